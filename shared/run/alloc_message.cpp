@@ -107,9 +107,9 @@ std::optional<alloc_answer> read_alloc_answer(std::string_view text) {
         m.ipc = j.value("ipc", "");
         return m;
     } catch (const json::exception&) {
-        return {};  // a key of another type
+        return {};  // a key has another type
     } catch (const shm_error&) {
-        return {};  // a kind that this program doesn't know
+        return {};  // a kind that this program does not know
     }
 }
 

@@ -1,11 +1,11 @@
 #pragma once
-// What carousel-alloc is asked for, and what it answers, as JSON. Written and read here.
-//   asked:     [{"id": any, "bytes": n, "kind": "vmm" | "ipc", "uuid": "32 hex digits", "ordinal": n,
-//              "pieces": n}, ...] (without a uuid: the GPU with this ordinal [0]; pieces: so many allocations
-//              of bytes / pieces each, vmm only [0: one])
-//   answered:  one message a block, in order: {"id", "bytes" (as allocated), "kind", "uuid", "ipc" (hex, ipc
-//              only)} with the fd beside it for vmm, or with those of its pieces; or {"id", "error"}, after
-//              which nothing more comes.
+// Requests to carousel-alloc and its answers, as JSON. This file writes and reads both.
+//   request:   [{"id": any, "bytes": n, "kind": "vmm" | "ipc", "uuid": "32 hex digits", "ordinal": n,
+//              "pieces": n}, ...]; without a uuid: the GPU with this ordinal [0]; "pieces": vmm only, the
+//              number of allocations, of bytes / pieces each [0: one allocation]
+//   answer:    one message per block, in order: {"id", "bytes" (as allocated), "kind", "uuid", "ipc" (hex;
+//              kind ipc only)}, for vmm with its fd or the fds of its pieces; or {"id", "error"}, which is
+//              the last message.
 
 #include <optional>
 #include <string>
@@ -18,7 +18,7 @@
 namespace carousel::run {
 
 struct alloc_request {
-    nlohmann::json id;  ///< comes back with the answer
+    nlohmann::json id;  ///< copied into the answer
     device::memory_kind kind = device::memory_kind::vmm;
     u64 bytes = 0;
     device::device_id on;
@@ -26,20 +26,20 @@ struct alloc_request {
 };
 struct alloc_answer {
     nlohmann::json id;
-    std::optional<std::string> error;  ///< nothing was made; what follows has no meaning
+    std::optional<std::string> error;  ///< allocation failed; the other fields have no meaning
     u64 bytes = 0;
     device::memory_kind kind = device::memory_kind::vmm;
     std::string uuid;
-    std::string ipc;  ///< a handle's bytes in hex
+    std::string ipc;  ///< bytes of the handle, in hex
 };
 
 [[nodiscard]] std::string to_text(const std::vector<alloc_request>& list);
 [[nodiscard]] std::string to_text(const alloc_answer& m);
 [[nodiscard]] alloc_answer answer_for(const alloc_request& asked, const device::memory_handle& made);
 
-/// Throws config_error with the place and what is wrong there.
+/// Throws config_error with the index of the request and what is wrong with it.
 [[nodiscard]] std::vector<alloc_request> read_alloc_requests(std::string_view text);
-/// Nothing: this is no such answer.
+/// Empty if the text is not such an answer.
 [[nodiscard]] std::optional<alloc_answer> read_alloc_answer(std::string_view text);
 
 }  // namespace carousel::run

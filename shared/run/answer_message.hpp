@@ -1,10 +1,10 @@
 #pragma once
-// What a supervisor says of any request: that it was carried out, or why not. Written and read here.
+// The supervisor's verdict on a request: carried out, or refused and why. This file writes and reads it.
 //   {"ok": true, "message": "..."}
 //   {"ok": false, "code": 2, "message": "..."}      "code": an exit code
-// With "later": true the same may be asked again.
-// Answers that say more (ps_message.hpp, parameter_message.hpp, trace_message.hpp) have "ok": true, too, and
-// a refusal is always one of these. Any process, any thread.
+// With "later": true the request can be repeated. Answers with more content (ps_message.hpp,
+// parameter_message.hpp, trace_message.hpp) also have "ok": true; every refusal has the form above. Any
+// process, any thread.
 
 #include <optional>
 #include <string>
@@ -18,18 +18,19 @@ namespace carousel::run {
 struct verdict {
     bool ok = false;
     std::optional<std::string> message;
-    std::optional<i64> code;  ///< of a refusal
-    bool later = false;       ///< refused by a state that passes: the same may be carried out later
+    std::optional<i64> code;  ///< of a refusal: an exit code
+    bool later = false;       ///< refused because of a temporary state: a later attempt can succeed
 };
 
 [[nodiscard]] verdict carried_out(std::string message);
 [[nodiscard]] verdict refused(int code, std::string message);
 
 [[nodiscard]] nlohmann::json to_json(const verdict& v);
-/// Never throws: what is missing, or of another type, is not said; an answer without "ok": true is a refusal.
+/// Never throws: a field that is missing or has another type stays empty; an answer without "ok": true is a
+/// refusal.
 [[nodiscard]] verdict read_verdict(const nlohmann::json& answer);
 
-/// By a state that passes: the same may be carried out later.
+/// Refused because of a temporary state: a later attempt can succeed.
 class refused_for_now : public config_error {
 public:
     using config_error::config_error;

@@ -41,7 +41,7 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
     shm::unique_fd socket = shm::connect_to(path_, patience);
     while (!socket) {
         const int code = errno;
-        if (code == EAGAIN) fail(failure::silent, code, l);  // it listens, and takes nobody in
+        if (code == EAGAIN) fail(failure::silent, code, l);  // it listens, but does not accept
         if (now_ns() >= until) fail(failure::no_listener, code, l);
         ::usleep(retry_us);
         socket = shm::connect_to(path_, patience);

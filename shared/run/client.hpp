@@ -1,7 +1,7 @@
 #pragma once
-// Asks a run's supervisor: one request and one answer over its control socket (SOCK_SEQPACKET), each JSON.
-// Nothing waits without a limit. The commands, the viewer and the page ask by this. Any process of the user,
-// any thread.
+// Client of a run's supervisor: one request and one answer over its control socket (SOCK_SEQPACKET), each
+// JSON. Every wait has a timeout. Used by the commands, the viewer and the dashboard. Any process of the
+// user, any thread.
 
 #include <string>
 
@@ -13,14 +13,15 @@ namespace carousel::run {
 
 class client {
 public:
-    /// Errors name the pipeline and its supervisor's pid.
+    /// Error messages name the pipeline and its supervisor's pid.
     explicit client(const record& r);
-    /// Whoever listens at that path; errors speak of "the supervisor".
+    /// Connects to the process that listens at that path; error messages call it "the supervisor".
     client(std::string socket_path, std::string run_id);
 
-    /// The answer, which may be a refusal (answer_message.hpp). The run's id goes with the request, so that
-    /// another run of the same name refuses. Throws shm_error: nobody listens (waits up to wait_s for that),
-    /// no answer in timeout_s, or one that is no JSON object. Throws config_error: the request is too long.
+    /// Sends a request and returns the answer, which may be a refusal (answer_message.hpp). The request
+    /// carries the run's id, so that another run of the same name refuses it. Throws shm_error: no process
+    /// listens (retried for wait_s seconds), no answer within timeout_s seconds, or an answer that is not a
+    /// JSON object. Throws config_error: the request exceeds 60 KiB.
     [[nodiscard]] nlohmann::json ask(const request& r, f64 wait_s = 0, f64 timeout_s = 10) const;
 
 private:
@@ -31,7 +32,7 @@ private:
     [[noreturn]] void fail(failure what, int error_number, limits l) const;
 
     std::string path_, run_id_;
-    std::string supervisor_;  ///< "": the supervisor
+    std::string supervisor_;  ///< "": unknown
 };
 
 }  // namespace carousel::run

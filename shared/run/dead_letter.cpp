@@ -41,7 +41,7 @@ ring::frame_format format_from(const json& j) {
     return j.is_null() ? ring::frame_format() : ring::frame_format::from_json(j.dump());
 }
 
-/// Of the planes that the frame uses in part.
+/// Shapes of the planes that the frame uses in part.
 json used_json(const dead_letter::input& of) {
     json out = json::object();
     for (std::size_t k = 0; k < of.format.planes.size(); ++k)
@@ -63,7 +63,7 @@ json input_json(const dead_letter::input& i) {
 dead_letter::input input_from(const json& j) {
     dead_letter::input i{
         j.at("stage"), format_from(j.at("format")), {}, bytes_of(j.value("metadata", "")), {}};
-    const json used = j.value("used", json::object());  // stays while its items are gone through
+    const json used = j.value("used", json::object());  // outlives the iteration over its items
     for (const auto& [plane, extents] : used.items())
         ring::set_used(i.used, i.format, plane, extents.get<std::vector<u64>>());
     const json sampled = j.value("sampled", json::array());
@@ -203,7 +203,7 @@ dead_letter read_dead_letter(const std::string& folder) {
         return l;
     } catch (const json::exception& e) {
         throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));
-    } catch (const std::logic_error& e) {  // of std::stoul
+    } catch (const std::logic_error& e) {  // from std::stoul
         throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));
     }
 }

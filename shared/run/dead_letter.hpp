@@ -1,17 +1,16 @@
 #pragma once
-// A frame that was given up, as it is kept: all that its stage needs to be run on it once more.
+// A dead letter: an abandoned frame, saved with everything that its stage needs to process it again.
 //
-//   RUN/dead-letters/STAGE-SEQUENCE/letter.json    who, what with, which frame
-//                                  /input-N.bin    the slot of input N as it lay in the ring, status word and
-//                                  all
-//                                  /sampled-N.bin  the copy that the frame had of sampled input N, if it had
-//                                  one
-//   RUN/dead-letters/asset-NAME.bin                an asset that another stage has made, once for all letters
+//   RUN/dead-letters/STAGE-SEQUENCE/letter.json    stage, settings and frame
+//                                  /input-N.bin    the slot of input N as it was in the ring, with its status
+//                                                  word
+//                                  /sampled-N.bin  the frame's copy of sampled input N, if it had one
+//   RUN/dead-letters/asset-NAME.bin                an asset made by another stage, shared by all dead letters
 //
-// Who writes: the stage's next process, which holds the frame's inputs and passes it on void
-// (stages/runner/save_dead_letter.hpp). Who reads: `carousel replay` and that stage's program. A letter is
-// made under another name and renamed, so that one with a letter.json is whole. The folder outlives its run,
-// until the next one of that name begins or `carousel clean`.
+// Writer: the stage's next process, which holds the frame's inputs and forwards the frame as a tombstone
+// (stages/runner/save_dead_letter.hpp). Readers: `carousel replay` and that stage's program. A dead letter is
+// written under another name and renamed, so that a folder with a letter.json is complete. The folder
+// outlives its run, until the next run of that name starts or `carousel clean` removes it.
 
 #include <string>
 #include <string_view>
@@ -30,13 +29,13 @@ struct dead_letter {
         ring::frame_format format;
         shm::used_extents used{};
         std::vector<std::byte> metadata;
-        std::vector<u64> sampled;  ///< which side frames it was made with, or shm::no_sampled_frame
+        std::vector<u64> sampled;  ///< per sampled input: its frame's ring sequence, or shm::no_sampled_frame
     };
-    /// A sampled input (the key `sampled`), and the copy that the frame had of it. Of a frame that has ended
-    /// several processes it is the last one's, whose the file is: what the others had ended with them.
+    /// A sampled input (the key `sampled`), and the frame's copy of it. If the frame ended several processes,
+    /// the copy is the last one's, which wrote the file: the copies of the others ended with them.
     struct sampled_input : input {
         bool described = true;  ///< configure() gets its format
-        bool there = false;     ///< else there was no frame yet, and what follows says nothing
+        bool there = false;     ///< false: it had no frame yet; the fields below have no meaning
         u64 ring_sequence = 0, frame_number = 0, born_ns = 0, capture_ns = 0;
         shm::capture_clock clock = shm::capture_clock::none;
         f64 time_s = 0;
@@ -44,36 +43,36 @@ struct dead_letter {
         std::vector<std::byte> parameters;
     };
     struct output {
-        std::string name;  ///< "": it has none
+        std::string name;  ///< "": unnamed
         ring::frame_format format;
     };
     struct asset {
         std::string name;
         u64 bytes = 0;
     };
-    std::string stage, program;  ///< its name in the pipeline file; the path of what ran
+    std::string stage, program;  ///< name in the pipeline file; path of the executable
     u64 ring_sequence = 0;
-    u64 frame_number = 0;  ///< what the stage calls it: on another host not its place in the ring
+    u64 frame_number = 0;  ///< as the stage sees it; on a remote host not the ring sequence
     f64 time_s = 0;
-    u32 attempts = 0;  ///< processes that the frame has ended
+    u32 attempts = 0;  ///< processes that this frame ended
     u32 width = 0, height = 0, in_flight = 1;
     f64 fps = 0;
     std::string settings_json;         ///< the stage's own keys
-    std::string asked_device, folder;  ///< as configure() gets them
+    std::string asked_device, folder;  ///< as passed to configure()
     device::device_id device;
     std::vector<input> inputs;
     std::vector<sampled_input> sampled;
-    std::vector<output> outputs;  ///< that others read
-    std::vector<asset> assets;    ///< of other stages
+    std::vector<output> outputs;  ///< those with readers
+    std::vector<asset> assets;    ///< made by other stages
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
-    ring::parameter_schema schema;  ///< of `parameters`, the pipeline's; none: it has none
+    ring::parameter_schema schema;  ///< the pipeline's schema of `parameters`; empty: no parameters
     u64 capture_ns = 0;
-    std::vector<std::byte> metadata;  ///< as the stage would have found it
-    std::string path;                 ///< its folder, absolute; not written
+    std::vector<std::byte> metadata;  ///< as the stage would have read it
+    std::string path;                 ///< absolute path of its folder; not written to the file
 };
 
-/// DIRECTORY/dead-letters of a run's runtime directory.
+/// Path of the dead-letters folder in a run's runtime directory.
 [[nodiscard]] std::string dead_letters_folder(const std::string& runtime_directory);
 /// "fragment-17"
 [[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 ring_sequence);
@@ -82,9 +81,9 @@ struct dead_letter {
 [[nodiscard]] std::string asset_file(std::string_view name);
 
 [[nodiscard]] std::string to_json(const dead_letter& letter);
-/// Throws config_error: no letter there, or one that can't be read, with what is wrong.
+/// Throws config_error, with the cause, if the folder has no readable dead letter.
 [[nodiscard]] dead_letter read_dead_letter(const std::string& folder);
-/// Those of a run's runtime directory that are whole, by sequence, then stage.
+/// All complete dead letters in a run's runtime directory, sorted by ring sequence, then stage.
 [[nodiscard]] std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory);
 
 }  // namespace carousel::run

@@ -54,7 +54,8 @@ void write_all(const std::string& file, const std::string& text) {
 std::string runs_folder() {
     const char* folder = std::getenv("XDG_RUNTIME_DIR");
     struct stat info {};
-    // sudo and containers leave the variable pointing at another user's folder, or at none.
+    // With sudo and in containers the variable can name another user's folder, or a folder that does not
+    // exist.
     if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
         info.st_uid == ::geteuid())
         return std::string(folder) + "/carousel";
@@ -156,7 +157,7 @@ std::vector<record> recorded_runs() {
     for (fs::directory_iterator at(runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
         std::optional<record> r = read_record(at->path().string());
         if (!r) continue;
-        r->name = at->path().filename().string();  // the folder decides where its socket is
+        r->name = at->path().filename().string();  // the socket is in this folder, whatever the record's name
         runs.push_back(std::move(*r));
     }
     std::sort(runs.begin(), runs.end(), [](const record& a, const record& b) { return a.name < b.name; });

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Does a process hold the flock() of that file? True also if that can't be determined.
+/// True if a process holds the flock() of that file, or if that cannot be determined.
 bool is_flocked(const std::string& path) {
     const shm::unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file) return errno != ENOENT;

@@ -1,12 +1,12 @@
 #pragma once
-// FOLDER/lock of a run shows whether its processes live, in every pid, time and mount namespace that sees the
-// folder:
-//   the supervisor holds it with flock(), exclusively and for life (pipelines/runs/run_lock.hpp). So does,
-//   for a
-//     moment, a process that removes what a dead run has left;
-//   each stage holds a shared lock on it (shm/file_lock.hpp, independent of flock()), also without a
-//   supervisor; a port's program holds the flock() of a file of its own, FOLDER/port-SEAT-EPOCH.lock.
-// The control block has such locks, too (shm/segment.hpp), but a container may have a /dev/shm of its own.
+// The locks in a run's folder show whether its processes are alive, in every pid, time and mount namespace
+// that sees the folder:
+//   - The supervisor holds FOLDER/lock exclusively with flock() until it exits (runs/run_lock.hpp). A
+//     process that removes the leftovers of a dead run does the same for a moment.
+//   - Each stage holds a shared lock on FOLDER/lock (shm/file_lock.hpp, independent of flock()), also while
+//     there is no supervisor.
+//   - A port's program holds the flock() of a separate file, FOLDER/port-SEAT-EPOCH.lock.
+// The control block has such locks, too (shm/segment.hpp), but a container may have a separate /dev/shm.
 
 #include <string>
 
@@ -16,16 +16,17 @@ namespace carousel::run {
 
 [[nodiscard]] std::string folder_lock(const std::string& folder);
 
-/// True if a process holds the folder's exclusive lock, or if that can't be determined. Takes and releases a
-/// shared flock(): a process that tries for the exclusive one in this moment has to try again.
+/// True if a process holds the folder's exclusive lock, or if that cannot be determined. Takes and releases a
+/// shared flock(): a process that tries to take the exclusive lock at that moment has to retry.
 [[nodiscard]] bool has_supervisor(const std::string& folder);
-/// True if a stage or a port's program holds its lock, or if that can't be determined.
+/// True if a stage or a port's program holds its lock, or if that cannot be determined.
 [[nodiscard]] bool has_members(const std::string& folder);
-/// True if a stage does; ports don't count.
+/// True if a stage holds its lock, or if that cannot be determined; ports do not count.
 [[nodiscard]] bool has_stages(const std::string& folder);
 
-/// The shared lock of a stage: the caller keeps the descriptor open. Empty if the folder has no lock file, or
-/// the lock can't be had: then the lock on the control block alone shows that the stage lives.
+/// Takes the shared lock of a stage; the caller keeps the descriptor open. Returns an empty descriptor if the
+/// folder has no lock file or the lock is not available: then only the lock on the control block shows that
+/// the stage is alive.
 [[nodiscard]] shm::unique_fd lock_folder(const std::string& folder);
 
 }  // namespace carousel::run

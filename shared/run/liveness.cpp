@@ -23,12 +23,12 @@ orphaned_stages orphaned_stages_in(const record& r, const shm::control_block* bl
 orphaned_stages orphaned_stages_of(const record& r) {
     try {
         return orphaned_stages_in(r, &shm::segment::observe(r.run_id).block());
-    } catch (const error&) {  // no such block here, or one of another version
+    } catch (const error&) {  // no such block here, or of another version
         return orphaned_stages_in(r, nullptr);
     }
 }
 
-// Of a stage of an older build, which holds no lock, its entry alone shows that it lives.
+// A stage of an older build holds no lock: only its entry shows that it is alive.
 liveness liveness_of(const record& r, bool lock_is_ours) {
     if (is_alive(r, lock_is_ours)) return liveness::led;
     const bool any = has_members(r.folder) || shm::segment::is_held(r.run_id) || orphaned_stages_of(r).any;
@@ -46,10 +46,10 @@ liveness_report update_liveness(record& r, const shm::control_block& block) {
         return {liveness::over, 0, fmt::format("exit code {}", *code)};
     std::optional<record> present = read_record(r.folder);
     const bool replaced = present && present->run_id != r.run_id;
-    if (present && !replaced) r = std::move(*present);  // perhaps of another supervisor
+    if (present && !replaced) r = std::move(*present);  // possibly of another supervisor
     if (!replaced && is_alive(r)) return {};
     const orphaned_stages stages = orphaned_stages_in(r, &block);
-    // The supervisor may have said its last word, and gone, since we looked for it.
+    // The supervisor may have recorded its end and exited since is_alive() was called.
     if (const std::optional<int> code = telemetry::end_of(block))
         return {liveness::over, 0, fmt::format("exit code {}", *code)};
     if (replaced) return {liveness::over, 0, "a new run has taken its place"};

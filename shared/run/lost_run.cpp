@@ -37,7 +37,7 @@ std::string utc_now() {
     return text;
 }
 
-/// Of each sink that has a ledger: what the file alone certifies.
+/// Per sink with a ledger: the deliveries that the file alone certifies.
 json sinks_of(const std::string& run_folder, u64 first) {
     constexpr std::string_view head = "ledger-", ending = ".bin";
     json sinks = json::array();
@@ -72,7 +72,7 @@ json stages_of(const shm::control_block& c) {
     return stages;
 }
 
-/// Each log has an older half, which goes first.
+/// Each log has an older half (".1"), which is removed first.
 void bound_logs(const fs::path& folder) {
     std::vector<fs::path> logs = entries_of(folder / "logs");
     std::error_code ignored;
@@ -101,7 +101,7 @@ std::optional<shm::segment> block_of(const std::string& run_id) {
     }
 }
 
-/// Without room for it the files are kept all the same: moving them takes none.
+/// A full disk does not prevent keeping the files: moving them needs no space.
 void write_account(const std::string& folder, const json& account) {
     try {
         write_whole_file(folder + "/account.json",

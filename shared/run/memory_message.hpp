@@ -1,8 +1,8 @@
 #pragma once
-// How the supervisor tells a process of a block of memory: {"kind": "vmm" | "ipc" | "memfd", "bytes": N,
-// "uuid": "...", "fd": which of the descriptors that came along, or -1, "ipc": 64 bytes in hex, or "",
-// "pieces": N or not there}. Of vmm memory in pieces "fd" is the first of as many descriptors. Written by the
-// supervisor, read by stages and taps.
+// Description of a block of memory that the supervisor sends to a process: {"kind": "vmm" | "ipc" | "memfd",
+// "bytes": N, "uuid": "...", "fd": index among the descriptors of the message, or -1, "ipc": 64 bytes in hex,
+// or "", "pieces": N, or absent}. For vmm memory in pieces, "fd" is the first of N consecutive descriptors.
+// Written by the supervisor, read by stages and taps.
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -17,18 +17,18 @@ namespace carousel::run {
 
 [[nodiscard]] nlohmann::json memory_message(device::memory_kind kind, u64 bytes, const std::string& uuid,
                                             const std::string& ipc_hex, int fd, u32 pieces = 0);
-/// The descriptor stays the caller's, in `fds`. Throws shm_error (a kind that this program doesn't know, a
-/// descriptor that did not come, pieces of different sizes, hex that is none) or nlohmann::json::exception (a
-/// key is missing, or of another type).
+/// The descriptor stays owned by `fds`. Throws shm_error (an unknown kind, a descriptor that was not sent,
+/// pieces of different sizes, invalid hex) or nlohmann::json::exception (a key is missing or has another
+/// type).
 [[nodiscard]] device::memory_handle read_memory(const nlohmann::json& j,
                                                 const std::vector<shm::unique_fd>& fds);
 
-/// Bytes of a handle as they stand in a message, two digits each.
+/// Bytes in hex, two digits each.
 [[nodiscard]] std::string to_hex(std::span<const std::byte> bytes);
-/// As many as there are digits for, and room. Throws shm_error: hex that is none.
+/// Fills `to` as far as there are digits. Throws shm_error: invalid hex.
 void read_hex(std::string_view hex, std::span<std::byte> to);
 
-/// Throws shm_error: a kind that this program doesn't know.
+/// Throws shm_error: an unknown kind.
 [[nodiscard]] device::memory_kind memory_kind_named(std::string_view name);
 
 }  // namespace carousel::run

@@ -17,7 +17,7 @@ namespace {
 
 constexpr u64 connection_check_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
 
-/// Nothing but its end comes over it.
+/// The only event on this connection is its end.
 bool has_ended(const shm::process_fd& connection) {
     return !connection || events_of(connection.get(), POLLIN) != 0;
 }
@@ -44,9 +44,9 @@ void newest_frame::join() {
                         shm::max_latest, from_.stage));
 }
 
-// Another supervisor lends the same memory, which is mapped already. One that is taking the run over refuses,
-// and somebody else may be faster at a free place: both are asked again. That the run is over, or has other
-// memory, is seen by whoever holds its block.
+// Another supervisor leases the same memory, which is already mapped. A supervisor that is still taking the
+// run over refuses, and another process may take a free place first: both are retried. The owner of the
+// block's mapping detects that the run is over or has other memory.
 void newest_frame::check_connection(u64 now) {
     if (now < next_check_ns_) return;
     next_check_ns_ = now + connection_check_ns;
@@ -88,7 +88,7 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     next_ = slot.ring_sequence + 1;
     const u64 began = now_ns();
     crash_here(crash_point::latest_leased);
-    // Read under the lease; where that is revoked meanwhile, what was read is thrown away below.
+    // Read under the lease; discarded below if the lease was revoked meanwhile.
     const shm::frame_header& h = control_->frames[from_.link].header[slot.index];
     const bool is_tombstone = h.void_stage != shm::none;
     about found{slot.ring_sequence, h.frame_number, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
@@ -118,14 +118,14 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     return false;
 }
 
-// The ring's tail steps over a frame that no blocking reader needs any more: its slot is free, or soon is,
-// but for the newest frame's, which is kept for latest members.
+// The ring's tail passes a frame that no blocking reader needs any more: its slot is free, or soon will be,
+// except the newest frame's slot, which is kept for latest members.
 bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
     const ring::link_ref link(*control_, from_.link);
     return ring_sequence >= next_ && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }
 
-// The reader's bell rather than the producer's, which rings for its inputs too.
+// The reader's doorbell: the producer's also rings for its inputs.
 shm::doorbell_word& newest_frame::bell() const noexcept {
     const shm::link_block& l = control_->link[from_.link];
     const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;

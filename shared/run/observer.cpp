@@ -14,7 +14,7 @@ namespace {
 
 constexpr u64 silence_ns = 3 * ns_per_s;
 
-/// An observer compares its clock with heartbeats and leases in the block.
+/// An observer compares its clock with heartbeats and leases in the block, so both clocks must agree.
 record with_same_clock(record r) {
     if (const i64 shift = clock_shift_ns(own_clock(), r.clock); shift != 0)
         throw config_error(
@@ -28,7 +28,7 @@ std::shared_ptr<const mapped_block> map(const record& r, shm::segment observed, 
     m->observed = std::make_shared<shm::segment>(std::move(observed));
     if (a == observer::access::take_leases) {
         m->attached = std::make_shared<shm::segment>(shm::segment::attach(r.run_id));
-        shm::guard_pages(m->attached->block(), {});  // who reads a ring opens its words (newest_frame)
+        shm::guard_pages(m->attached->block(), {});  // a ring's reader opens its own words (newest_frame)
     }
     return m;
 }
@@ -51,13 +51,13 @@ observation observer::poll() {
     return s;
 }
 
-// A run that begins again keeps its name and its id, but has another control block.
+// A run that restarts keeps its name and its id, but has another control block.
 bool observer::follow() {
     std::optional<shm::segment> present = recreated_block(run_, block());
     if (!present) return false;
     try {
         mapped_ = map(run_, std::move(*present), access_);
-    } catch (const error&) {  // between two blocks: the old one is there as long as it is mapped
+    } catch (const error&) {  // between two blocks: the old one is usable as long as it is mapped
         return false;
     }
     return true;

@@ -1,7 +1,8 @@
 #pragma once
-// A run as it is watched from outside: its control block, mapped, followed to another supervisor and into
-// memory made anew. The tie is to one run, (folder, run id). The viewer, the page, `top` and `trace` watch by
-// this. One thread an observer; what it has mapped may be used by others, as long as they hold it.
+// Observes a run from outside: maps its control block, and follows the run to another supervisor and into
+// rebuilt memory. An observer is bound to one run, (folder, run id). Used by the viewer, the dashboard, `top`
+// and `trace`. One thread per observer; other threads may use a mapped block while they hold a reference to
+// it.
 
 #include <memory>
 #include <optional>
@@ -13,11 +14,11 @@
 
 namespace carousel::run {
 
-/// One control block of a run. A run that begins again has another one.
+/// One control block of a run. A run that restarts has another one.
 struct mapped_block {
-    record run;                              ///< as it was when this was mapped
-    std::shared_ptr<shm::segment> observed;  ///< read-only: all that is shown
-    std::shared_ptr<shm::segment> attached;  ///< writable, for the lease words of a tap; null: only looked at
+    record run;                              ///< as it was when this block was mapped
+    std::shared_ptr<shm::segment> observed;  ///< read-only; source of everything that is displayed
+    std::shared_ptr<shm::segment> attached;  ///< writable, for a tap's lease words; null: none
 };
 
 /// Something that happened to the run itself.
@@ -26,31 +27,31 @@ struct run_update {
     std::string text;
 };
 
-/// What one look has shown.
+/// Result of one poll.
 struct observation {
     liveness_report liveness;
-    bool recreated =
-        false;  ///< another block is mapped since: all that was made from the old one begins again
-    std::vector<run_update> updates;  ///< since the last look
+    bool recreated = false;  ///< another block was mapped: everything derived from the old one restarts
+    std::vector<run_update> updates;  ///< since the last poll
 };
 
 class observer {
 public:
     enum class access : u8 { poll, take_leases };
-    /// Throws shm_error: there is no block (yet), or none that fits this program.
+    /// Throws shm_error: there is no control block (yet), or none of this version; config_error: another
+    /// clock.
     explicit observer(record r, access a = access::poll);
 
-    /// Is there a supervisor, another one, none; has the run ended; has it another block? Between two blocks
-    /// the old one stays mapped. A few times a second.
+    /// Checks for a supervisor, a change of supervisor, the end of the run and a rebuilt block. Between two
+    /// blocks the old one stays mapped. Call it a few times per second.
     [[nodiscard]] observation poll();
-    /// Of the supervisor that leads it now.
+    /// Record of the current supervisor.
     [[nodiscard]] const record& run() const noexcept { return run_; }
     [[nodiscard]] const shm::control_block& block() const noexcept { return mapped_->observed->block(); }
-    /// Whoever uses a block beyond the next poll() holds it by this.
+    /// Keep a copy of this to use the block after the next poll().
     [[nodiscard]] const std::shared_ptr<const mapped_block>& mapped() const noexcept { return mapped_; }
-    /// One sentence on the tie, from the last look and the supervisor's last sign of life; "": all is well.
+    /// One sentence on the supervisor, from the last poll and its last heartbeat; "": no problem.
     [[nodiscard]] std::string notice(u64 now_ns, u64 heartbeat_ns) const;
-    /// From now on it is only looked at: what the run's memory is mapped for writing is given back.
+    /// Continues read-only: releases the writable mapping of the run's memory.
     void stop_leasing();
 
 private:
@@ -60,7 +61,7 @@ private:
     record run_;
     access access_;
     std::shared_ptr<const mapped_block> mapped_;
-    std::optional<u32> alone_;  ///< its supervisor is gone, so many stages go on
+    std::optional<u32> alone_;  ///< set: the supervisor is gone, N stages continue
 };
 
 }  // namespace carousel::run

@@ -1,11 +1,11 @@
 #pragma once
-// What a run's supervisor answers to {"command": "parameters"} and {"command": "set"} (request_message.hpp):
-// written and read here.
+// The supervisor's answers to {"command": "parameters"} and {"command": "set"} (request_message.hpp). This
+// file writes and reads them.
 //   {"command": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
 //   {"command": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
-//   {"command": "set", "reset": true}            -> the same: all values as the run was started with
-// A refusal (answer_message.hpp) has changed nothing. With "later": true the same may be asked again: so many
-// changes wait for frames that have not come.
+//   {"command": "set", "reset": true}            -> the same: all values as at the start of the run
+// A refusal (answer_message.hpp) has changed nothing. A refusal with "later": true can be retried: too many
+// changes are waiting for frames to come.
 
 #include <string>
 
@@ -15,11 +15,11 @@
 namespace carousel::run {
 
 struct parameter_state {
-    ring::parameter_schema schema;                     ///< none: this pipeline has no parameters
-    nlohmann::json values = nlohmann::json::object();  ///< by name: what frames to come will have
+    ring::parameter_schema schema;                     ///< empty: this pipeline has no parameters
+    nlohmann::json values = nlohmann::json::object();  ///< by name: values of frames to come
     u64 number = 0;                                    ///< changes since the start
     u64 from = 0;                                      ///< first frame of the newest set
-    std::string message = {};  ///< what setting has done; "" in the answer to a mere question
+    std::string message = {};                          ///< result of "set"; "" in the answer to "parameters"
 };
 
 [[nodiscard]] nlohmann::json to_json(const parameter_state& s);

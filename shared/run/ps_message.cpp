@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 constexpr std::array kill_names{"idle", "open", "submitted", "committed", "aborted"};
-constexpr f64 largest_whole = 9007199254740992.0;  // 2^53: beyond, a float is no count
+constexpr f64 largest_whole = 9007199254740992.0;  // 2^53: above it, a float is not an exact count
 
 template <typename T>
 json or_null(const std::optional<T>& v) {
@@ -34,7 +34,7 @@ std::optional<f64> number_in(const json& j, const char* key) {
     return v.is_number() ? std::optional(v.get<f64>()) : std::nullopt;
 }
 
-/// A count that fits; nothing: it is none.
+/// A count that fits T; empty if the value is not one.
 template <typename T>
 std::optional<T> count_of(const json& v) {
     if (v.is_number_unsigned() && std::in_range<T>(v.get<u64>())) return static_cast<T>(v.get<u64>());
@@ -149,7 +149,7 @@ ps_stage stage_from(const json& j) {
     return s;
 }
 
-/// A link that lacks anything is none: who draws it would draw another run.
+/// A link that lacks any field is rejected: a drawing of it would show another run.
 std::optional<ps_link> link_from(const json& j) {
     const auto stage = text_in(j, "stage"), format = text_in(j, "format"), memory = text_in(j, "memory");
     const auto slots = count_in<u32>(j, "slots");
@@ -317,7 +317,7 @@ ps_answer read_ps(const json& answer) {
 
 namespace {
 
-/// Names under what is said of them, both in the order in which they come.
+/// Lists of names by property, both in order of first appearance.
 class name_lists {
 public:
     void add(const std::string& of, const std::string& name) {
@@ -331,7 +331,7 @@ private:
     std::vector<std::pair<std::string, std::string>> all_;
 };
 
-/// "fragment.1" of several instances, else "fragment".
+/// "fragment.1" if the stage has several instances, otherwise "fragment".
 std::string name_among(const ps_answer& a, const ps_stage& s) {
     const auto rows = std::count_if(a.stages.begin(), a.stages.end(),
                                     [&](const ps_stage& each) { return each.name == s.name; });

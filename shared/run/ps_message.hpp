@@ -1,7 +1,7 @@
 #pragma once
-// What a supervisor answers to {"command": "ps"}: how the run, its stages and its links are. Written and read
-// here; `carousel ps --json` prints it as it came. Read by programs of other versions, too: what an answer
-// lacks, or has of another type, is empty here.
+// The supervisor's answer to {"command": "ps"}: state of the run, its stages and its links. This file writes
+// and reads it; `carousel ps --json` prints it unchanged. Programs of other versions read it, too: a field
+// that an answer lacks, or that has another type, is empty here.
 
 #include <array>
 #include <optional>
@@ -13,17 +13,17 @@
 
 namespace carousel::run {
 
-/// What a sink has counted between two latencies.
+/// Number of frames that a sink received with a latency in this range.
 struct counted_latency {
     f64 from_ms = 0, to_ms = 0;
     u64 frames = 0;
 };
 
-/// A process of a stage, or its empty seat.
+/// A process of a stage, or its vacant seat.
 struct ps_stage {
     std::optional<std::string> name;
     std::optional<u32> instance;
-    std::optional<i32> pid;                ///< none: it has no process
+    std::optional<i32> pid;                ///< none: no process
     std::optional<std::string> state;      ///< running, backoff, ...: seat_state
     std::optional<std::string> waits_for;  ///< "full disk"
     std::optional<std::string> standby;    ///< "ready", "starting"
@@ -31,7 +31,7 @@ struct ps_stage {
     std::optional<f64> age_s;
     std::optional<u32> restarts;
     std::optional<std::string> last_exit;
-    std::optional<f64> frames_per_second;  ///< of the stage, as all figures down to wait_turn
+    std::optional<f64> frames_per_second;  ///< of the stage, like all figures down to wait_turn
     std::optional<u64> frames;
     std::optional<f64> busy, wait_input, wait_output, wait_own, wait_turn;  ///< shares of the last seconds
     std::optional<u64> commits;                                             ///< of this process
@@ -39,37 +39,39 @@ struct ps_stage {
     std::optional<u64> memory_bytes;                         ///< resident
     std::optional<std::vector<counted_latency>> end_to_end;  ///< of a sink
     std::optional<std::string> device;
-    std::optional<u32> in_flight;             ///< frames that its process keeps under way now, at most
-    std::optional<std::string> depth_reason;  ///< why so many
-    std::optional<bool> graphs;               ///< its process plays a frame's work as one CUDA graph
-    /// How it reaches rings on another GPU: "trying", "mapping", "copy"; none: there are none.
+    std::optional<u32> in_flight;             ///< present limit of frames in flight in its process
+    std::optional<std::string> depth_reason;  ///< reason of that limit
+    std::optional<bool> graphs;               ///< its process launches the work of a frame as one CUDA graph
+    /// How the process accesses rings on another GPU: "trying", "mapping", "copy"; none: there are no such
+    /// rings.
     std::optional<std::string> reach;
     std::optional<bool> inputs_guarded;  ///< none: a source, or not known yet
-    std::optional<bool> output_guarded;  ///< gaps lie behind the slots; none: a sink, or not known yet
-    /// What keeps its own code from writing into the control block: "keys", "pages", "none"; none: not known
+    std::optional<bool> output_guarded;  ///< gaps follow the slots; none: a sink, or not known yet
+    /// Protection of the control block against the stage's own code: "keys", "pages", "none"; none: not
+    /// known.
     std::optional<std::string> block_guard;
 };
 
-/// A ring and who reads it. `stage` is its name: that of the stage before it, behind that one's first output
-/// STAGE.OUTPUT.
+/// A ring and its readers. `stage` is its name: that of the stage that writes it, or STAGE.OUTPUT for an
+/// output after the first.
 struct ps_link {
     struct reader {
         std::string stage, group;  ///< group: "blocking", "latest"
-        bool port = false;         ///< a place for a program that no supervisor starts
+        bool port = false;         ///< a seat for a program that no supervisor starts
     };
     std::string stage, format, memory;
     u32 slots = 0, window = 0;
     u64 slot_bytes = 0;
     std::vector<reader> readers;
-    std::string guard = {};   ///< what lies behind each slot: "gap" or "none"; "": not told
-    std::string output = {};  ///< what its stage calls it: STAGE.OUTPUT names it, too; "": nothing
+    std::string guard = {};   ///< what follows each slot: "gap" or "none"; "": not reported
+    std::string output = {};  ///< name of the output (STAGE.OUTPUT has it, too); "": unnamed
 };
 
-/// Another host that the pipeline is on. Its stages are called NAME/STAGE in `stages`.
+/// Another host of the pipeline. Its stages are named NAME/STAGE in `stages`.
 struct ps_host {
     std::string name, address;
-    std::string state;                                  ///< "running", "lost", "ended", "starting"
-    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock against this one's
+    std::string state;                                  ///< "running", "lost", "ended", "refused"
+    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock relative to this host's
 };
 
 /// The MPS domain of a run.
@@ -79,18 +81,18 @@ struct ps_mps {
     bool up = false;
     u64 domain_faults = 0;
     bool given_up = false;
-    bool spare = false;  ///< another daemon stands by
+    bool spare = false;  ///< another daemon is ready to take over
 };
 
 struct ps_pipeline {
     std::optional<std::string> name, state, state_text, run_id, file, device;
-    std::vector<std::string> waits_for;  ///< stages that are missing
+    std::vector<std::string> waits_for;  ///< stages without a process
     nlohmann::json bottleneck;           ///< telemetry/bottleneck_json.hpp
     std::optional<i32> pid, owner_pid;
     std::optional<ps_mps> mps;
     std::optional<f64> uptime_s, frames_per_second;
     std::optional<u64> frames, restarts, stalls, damaged;
-    /// Stages killed by the state of the frame that they had in hand: idle, open, submitted, committed,
+    /// Stages killed, by the state of the frame that they were processing: idle, open, submitted, committed,
     /// aborted.
     std::array<u64, 5> kills_at{};
 
@@ -100,26 +102,26 @@ struct ps_pipeline {
 
 struct ps_answer {
     ps_pipeline pipeline;
-    std::vector<ps_stage> stages;               ///< all seats, in the order of the file
+    std::vector<ps_stage> stages;               ///< all seats, in the order of the pipeline file
     std::vector<std::string> problems;          ///< sentences
-    std::vector<ps_host> hosts;                 ///< none: the pipeline is on one host
-    std::optional<std::vector<ps_link>> links;  ///< nothing: an answer that does not tell them, or not wholly
+    std::vector<ps_host> hosts;                 ///< empty: the pipeline runs on one host
+    std::optional<std::vector<ps_link>> links;  ///< none: the answer has no links, or not all of them
 };
 
 [[nodiscard]] nlohmann::json to_json(const ps_answer& a);
-/// Of one link, as `ps` tells it.
+/// One link, as in the answer to `ps`.
 [[nodiscard]] nlohmann::json to_json(const ps_link& l);
 /// "host b (10.0.0.2): running, its clock is 12.3 ms ahead of this one's (to 0.1 ms)".
 [[nodiscard]] std::string describe(const ps_host& h);
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);
 
-/// How each process works, one sentence for each reason and way: "in flight: vertex 14, fragment 14: 4
-/// contexts take turns on the GPU, ...", "graphs: a frame's work is one launch in vertex, fragment",
-/// "reach: fragment.1: reaches rings on another GPU by a copy". In the stages' order.
+/// Settings of each process, one sentence per reason and method: "in flight: vertex 14, fragment 14: 4
+/// contexts take turns on the GPU, ...", "graphs: a frame's work is one launch in vertex, fragment", "reach:
+/// fragment.1: reaches rings on another GPU by a copy". In the order of the stages.
 [[nodiscard]] std::vector<std::string> depth_sentences(const ps_answer& a);
 
-/// Stages, and where one has several instances each of them, too: "fragment", "fragment.0", "fragment.1".
+/// Names of the stages, and of each instance if a stage has several: "fragment", "fragment.0", "fragment.1".
 /// Sorted.
 [[nodiscard]] std::vector<std::string> names_for_commands(const ps_answer& a);
 

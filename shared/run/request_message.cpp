@@ -16,8 +16,8 @@ void add_stage(json& j, const std::string& stage) {
     if (!stage.empty()) j["stage"] = stage;
 }
 
-/// All that is asked of seats has the same keys. What one of them can't use is looked at all the same: it
-/// must be of its type.
+/// All requests for seats have the same keys. A key that a request does not use is checked, too: it must have
+/// its type.
 request read_of_seats(const std::string& command, const json& message) {
     std::string stage = message.value("stage", "");
     if ((command == "down" || command == "shutdown") && stage.empty())

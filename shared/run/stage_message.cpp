@@ -19,7 +19,7 @@ json to_json(const clock_identity& c) {
     return j;
 }
 
-/// Of an older build, which reports none: nothing is known of its clock.
+/// An older build does not send its clock: the result is empty.
 clock_identity read_clock(const json& hello) {
     const json j = hello.value("clock", json::object());
     clock_identity c{j.value("time_namespace", "")};

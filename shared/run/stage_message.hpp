@@ -1,24 +1,21 @@
 #pragma once
-// What a stage, and the process that owns `ipc` memory, say to a supervisor over DIR/control.sock, and what
-// they hear. Written and read here; attach_message.hpp has the answer to a hello.
+// Messages of a stage, or of the process that owns `ipc` memory, to a supervisor over DIR/control.sock, and
+// the replies. This file writes and reads them; attach_message.hpp has the answer to a hello.
 //   {"hello": {"stage", "seat", "entry", "epoch", "pid", "start_time"}}    without a seat: started by hand.
-//                       start_time, as in "return" and "owner", tells a supervisor on a kernel without
-//                       SO_PEERPIDFD which process of that pid it is (shm/peer_process.hpp)
-//                       Each hello has a "clock", {"time_namespace", "offset_ns", "realtime_ns"}, as
-//                       core/clock_identity.hpp describes it: the supervisor refuses a process that reads
-//                       another clock
-//   {"hello": {"stage", "port": true, "writes", "pid"}}    a port's program (stages/sdk/port_frames.hpp),
-//   with
-//                       its own pidfd: SO_PEERCRED says pid 0 of another pid namespace
-//   {"left": true}      of a port's program: it has unmapped the run's memory, and goes on living
-//   {"ready": true}     once it is LIVE: readiness is told, never guessed
+//                       start_time, as in "return" and "owner", identifies the process of that pid for a
+//                       supervisor on a kernel without SO_PEERPIDFD (shm/peer_process.hpp).
+//                       Each hello has a "clock", {"time_namespace", "offset_ns", "realtime_ns"}
+//                       (core/clock_identity.hpp): the supervisor refuses a process that reads another clock.
+//   {"hello": {"stage", "port": true, "writes", "pid"}}    a port's program (stages/sdk/port_frames.hpp); it
+//                       sends its own pidfd: SO_PEERCRED reports pid 0 for another pid namespace
+//   {"left": true}      a port's program has unmapped the run's memory, and keeps running
+//   {"ready": true}     the process is LIVE; readiness is always reported, never guessed
 //   {"return": {"run_id", "stage", "seat", "entry", "epoch", "ready", "memory": [...]}}    to a second
-//   supervisor, with
-//                       the fds of all memory of the run; a standby bears epoch 0 until it is promoted
-//   {"back": true}      what it wrote to a file in the meantime is whole
-//   {"owner": {"run_id"}}    of `ipc` memory, to a second supervisor
-//   <- {"welcome": {"log": fd index or -1}}    or {"refused": "why", "again": true where it may be tried
-//   again}
+//                       supervisor, with the fds of all memory of the run; a standby has epoch 0 until it is
+//                       promoted
+//   {"back": true}      the log lines that it wrote to a file without a supervisor are complete
+//   {"owner": {"run_id"}}    from the owner of `ipc` memory, to a second supervisor
+//   <- {"welcome": {"log": fd index or -1}}    or {"refused": "why", "again": true if a retry can succeed}
 
 #include <optional>
 #include <string>
@@ -33,7 +30,7 @@ struct hello_message {
     std::string stage;
     ring::incarnation_id incarnation;  ///< empty: started by hand
     i32 pid = 0;
-    bool port = false, writes = false;  ///< a port's program, and which way its frames go
+    bool port = false, writes = false;  ///< a port's program, and whether it writes frames
     u64 start_time = 0;                 ///< of the process (shm/process_id.hpp); 0: not reported
     clock_identity clock = {};          ///< of the process; empty: not reported
 };
@@ -42,7 +39,7 @@ struct return_message {
     ring::incarnation_id incarnation;
     bool ready = false;
     nlohmann::json memory =
-        nlohmann::json::array();  ///< as the first supervisor put it: attach_message::kept
+        nlohmann::json::array();  ///< as the first supervisor sent it: attach_message::kept
     u64 start_time = 0;           ///< as in hello_message
 };
 struct owner_message {
@@ -50,9 +47,9 @@ struct owner_message {
     u64 start_time = 0;  ///< as in hello_message
 };
 struct welcome_message {
-    int log = -1;  ///< which descriptor is the new pipe for stdout and stderr; -1: none came
+    int log = -1;  ///< index of the descriptor of the new pipe for stdout and stderr; -1: none
 };
-/// What a stage or an owner hears; neither of them: of a later version, to be passed over.
+/// Reply to a stage or an owner; both empty: a message of a later version, to be ignored.
 struct welcome_answer {
     std::optional<welcome_message> welcome;
     std::optional<std::string> refused;
@@ -67,11 +64,11 @@ struct welcome_answer {
 [[nodiscard]] nlohmann::json left_message();
 [[nodiscard]] nlohmann::json refusal(const std::string& why, bool again = false);
 
-// Each reads a message that has its key. Throws json::exception: of another type.
+// Each reads a message that has its key. Throws json::exception: a value has another type.
 [[nodiscard]] hello_message read_hello(const nlohmann::json& message);
 [[nodiscard]] return_message read_return(const nlohmann::json& message);
 [[nodiscard]] owner_message read_owner(const nlohmann::json& message);
-/// Of any text; what is no JSON object is neither of the two.
+/// Accepts any text; both are empty if it is not a JSON object.
 [[nodiscard]] welcome_answer read_welcome(const std::string& text);
 
 }  // namespace carousel::run

@@ -1,8 +1,8 @@
 #pragma once
-// How a viewer gets the memory of a ring: one question and one answer with file descriptors over
-// DIR/control.sock. The connection stays; its end frees the viewer's place in the ring. Written and read
-// here.
-//   {"tap": {"stage": "fragment"}}                  "": what the last sink reads
+// How a viewer gets the memory of a ring: one request and one answer with file descriptors over
+// DIR/control.sock. The connection stays open; its end frees the viewer's place in the ring. This file writes
+// and reads both.
+//   {"tap": {"stage": "fragment"}}                  "": the ring that the last sink reads
 //   {"tap": {"run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...}, "memory": {...},
 //            "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}}      "memory": memory_message.hpp
 // A refusal: {"refused": "..."}.
@@ -21,13 +21,13 @@ struct tap_answer {
     std::string run_id;
     u32 link = 0;
     std::string stage;
-    u32 entry = 0;                  ///< names the viewer in latest groups; never an incarnation's
+    u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
     nlohmann::json format, memory;  ///< of the ring: ring/frame_format.hpp; memory_message.hpp
-    device::device_id device;       ///< of the stage that fills it
+    device::device_id device;       ///< of the stage that writes it
 };
 
 [[nodiscard]] nlohmann::json to_json(const tap_request& r);
-/// Throws json::exception: of another type.
+/// Throws json::exception: a value has another type.
 [[nodiscard]] tap_request read_tap_request(const nlohmann::json& message);
 
 [[nodiscard]] nlohmann::json to_json(const tap_answer& a);

@@ -50,7 +50,7 @@ void keep_traceback(const std::string& runtime_directory, std::string_view stage
 
 void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& dead_letter_folder) noexcept {
-    // Most frames have none.
+    // Most frames have no traceback.
     (void)std::rename(path_of(runtime_directory, stage, ring_sequence).c_str(),
                       (dead_letter_folder + "/traceback.txt").c_str());
 }

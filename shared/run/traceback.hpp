@@ -1,12 +1,13 @@
 #pragma once
-// What a process has to say of the frame that ends it, for those who look at the frame later: a traceback,
-// say.
+// Text that a process leaves about the frame that ends it, such as a traceback, for the later analysis of the
+// frame.
 //
 //   RUN/dead-letters/traceback-STAGE-SEQUENCE.txt    written by the process that ends
-//   RUN/dead-letters/STAGE-SEQUENCE/traceback.txt    put there by the next one, with the frame
-//   (dead_letter.hpp)
+//   RUN/dead-letters/STAGE-SEQUENCE/traceback.txt    moved there by the next process, which saves the frame
+//                                                    (dead_letter.hpp)
 //
-// A frame that succeeds at another attempt leaves the first file; there are at most most_tracebacks of them.
+// A frame that succeeds at another attempt leaves the first file; there are at most most_tracebacks such
+// files.
 
 #include <string>
 #include <string_view>
@@ -17,10 +18,10 @@ namespace carousel::run {
 
 inline constexpr u32 most_tracebacks = 64;
 
-/// Throws output_error.
+/// Writes the text. Does nothing if there are most_tracebacks files already. Throws output_error.
 void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& text);
-/// Moves it into the letter's folder, if there is one.
+/// Moves the text, if there is one, into the dead letter's folder.
 void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
                     const std::string& dead_letter_folder) noexcept;
 
