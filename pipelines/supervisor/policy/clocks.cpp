@@ -13,7 +13,8 @@ bool late(u64 since_ns, u64 base_ns, u64 limit_ns, u64 now) noexcept {
     return limit_ns != 0 && age_ns(since_ns, base_ns, now) > limit_ns;
 }
 
-// A stopped process is judged by its heart alone: its other clocks run on, but not by its own fault.
+// A stopped process is judged by its heartbeat alone: its other clocks keep running, through no fault of its
+// own.
 offence judge_one(const process_view& p, u64 now) noexcept {
     if (p.state != seat_state::running || p.tool) return offence::none;
     if (heart_is_late(p, now) && (p.has_frame || p.frames_wait)) return offence::heart;
@@ -40,8 +41,8 @@ std::vector<offence> judge(std::span<const process_view> all, u64 now) {
     std::vector<offence> out;
     out.reserve(all.size());
     for (const process_view& p : all) out.push_back(judge_one(p, now));
-    // The frame that has been on the device longest, by the clock that was never set back: once an innocent
-    // one has been replaced the offender is the oldest.
+    // Per GPU, only the process whose frame has been on the device longest keeps its verdict. The comparison
+    // uses the clock that is never reset: after an innocent process was replaced, the offender is the oldest.
     for (std::size_t k = 0; k < all.size(); ++k) {
         if (out[k] != offence::device || all[k].device == shm::none) continue;
         for (std::size_t o = 0; o < all.size(); ++o) {

@@ -16,12 +16,12 @@ struct row {
     A action;
 };
 
-// Read as: a process in `step` of whom `event` is told goes to `next`, and `action` is carried out. What is
-// not listed is refused.
+// Read as: when `event` is applied to a process in `step`, it moves to `next` and `action` is carried out.
+// Pairs that are not listed are refused.
 constexpr row table[] = {
     {S::working, E::condemn, S::condemned, A::none},
 
-    {S::condemned, E::condemn, S::condemned, A::none},  // seen by its socket, then by its pidfd
+    {S::condemned, E::condemn, S::condemned, A::none},  // detected by its socket, then by its pidfd
     {S::condemned, E::succession, S::condemned, A::name_successor},
     {S::condemned, E::succeeded, S::doomed, A::doom},
     {S::condemned, E::gone, S::condemned, A::wait},
@@ -30,7 +30,7 @@ constexpr row table[] = {
     {S::doomed, E::succession, S::doomed, A::none},
     {S::doomed, E::words, S::doomed, A::revoke},
     {S::doomed, E::words_taken, S::revoked, A::none},
-    // words first, then the server whose end decides about events
+    // words first, then the server whose end completes the events
     {S::doomed, E::breaks, S::doomed, A::wait},
     {S::doomed, E::kill_due, S::doomed, A::kill},
     {S::doomed, E::frames, S::doomed, A::requeue},

@@ -22,10 +22,10 @@ struct row {
     A action;
 };
 
-// Read as: a seat in `state` that sees `event` goes to `next` and asks for `action`. What is not listed is
-// refused. `died_fresh` goes to backoff here; the fifth in a row goes to failed (see on()). `died_refusing`
-// is a `died_fresh` where an earlier process has worked: somebody is at the file, and may be done in a
-// moment.
+// Read as: when `event` occurs in `state`, the seat moves to `next` and requests `action`. Pairs that are not
+// listed are refused. `died_fresh` moves to backoff here; the fifth in a row moves to failed (see on()).
+// `died_refusing` counts as `died_fresh` if an earlier process has worked: a user may be editing the file,
+// and may soon be done.
 constexpr row table[] = {
     {S::starting, E::ready, S::running, A::none},
     {S::starting, E::died_outside, S::starting, A::start},
@@ -44,7 +44,7 @@ constexpr row table[] = {
     {S::running, E::died_refusing, S::failed, A::fail},
     {S::running, E::finished, S::done, A::none},
     {S::running, E::pause, S::stopped, A::suspend},
-    {S::running, E::resume, S::running, A::resume},  // a SIGSTOP from elsewhere is mended as well
+    {S::running, E::resume, S::running, A::resume},  // also after a SIGSTOP from elsewhere
     {S::running, E::take_down, S::stopping, A::end},
 
     {S::stopped, E::resume, S::running, A::resume},
@@ -82,7 +82,7 @@ constexpr row table[] = {
     {S::running, E::bring_up, S::running, A::none},
 
     {S::starting, E::vacated, S::vacant, A::none},
-    {S::vacant, E::spawned, S::starting, A::none},  // a program has come
+    {S::vacant, E::spawned, S::starting, A::none},  // a program has attached
     {S::vacant, E::take_down, S::down, A::none},
     {S::vacant, E::bring_up, S::vacant, A::none},
 };
@@ -106,8 +106,8 @@ bool self_inflicted(const death& d) noexcept {
     if (d.outside || !d.known) return false;
     if (d.signal != 0) return is_fault(d.signal);
     if (lacked_resources(d)) return false;
-    // An exit before the end is an own act, whatever its code: a stage that ends with this one again and
-    // again would be started for ever.
+    // An exit before the end of the run counts as a fault, whatever its code: otherwise a stage that keeps
+    // exiting with this code would be restarted indefinitely.
     return d.exit_code != exit_code::gave_back || !d.may_give_back;
 }
 
@@ -122,8 +122,8 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
     if (lacked_resources(d)) return seat_event::died_outside;
     if (policy == restart_policy::no) return seat_event::died_for_good;
     if (policy == restart_policy::on_failure && own && !d.deadline && d.signal == 0 && d.exit_code == 0)
-        return seat_event::died_for_good;  // it says that it is well, yet the run is not over
-    if (own && d.signal == 0 && !d.deadline && !d.was_ready) {  // a second start would say the same
+        return seat_event::died_for_good;  // a successful exit code, but the run is not over
+    if (own && d.signal == 0 && !d.deadline && !d.was_ready) {  // a restart would give the same result
         if (d.exit_code == exit_code::no_device) return seat_event::died_for_good;
         if (d.exit_code == exit_code::usage) return seat_event::died_refusing;
     }

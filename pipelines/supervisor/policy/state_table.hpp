@@ -1,17 +1,18 @@
 #pragma once
-// What the supervisor knows of one seat, as an explicit state and one table of (state, event) -> (state,
-// action). Nothing here touches a process: the table can be read, and is tested, as histories of events.
+// State of one seat as the supervisor knows it, as an explicit state and one table of (state, event) ->
+// (state, action). Nothing here touches a process: the table can be read, and is tested with histories of
+// events.
 //
-//   starting  a process was spawned and has not yet said that it is ready
-//   running   it has
-//   stopping  it was asked to end for good (`carousel down`, or the end of the run)
+//   starting  a process was spawned and has not yet reported that it is ready
+//   running   it has reported that it is ready
+//   stopping  it was requested to end for good (`carousel down`, or the end of the run)
 //   stopped   paused by `carousel stop`: SIGSTOP, no deadline runs. The pause lasts until `carousel cont`: if
 //             the process dies, its successor is paused as soon as it is ready (paused())
-//   backoff   it died by its own hand without having committed a frame; its successor waits
-//   failed    given up
+//   backoff   its process died by its own fault without having committed a frame; the restart is delayed
+//   failed    no further restarts
 //   down      ended by `carousel down STAGE` until `carousel up STAGE`
-//   vacant    of a port: no program has it
-//   done      every frame of the run is through it, and it has exited
+//   vacant    of a port: no program is attached
+//   done      every frame of the run has passed it, and its process has exited
 
 #include <string>
 #include <vector>
@@ -25,20 +26,20 @@ enum class seat_state : u8 { starting, running, stopping, stopped, backoff, fail
 [[nodiscard]] const char* name_of(seat_state s) noexcept;
 
 enum class seat_event : u8 {
-    spawned,        ///< a process has been started
+    spawned,        ///< a process was started
     ready,          ///< it is LIVE
     died_outside,   ///< killed from outside, or restarted by command
-    died_fresh,     ///< by its own hand, and this process committed no frame
-    died_exposed,   ///< the same by a signal, of a process that strangers can reach
-    died_spent,     ///< by its own hand, after it had committed frames
+    died_fresh,     ///< by its own fault; this process committed no frame
+    died_exposed,   ///< as died_fresh, by a signal, in a process that external peers can reach
+    died_spent,     ///< by its own fault, after it had committed frames
     died_for_good,  ///< a death that is never followed by a restart (exit code, policy)
-    died_refusing,  ///< said at its start that it can't run so (exit code 2)
+    died_refusing,  ///< reported at its start that it cannot run with this configuration (exit code 2)
     finished,       ///< exit after the last frame of the run
     due,            ///< the delay is over
     pause,          ///< `carousel stop`
     resume,         ///< `carousel cont`
     take_down,      ///< `carousel down STAGE`
-    vacated,        ///< a port: whoever comes takes it
+    vacated,        ///< a port: the next program may attach
     bring_up,       ///< `carousel up STAGE`
 };
 
@@ -50,50 +51,51 @@ enum class seat_action : u8 {
     suspend,  ///< SIGSTOP
     resume,   ///< SIGCONT
     end,      ///< end the process, for good
-    refuse,   ///< the event makes no sense in this state: tell the user
+    refuse,   ///< the event is invalid in this state: report it to the user
 };
 
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
-/// so many lives in a row that commit nothing, and the seat has failed; where strangers can reach its process
-/// a signal is no such end: whoever can make it die would end the run
+/// Restarts in a row without a commit after which the seat has failed. A death by a signal never makes the
+/// seat fail if external peers can reach the process: any peer that can crash it could end the run.
 inline constexpr u32 max_fresh_deaths = 5;
 
-/// How the death is told of a process that was ended because another one had broken their MPS domain.
+/// Text of the death of a process that was ended because another process had broken their MPS domain.
 inline constexpr const char* with_domain_text = "with its MPS domain";
 
-/// And of one that was ended to be tried alone in a GPU context of its own, or to go back into the domain.
+/// The same for a process that was ended to be tried alone in a separate GPU context, or to return to the
+/// domain.
 inline constexpr const char* moved_text = "moved into or out of its MPS domain";
 
-/// And that of a death by a signal from outside, before the process is reaped: behind a GPU context that
+/// The same for a death by a signal from outside, before the process is reaped; with a GPU context, reaping
 /// takes about 90 ms.
 inline constexpr const char* death_by_signal_text = "killed";
 
-/// How a process ended, as far as it is known.
+/// Known facts of the end of a process.
 struct death {
     bool outside = false;            ///< signal from outside, `carousel kill`, `carousel restart`
-    bool restart_requested = false;  ///< `carousel restart`: comes back whatever the policy says
-    bool known = false;  ///< exit code and signal below are the kernel's or the process's own word
+    bool restart_requested = false;  ///< `carousel restart`: restarts whatever the policy is
+    bool known = false;  ///< exit code and signal below come from the kernel or from the process itself
     int exit_code = 0;   ///< when signal == 0
     int signal = 0;
     bool deadline = false;       ///< killed by the supervisor for a missed deadline
-    bool was_ready = false;      ///< it had said that it was ready
+    bool was_ready = false;      ///< it had reported that it is ready
     u64 commits = 0;             ///< frames this process committed
-    bool out_of_memory = false;  ///< the signal was the kernel's out-of-memory killer's
-    bool injected = false;       ///< `carousel inject`: whatever it looks like, it came from outside
-    bool through = false;        ///< every frame of the run is through its stage
+    bool out_of_memory = false;  ///< the signal came from the kernel's out-of-memory killer
+    bool injected = false;       ///< `carousel inject`: counts as a death from outside
+    bool through = false;        ///< every frame of the run has passed its stage
     bool may_give_back =
-        false;             ///< it stands for instances on another host: exit_code::gave_back is no fault
-    bool exposed = false;  ///< strangers can reach it: it listens for another host
+        false;             ///< it represents instances on another host: exit_code::gave_back is not a fault
+    bool exposed = false;  ///< external peers can reach it: it listens for another host
 };
-/// The event that a death is for the table.
+/// Maps a death to the event for the table.
 [[nodiscard]] seat_event classify(const death& d, restart_policy policy) noexcept;
-/// Did the process end by its own hand (fault, abort, exit, deadline)?
+/// True if the process ended by its own fault (fault signal, abort, exit, deadline).
 [[nodiscard]] bool self_inflicted(const death& d) noexcept;
-/// Did the process end at its start since it got no thread, process, descriptor or memory? Such a death is no
-/// attempt of the stage.
+/// True if the process ended at its start because no thread, process, descriptor or memory was available.
+/// Such a death does not count as an attempt of the stage.
 [[nodiscard]] bool lacked_resources(const death& d) noexcept;
-/// "exit code 3", "signal 11 (SIGSEGV)", "deadline", for tables and messages.
+/// "exit code 3", "signal 11 (SIGSEGV)", "deadline missed", for tables and messages.
 [[nodiscard]] std::string describe(const death& d);
 
 class seat_machine {
@@ -102,23 +104,23 @@ public:
     [[nodiscard]] u64 since_ns() const noexcept { return since_ns_; }
     [[nodiscard]] u64 delay_ns() const noexcept { return delay_ns_; }  ///< of the last seat_action::delay
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
-    /// A process of the seat has worked: a later one that can't be started meets a file that changed.
+    /// A process of the seat has worked: if a later process cannot be started, a file has changed.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
-    /// `carousel stop` was called, and neither `cont`, `down` nor `up` since: the process, or the next one,
+    /// `carousel stop` was called, and none of `cont`, `down` and `up` since: the process, or its successor,
     /// is paused.
     [[nodiscard]] bool paused() const noexcept { return paused_; }
-    /// As another supervisor, or a block before this one, had it.
+    /// Restores the value of a previous supervisor, or of a previous control block.
     void restore_paused(bool paused) noexcept { paused_ = paused; }
-    /// Changes state by the table; `now` is the state's new since_ns.
+    /// Changes the state according to the table; `now` (CLOCK_MONOTONIC, ns) becomes since_ns().
     seat_action on(seat_event e, u64 now) noexcept;
-    /// What another supervisor knew of the seat.
+    /// Restores the state that a previous supervisor had for the seat.
     void resume(seat_state s, u64 since_ns, u32 fresh_deaths, bool proven = false) noexcept {
         state_ = s;
         proven_ = proven_ || proven || s == seat_state::running;
         since_ns_ = since_ns;
         fresh_deaths_ = fresh_deaths;
     }
-    /// The present process has committed a frame: the row of lives without one is broken.
+    /// The present process has committed a frame: resets the count of deaths without a commit.
     void note_commit() noexcept { fresh_deaths_ = 0; }
 
 private:
