@@ -58,7 +58,7 @@ bool ledger_store::claim_suspended(u32 stage) {
         return suspended_[stage] = telemetry::frame_claims::load(ledger_of(*setup_, stage)).suspended();
     } catch (const error&) {
         suspended_.erase(stage);
-        return false;  // asked again at the next tick
+        return false;  // retried at the next tick
     }
 }
 
@@ -108,7 +108,7 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
     }
 }
 
-// Below the lowest frame that any counted sink has yet to deliver: a run that is built anew begins there, and
+// Folds below the lowest frame that any counted sink has not delivered yet: a rebuilt run starts there, and
 // all ledgers are cut there.
 std::string ledger_store::tick(u64 now) {
     if (now - checked_ns_ < ns_per_s) return "";
@@ -130,7 +130,7 @@ std::string ledger_store::tick(u64 now) {
             telemetry::fold_ledger(ledger, below - setup_->kept_records);
     } catch (const error& e) {
         if (!failed_) {
-            failed_ = true;  // once: it is tried again every second
+            failed_ = true;  // reported once; retried every second
             return fmt::format("{}; the ledger goes on unfolded and grows", e.what());
         }
     }

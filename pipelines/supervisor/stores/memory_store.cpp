@@ -35,7 +35,7 @@ memory_store::~memory_store() { release_owner(); }
 
 void memory_store::release_owner() noexcept {
     if (!owner_.pidfd) return;
-    owner_socket_.reset();  // its EOF is the owner's sign to go
+    owner_socket_.reset();  // its EOF makes the owner exit
     end_within(owner_.pidfd.get(), 2 * ns_per_s);
     (void)reap(owner_.pidfd.get());
     owner_ = {};
@@ -132,7 +132,7 @@ void memory_store::make_on_device(const std::vector<block*>& wanted, const std::
         return;
     }
     ours.reset();
-    end_within(maker.pidfd.get(), 10 * ns_per_s);  // the memory lives by its fds
+    end_within(maker.pidfd.get(), 10 * ns_per_s);  // the fds keep the memory alive
     (void)reap(maker.pidfd.get());
 }
 
@@ -180,7 +180,7 @@ json memory_store::describe_all(std::vector<int>& fds) const {
     return all;
 }
 
-// ---- taking over
+// ---- takeover
 
 void memory_store::expect(const std::vector<memory_item>& items) {
     blocks_.clear();

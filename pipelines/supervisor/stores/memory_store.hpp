@@ -1,7 +1,8 @@
 #pragma once
-// Makes and keeps the memory of all rings and assets of a run. Host memory is made here (sealed memfds); GPU
-// memory by carousel-alloc, which hands the fds over and ends (vmm) or stays as its owner (ipc). The fds live
-// as long as this object: no stage's death takes memory away, and newcomers get the same fds.
+// Creates and keeps the memory of all rings and assets of a run. Host memory is created here (sealed memfds);
+// GPU memory is created by carousel-alloc, which passes the fds over and exits (vmm) or stays as the memory's
+// owner (ipc). The fds stay open as long as this object exists: no stage's death frees memory, and new
+// processes get the same fds.
 
 #include <string>
 #include <vector>
@@ -21,39 +22,40 @@ public:
     memory_store(const memory_store&) = delete;
     memory_store& operator=(const memory_store&) = delete;
 
-    /// The run that the memory is for: an owner of ipc memory waits there for another supervisor when this
+    /// The run that the memory belongs to: an owner of ipc memory waits there for another supervisor if this
     /// one is killed.
     struct run_location {
         std::string directory, run_id;
         f64 grace_s = 0;
     };
     void set_run_location(run_location where) { run_location_ = std::move(where); }
-    /// Makes everything. `folder`: where carousel-alloc lies. Throws shm_error, or device_error with the
-    /// maker's own words.
+    /// Creates all blocks. `folder`: folder of the carousel-alloc program. Throws shm_error, or device_error
+    /// with carousel-alloc's own message.
     void make(const std::vector<memory_item>& items, const std::string& folder,
               u64 timeout_ns = 60'000'000'000);
-    /// Makes again what a dead owner had (kind ipc), and what did not come back; the rest stays.
+    /// Creates the blocks of a dead owner (kind ipc) again, and those that were not restored; the others
+    /// stay.
     void remake(const std::string& folder);
-    /// Enters kinds and handles into a control block that is not published yet.
+    /// Writes kinds and handles into a control block that is not published yet.
     void enter(shm::control_block& c) const;
-    /// {kind, bytes, uuid, fd (index into fds) or -1, ipc, pieces} of one block; adds its fds.
+    /// Returns {kind, bytes, uuid, fd (index into fds) or -1, ipc, pieces} of one block and appends its fds.
     [[nodiscard]] nlohmann::json describe(bool asset, u32 index, std::vector<int>& fds) const;
-    /// The same of every block, as {asset, index, ...}, in `fds` each fd once.
+    /// The same for every block, as {asset, index, ...}; each fd is in `fds` once.
     [[nodiscard]] nlohmann::json describe_all(std::vector<int>& fds) const;
 
-    // ---- taking over from a dead supervisor: the fds come back from any stage that holds them
-    /// What is to come back; nothing is made.
+    // ---- takeover from a dead supervisor: any stage that holds the fds returns them
+    /// Sets the blocks to be restored; creates nothing.
     void expect(const std::vector<memory_item>& items);
-    /// Takes from describe_all()'s list what is still missing; a block that doesn't fit what is expected is
-    /// left out.
+    /// Restores missing blocks from describe_all()'s list; ignores a block that does not match the expected
+    /// one.
     void restore(const nlohmann::json& list, std::vector<shm::unique_fd>& fds);
-    /// Every block is there to be handed out.
+    /// True if every block is present.
     [[nodiscard]] bool complete() const noexcept;
     [[nodiscard]] bool has_ipc() const noexcept;
-    /// The owner of ipc memory has come back on this connection.
+    /// Registers the owner of ipc memory, which has reconnected on `socket`.
     void adopt_owner(spawned owner, shm::unique_fd socket) noexcept;
 
-    /// The process that owns memory of kind ipc; -1: there is none.
+    /// pidfd of the process that owns memory of kind ipc; -1: none.
     [[nodiscard]] int owner_pidfd() const noexcept { return owner_.pidfd.get(); }
     [[nodiscard]] i32 owner_pid() const noexcept { return owner_.pid; }
     /// Ends and reaps the owner.
@@ -63,7 +65,7 @@ public:
 private:
     struct block {
         memory_item item;
-        std::vector<shm::unique_fd> fds;  ///< one, of vmm memory in pieces one each, of ipc none
+        std::vector<shm::unique_fd> fds;  ///< one; for vmm memory in pieces one per piece; none for ipc
         u64 bytes = 0;
         std::string uuid, ipc;  ///< ipc: hex
     };

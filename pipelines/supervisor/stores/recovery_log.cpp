@@ -16,7 +16,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 lines_a_death = 8;  ///< more than a death has steps: the file is no longer than that
+constexpr u64 lines_a_death = 8;  ///< more than the steps of a death: limits the length of the file
 
 template <typename T>
 void keep(T& old, const T& fresh) {
@@ -62,7 +62,7 @@ recovery_log::recovery_log(const std::string& path, std::size_t keep) : path_(pa
                 dropped_ = j["dropped"].get<u64>();
             else
                 merge(recovery_from(j));
-        } catch (const json::exception&) {  // another version's
+        } catch (const json::exception&) {  // of another version
         }
         drop_old();
     }
@@ -89,7 +89,7 @@ void recovery_log::rewrite() {
     for (const recovery& r : all_)
         append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
-    ::unlink(aside.c_str());  // no room, say: the old one goes on
+    ::unlink(aside.c_str());  // for example a full disk: the old file continues
     file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
 }
 
@@ -97,14 +97,14 @@ void recovery_log::merge(const recovery& r) {
     const auto is_it = [&](const recovery& o) {
         return o.pid == r.pid && o.epoch == r.epoch && o.seat == r.seat;
     };
-    const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);  // the newest are asked for
+    const auto at = std::find_if(all_.rbegin(), all_.rend(), is_it);  // most reports are about the newest
     if (at == all_.rend()) {
         all_.push_back(r);
         return;
     }
     keep(at->how, r.how);
     keep(at->signalled_ns, r.signalled_ns);
-    if (at->seen_ns == 0) at->seen_ns = r.seen_ns;  // the first supervisor to see it was the first to see it
+    if (at->seen_ns == 0) at->seen_ns = r.seen_ns;  // the first supervisor's detection time is the earliest
     keep(at->fenced_ns, r.fenced_ns);
     keep(at->followed_ns, r.followed_ns);
     at->standby = at->standby || r.standby;

@@ -1,13 +1,14 @@
 #pragma once
-// What each death of a stage cost, by the clock of the machine (CLOCK_MONOTONIC, ns): the report's detection,
-// fence and takeover come from here, and `carousel chaos` joins its faults to it by pid.
+// Log of the cost of each death of a stage, by the machine's clock (CLOCK_MONOTONIC, ns). The report's
+// detection, fence and takeover times come from here, and `carousel chaos` matches its faults to these
+// entries by pid.
 //
-// Kept in memory and, a line of JSON at each step, in DIR/recoveries.jsonl: each line goes out by one write
-// to a file opened for appending, so a supervisor that is killed leaves whole lines, and the one that takes
-// its run over continues the same account. A step that is told twice (the second supervisor finishes a
-// half-done retirement) replaces itself. One thread. A run may last for months: the newest deaths are kept,
-// one that came before them is a number. Once the file has many lines it is written anew from what is kept,
-// aside and renamed: a kill in between leaves the old file or the new one.
+// Kept in memory and in DIR/recoveries.jsonl, one line of JSON per step. Each line is written by one write to
+// a file opened for appending, so a supervisor that is killed leaves complete lines, and the supervisor that
+// takes the run over continues the log. A step that is reported twice (the second supervisor finishes a
+// half-done retirement) overwrites itself. One thread. A run may last for months: the newest deaths are kept,
+// earlier ones are only counted. When the file has many lines, it is rewritten from the kept deaths under
+// another name and renamed: a kill in between leaves either the old or the new file.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -18,42 +19,41 @@
 
 namespace carousel::supervisor {
 
-/// 0: has not happened, or was not seen.
+/// Times are 0 if the step has not happened, or was not observed.
 struct recovery {
     std::string seat;  ///< "fragment", "fragment.1"
     i32 pid = 0;
     u32 epoch = 0;
     std::string how = {};  ///< as `carousel ps` shows it; "": not judged yet
     u64 signalled_ns = 0;  ///< `carousel kill` sent the signal
-    u64 seen_ns = 0;       ///< first known to be dead, hung or unwanted
-    u64 fenced_ns = 0;     ///< the process and its device work are gone
-    /// first committed frame of a successor; deaths until then are told by the first of them
+    u64 seen_ns = 0;       ///< first known to be dead, hung or to be replaced
+    u64 fenced_ns = 0;     ///< the process and its device work have ended
+    /// first committed frame of a successor; set only for the first of several deaths before it
     u64 followed_ns = 0;
     bool standby = false;  ///< a warm standby was that successor
-    /// how a process that was replaced while it lived ended at last: "signal 9", "exit code 71"
+    /// final end of a process that was replaced while alive: "signal 9", "exit code 71"
     std::string ended = {};
-    u64 domain_end = 0;   ///< the end of the MPS domain, counted from 1, that it fell into; 0: none
-    bool shared = false;  ///< and by no doing of its own: killed with its domain, or its device failed as it
-                          ///< would for every client
-    std::vector<u64> committed = {};  ///< of a sink: frames that its job words still called COMMITTED; maybe
-                                      ///< without its mark in the ledger
-    /// of that successor: its process was started, came to the supervisor, said that it is ready
+    u64 domain_end = 0;   ///< number of the end of the MPS domain that it belongs to, from 1; 0: none
+    bool shared = false;  ///< not its fault: killed with its domain, or by a device fault of all clients
+    std::vector<u64> committed = {};  ///< for a sink: frames that its job words still had as COMMITTED; their
+                                      ///< marks in the ledger may be missing
+    /// of that successor: process started, connected to the supervisor, reported ready
     u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
-    std::string wild_write = {};  ///< where a write of its own that faulted was to go, wild_write_text.hpp
+    std::string wild_write = {};  ///< target of its own faulting write, wild_write_text.hpp
 };
 
 class recovery_log {
 public:
     static constexpr std::size_t kept = 10'000;
     recovery_log() = default;  ///< in memory only
-    /// Continues the file if there is one. A file that can't be opened, read or written is done without.
-    /// `keep`: deaths, for tests.
+    /// Continues an existing file. If the file cannot be opened, read or written, the log is kept in memory
+    /// only. `keep`: number of deaths to keep, for tests.
     explicit recovery_log(const std::string& path, std::size_t keep = kept);
-    /// `r` names its process by seat, pid and epoch; what is 0 or empty in it stays as it was.
+    /// `r` identifies its process by seat, pid and epoch; members that are 0 or empty in `r` stay unchanged.
     void report(const recovery& r);
-    /// The newest deaths: as many as are kept, and a quarter more at most.
+    /// The newest deaths: at least those that are kept, at most a quarter more.
     [[nodiscard]] const std::vector<recovery>& all() const noexcept { return all_; }
-    [[nodiscard]] u64 dropped() const noexcept { return dropped_; }  ///< deaths before those
+    [[nodiscard]] u64 dropped() const noexcept { return dropped_; }  ///< number of earlier deaths
 
 private:
     void merge(const recovery& r);
@@ -67,26 +67,27 @@ private:
     u64 lines_ = 0, dropped_ = 0;
 };
 
-/// For the report: an object each with the members above that are known.
+/// For the report: one object per death with the known members from above.
 [[nodiscard]] nlohmann::json recoveries_json(const std::vector<recovery>& all);
-/// The other way round. Throws nlohmann::json::exception.
+/// The inverse. Throws nlohmann::json::exception.
 [[nodiscard]] recovery recovery_from(const nlohmann::json& j);
 
-/// Milliseconds from the signal to the death being seen, of those who were signalled by `carousel kill`.
+/// Milliseconds from the signal to the detection of the death, for processes signalled by `carousel kill`.
 [[nodiscard]] std::vector<f64> detections_ms(const std::vector<recovery>& all);
-/// From the death being seen to the fence.
+/// Milliseconds from the detection of the death to the fence.
 [[nodiscard]] std::vector<f64> fences_ms(const std::vector<recovery>& all);
-/// From the signal, or the death being seen, to the successor's first committed frame.
+/// Milliseconds from the signal, or from the detection of the death, to the successor's first committed
+/// frame.
 [[nodiscard]] std::vector<f64> takeovers_ms(const std::vector<recovery>& all, bool standbys_only);
 
-/// Where a takeover's time went, of those that no standby made: until the successor's process was started,
-/// until it came to the supervisor, until it was ready, until its first committed frame.
+/// Parts of takeover times in milliseconds, for takeovers without a standby: until the successor's process
+/// was started, until it connected to the supervisor, until it was ready, until its first committed frame.
 struct takeover_parts {
     std::vector<f64> to_start, to_attach, to_ready, to_frame;
 };
 [[nodiscard]] takeover_parts parts_of_takeovers_ms(const std::vector<recovery>& all);
-/// Of each end of the MPS domain: from the first death that was seen to the first frame of the last of its
-/// stages that came back.
+/// Per end of the MPS domain, milliseconds from the first detected death to the first frame of the last of
+/// its stages to return.
 [[nodiscard]] std::vector<f64> domains_back_ms(const std::vector<recovery>& all);
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,6 @@
 #pragma once
-// What befell the stages of a run, kept for whoever asks later (`carousel trace`): the last ones, numbered
-// from 1. One thread.
+// Events of the stages of a run, kept for later requests (`carousel trace`): the newest ones, numbered from
+// 1. One thread.
 
 #include <deque>
 #include <string>
@@ -15,14 +15,14 @@ struct run_note {
     const char* kind = "";  ///< started, ready, died, quarantined, freed, given up, held, goes on
     u32 seat = 0, epoch = 0;
     i32 pid = 0;
-    std::string text;  ///< to be read behind the stage's name
+    std::string text;  ///< to be printed after the stage's name
 };
 
 class run_notes {
 public:
     void add(run_note n);
-    /// Those with a number above `id`, the oldest first, as many as fit one answer. The rest of the answer is
-    /// the asked one's.
+    /// The notes with a number above `id`, oldest first, as many as fit one answer. The caller fills in the
+    /// other fields of the answer.
     [[nodiscard]] run::trace_answer since(u64 id) const;
 
 private:
