@@ -45,7 +45,7 @@ coordinator::coordinator(hosts_plan plan) : plan_(std::move(plan)) {
     }
 }
 
-// The command as it can be typed there. Options that stand for keys are part of the plan.
+// Prints the command to type there. Options that stand for keys are part of the plan.
 void coordinator::print_waiting(remote_host& h, console& out) const {
     const host_spec& s = h.spec();
     std::string words;
@@ -60,8 +60,8 @@ void coordinator::print_waiting(remote_host& h, console& out) const {
         out.line(fmt::format("waiting for host {} ({} port {}): {}", s.name, s.address, s.port, h.problem()));
 }
 
-// Where nobody listens, a supervisor is started: at first, and again when it has died. One that comes back
-// finds its stages alive and takes them over.
+// If no process listens on a host, a supervisor is started there: at first, and again after its death. A new
+// supervisor finds its stages alive and takes them over.
 void coordinator::launch_missing(u64 now) {
     for (std::size_t k = 0; k < hosts_.size(); ++k) {
         const state is = hosts_[k]->state();
@@ -107,7 +107,7 @@ void coordinator::attend(event_loop&, host_orders& to, const std::string& run_id
         h->all_have_begun();
         try {
             if (std::optional<json> kept = saved_outcome(*h)) h->has_ended(std::move(*kept));
-        } catch (const json::exception&) {  // it tells it again
+        } catch (const json::exception&) {  // the host sends it again
         }
     }
 }
@@ -144,13 +144,13 @@ void coordinator::handle_message(remote_host& h, const json& m) {
         const bool at_once = m["interrupted"] == "at once";
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (at_once) return orders_->end_at_once(why);
-        if (end_asked_) return;  // it says so to whoever it finds here
+        if (end_asked_) return;  // the host sends it to each coordinator that connects
         if (request_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
         orders_->log_line(why + ": what is begun is delivered");
     }
 }
 
-// It has nothing that is not here, too: the run goes on without it.
+// Everything on a helper host is also here: the run continues without it.
 void coordinator::log_end_of_help(const remote_host& h, bool had_ended) {
     const bool over = (h.state() == state::ended && !had_ended) || h.state() == state::refused;
     if (!over || waiting_since_ns_ != 0 || !ended_early_.insert(h.spec().name).second) return;
@@ -165,7 +165,7 @@ void coordinator::tick(u64 now) {
         const bool had_ended = h->state() == state::ended, had_begun = h->state() == state::begun;
         try {
             for (const json& m : h->poll(now, run_id_)) handle_message(*h, m);
-        } catch (const json::exception&) {  // it knows the token, and is of another version
+        } catch (const json::exception&) {  // it has the token, so it is of another version
             h->was_unreadable(now);
         }
         log_changes(*h, now);
@@ -175,7 +175,7 @@ void coordinator::tick(u64 now) {
         else
             replacements_.erase(h->spec().name);
         if (!had_begun && h->state() == state::begun)
-            send_end(*h);  // it may not have heard it, or be another one
+            send_end(*h);  // it may have missed the request, or be a new incarnation
         if (!had_ended && h->state() == state::ended) save_outcome(*h);
         if (plan_.helps(h->spec().name)) {
             log_end_of_help(*h, had_ended);
@@ -217,7 +217,7 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
     return last_ask_;
 }
 
-// Whoever has asked it would wait, and take this supervisor for the silent one.
+// Otherwise the client would wait, and attribute the silence to this supervisor.
 void coordinator::refuse_for_lost(const remote_host& h) {
     if (open_questions_.empty() || (h.connected() && h.state() == state::begun)) return;
     const std::string& name = h.spec().name;

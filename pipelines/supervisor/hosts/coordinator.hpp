@@ -1,5 +1,5 @@
 #pragma once
-// The hosts of a pipeline as `carousel run` has them: all others.
+// The coordinator: the supervisor of `carousel run`, connected to all other hosts of the pipeline.
 
 #include <map>
 #include <optional>
@@ -13,7 +13,8 @@ namespace carousel::supervisor {
 
 class coordinator final : public other_hosts {
 public:
-    /// Makes the token where there is none. Throws config_error: no libcrypto, a token that others may read.
+    /// Creates the token if there is none. Throws config_error: no libcrypto, or a token that other users can
+    /// read.
     explicit coordinator(hosts_plan plan);
 
     void gather(console& out, const std::string& run_id) override;
@@ -37,8 +38,8 @@ private:
     void restart_host(remote_host& h, u64 now);
     struct replacement;
     struct sender_replies;
-    /// At which frame a durable host begins anew, and why, in words; nothing: who knows it is still to say
-    /// so.
+    /// Frame `first` at which a durable host restarts, and the reason in words. Empty: a host that knows the
+    /// frame has not replied yet.
     [[nodiscard]] std::optional<std::string> restart_frame(const remote_host& h, u64 now, u64& first);
     void query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                       sender_replies& all) const;
@@ -69,19 +70,21 @@ private:
     void end_stuck_host(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
-    /// The end of a stream that no link has told: of which receiving stage.
+    /// End of a stream that no link has reported: receiving stage and frame.
     struct unreported_end {
         std::string stage;
         u64 at = 0;
     };
-    /// A durable host that has come back without its part of the run, until it is told where to begin.
+    /// A durable host that has reconnected without its partition of the run, until it is sent its first
+    /// frame.
     struct replacement {
         u64 since_ns = 0, ask_ns = 0;
-        u64 question = 0;     ///< number of what the hosts that send to it are asked
-        bool logged = false;  ///< that it waits
-        std::map<std::string, std::optional<u64>> replies;  ///< by those hosts
+        u64 question = 0;                                   ///< id of the query to the hosts that send to it
+        bool logged = false;                                ///< its waiting was logged
+        std::map<std::string, std::optional<u64>> replies;  ///< by sending host
     };
-    /// What they came to: in words, of whom it comes again, who doesn't know it, and who is still to say it.
+    /// Results of the query, in words: hosts that replied, hosts that do not know, and hosts whose reply is
+    /// pending.
     struct sender_replies {
         u64 first = 0;
         std::vector<std::string> from, unknown, awaited;
@@ -89,20 +92,20 @@ private:
 
     hosts_plan plan_;
     std::vector<std::unique_ptr<remote_host>> hosts_;
-    std::vector<std::unique_ptr<launcher>> launchers_;  ///< as the hosts
+    std::vector<std::unique_ptr<launcher>> launchers_;  ///< in the order of hosts_
     host_orders* orders_ = nullptr;
     std::string run_id_;
-    bool end_asked_ = false;  ///< the run is to end: who begins the stream is told when it is there
-    bool at_once_ = false;    ///< so is each of its parts, whatever it has
+    bool end_asked_ = false;  ///< the run is to end: hosts that begin the stream are notified
+    bool at_once_ = false;    ///< each partition ends at once, whatever it has in flight
     bool waits_for_end_ = false;
-    std::set<std::string> lost_leaders_, ends_alone_;        ///< who gives no end; who is told in its place
-    std::map<std::string, unreported_end> unreported_ends_;  ///< hosts that were told in place of a link
-    std::optional<u64> own_end_;                 ///< where the stream of this host has ended, whole
-    std::set<std::string> ended_early_;          ///< hosts that only help, told as over or told to end
-    std::set<std::string> outcome_checked_;      ///< hosts whose outcome was looked at
+    std::set<std::string> lost_leaders_, ends_alone_;        ///< lost without EOS; notified instead
+    std::map<std::string, unreported_end> unreported_ends_;  ///< by host that was notified instead of a link
+    std::optional<u64> own_end_;             ///< frame at which the complete stream of this host ended
+    std::set<std::string> ended_early_;      ///< helper hosts that were logged as over or requested to end
+    std::set<std::string> outcome_checked_;  ///< hosts whose outcome was evaluated
     std::map<std::string, u64> stuck_since_ns_;  ///< by host: see watch_links()
     std::map<std::string, replacement> replacements_;
-    std::map<u64, std::string> open_questions_;  ///< who is asked, by number
+    std::map<u64, std::string> open_questions_;  ///< host that was asked, by id
     std::map<std::string, u64> restarted_ns_;
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_query_ = 0;
     int lost_code_ = 0;

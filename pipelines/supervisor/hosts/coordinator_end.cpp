@@ -1,4 +1,5 @@
-// coordinator: how a run ends over its hosts. Who is told, who is waited for, and what is known of each part.
+// coordinator: how a run ends over its hosts: which are notified, which are awaited, and the result of each
+// partition.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,13 +18,12 @@ namespace {
 using nlohmann::json;
 using state = remote_host::host_state;
 constexpr u64 failed_patience_ns = 8 * ns_per_s;
-constexpr u64 bye_patience_ns =
-    2 * ns_per_s;  ///< to find a host that has ended, and tell it that this is known
-constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< until a host that only helps is ended; else it hears END
+constexpr u64 bye_patience_ns = 2 * ns_per_s;   ///< to find a host that has ended, and to send `bye`
+constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< for EOS; then a helper host is requested to end
 
 }  // namespace
 
-// From here on each host that begins its stream knows it, or is told when it comes; `at once`: each host.
+// Notifies each host that begins its stream, now or when it connects; with `at_once`, every host.
 bool coordinator::request_end(bool at_once) {
     end_asked_ = true;
     at_once_ = at_once_ || at_once;
@@ -47,7 +47,7 @@ bool coordinator::is_lost(const remote_host& h, u64 now) const {
     return h.state() == state::away && now > h.away_since_ns() + plan_.patience_ns(h.spec().name);
 }
 
-/// Hosts that the frames of one come to, over any number of others.
+/// Hosts that the frames of `host` reach, over any number of other hosts.
 std::set<std::string> coordinator::downstream_of(const std::string& host) const {
     std::set<std::string> found;
     for (bool more = true; std::exchange(more, false);)
@@ -56,7 +56,7 @@ std::set<std::string> coordinator::downstream_of(const std::string& host) const 
     return found;
 }
 
-/// One whose frames come there begins its stream, and is there or may come back.
+/// True if a host whose frames reach `to` begins its stream, and is connected or may come back.
 bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return plan_.leads(h->spec().name) && h->state() != state::ended && h->state() != state::refused &&
@@ -64,8 +64,9 @@ bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     });
 }
 
-// Who gives the end, and is away for so long that it doesn't come back, gives none: neither to this host nor
-// to those that read its frames. Whoever has frames of another one, too, ends with those.
+// A host that begins the stream and has been away for too long sends no end of stream, neither to this host
+// nor to the hosts that read its frames. A host with frames from another host that begins the stream ends
+// with those.
 void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
     for (const auto& lost : hosts_) {
@@ -85,8 +86,8 @@ void coordinator::end_without_lost_leaders(u64 now) {
     }
 }
 
-// What a host's part came to is known to nobody else once it has heard `bye`: the supervisor after this one
-// finds it here. A death before it is written leaves a host that tells it again.
+// After `bye`, the result of a host's partition is stored only here: the next supervisor of this run reads
+// this file. If this supervisor dies before writing it, the host sends its result again.
 void coordinator::save_outcome(remote_host& h) {
     try {
         run::write_whole_file(outcome_file(h.spec().name),
@@ -111,8 +112,8 @@ std::string coordinator::outcome_file(const std::string& host) const {
     return run::run_folder(plan_.name) + "/ended-" + host + ".json";
 }
 
-// It hears the end of its work by the link. Where that has not got there it is ended, and where it is away
-// nobody waits for it.
+// A helper host receives the end of its work over the link. If the link has not delivered it, the host is
+// requested to end; a host that is away is not awaited.
 bool coordinator::awaits_end_of_help(remote_host& h, u64 now) {
     if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
     if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)

@@ -1,5 +1,5 @@
-// coordinator: links whose one end is over and whose other end waits. Who is told in place of the link, and
-// what is lost.
+// coordinator: links with one end that is over and another end that waits: which host is notified instead of
+// the link, and what is lost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ using nlohmann::json;
 using state = remote_host::host_state;
 constexpr u64 stuck_patience_ns = 10 * ns_per_s;
 constexpr u64 unreported_patience_ns =
-    ns_per_s;  ///< for an end that the link has told and that is on its way
+    ns_per_s;  ///< for an end that the link has reported and that is still in transit
 
 std::string called(const std::string& host) { return host.empty() ? "this host" : "host " + host; }
 
-/// What a host has told of its part; {}: nothing.
+/// Report of a host's partition; {}: none.
 json report_of(const remote_host* h) {
     const json report = h != nullptr && h->outcome ? h->outcome->value("report", json()) : json();
     return report.is_object() ? report : json::object();
@@ -27,7 +27,7 @@ json report_of(const remote_host* h) {
 
 }  // namespace
 
-/// No stage of it takes or gives a frame any more; "": of this host.
+/// True if no stage of the host accepts or sends frames any more; "": this host.
 bool coordinator::is_over(const std::string& host) const {
     if (host.empty()) return waiting_since_ns_ != 0;
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
@@ -49,14 +49,14 @@ bool coordinator::waits(const run::ps_answer& here, const std::string& host, con
     });
 }
 
-// A link whose one end is over and whose other end waits for it: a host that cut off what it had not, because
-// it was asked to end and this one was away; that began anew when who sends to it was done; whose own stream
-// is shorter than that which is sent to it; that was not told where the stream ends. The other end would wait
-// for ever.
+// Finds links with one end that is over and another end that waits for it. Causes: a host ended without
+// frames that it had not received, since it was requested to end while the other one was away; a host
+// restarted after its sender was done; a host's own stream is shorter than the stream sent to it; a host was
+// not notified of the end of the stream. The other end would wait indefinitely.
 void coordinator::watch_links(u64 now) {
     run::ps_answer here;
     if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
-    std::map<std::string, const crossing*> stuck;  // host, by which link
+    std::map<std::string, const crossing*> stuck;  // host -> the link that it waits for
     for (const crossing& c : plan_.links) {
         if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
         if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
@@ -71,8 +71,8 @@ void coordinator::watch_links(u64 now) {
     }
 }
 
-/// Where its stream ended, of a part that is over and complete; "": of this host. Nothing: it isn't, or is
-/// not known to be.
+/// Frame at which the stream of a partition ended, if the partition is over and complete; "": this host.
+/// Nothing: not complete, or not known to be.
 std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (host.empty()) return own_end_;
     const remote_host* const h = named(host);
@@ -84,9 +84,9 @@ std::optional<u64> coordinator::whole_end(const std::string& host) const {
     return frames.get<u64>();
 }
 
-// The sending stage tells the end by its link, last of all. It may have been killed in between, its link may
-// have been down, or the run may have ended before it was there. All frames of a part that is complete were
-// on the other side: whoever has lost them since waits for them, end or no end.
+// The sending stage reports the end over its link, as its last message. It may have been killed before, its
+// link may have been down, or the run may have ended first. All frames of a complete partition have reached
+// the other side: a host that has lost them since waits for them with or without the end.
 void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
@@ -99,7 +99,7 @@ void coordinator::send_end_for_link(const crossing& link) {
     orders_->end_the_stream(link.receive, *end, why);
 }
 
-/// Known for certain: it has ended without the near host, or was given up and told to end.
+/// True if it is certain: the host has ended without the coordinator, or was abandoned and requested to end.
 bool coordinator::accepts_no_frames(const std::string& host) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return h->spec().name == host &&

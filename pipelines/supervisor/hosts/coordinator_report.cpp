@@ -1,4 +1,4 @@
-// What is told of a pipeline's other hosts: while they run, and when they are done.
+// Reports on the other hosts of a pipeline: while they run, and when they are done.
 #include <fmt/format.h>
 
 #include "core/clock.hpp"

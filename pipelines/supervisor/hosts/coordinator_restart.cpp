@@ -1,5 +1,5 @@
-// coordinator: a host that has come back without its part of the run. Where it begins anew, and who has what
-// it lacks.
+// coordinator: a host that has reconnected without its partition of the run: the frame at which it restarts,
+// and which hosts have what it lacks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using state = remote_host::host_state;
 constexpr u64 ask_every_ns = 500 * ns_per_ms, log_after_ns = 500 * ns_per_ms;
-constexpr u64 answer_patience_ns = 10 * ns_per_s;  ///< of a host that is there, and says nothing of it
+constexpr u64 answer_patience_ns = 10 * ns_per_s;  ///< for a connected host that does not reply
 
 std::string joined(const std::vector<std::string>& words) {
     std::string text;
@@ -32,7 +32,7 @@ remote_host* coordinator::named(const std::string& host) const {
     return at == hosts_.end() ? nullptr : at->get();
 }
 
-/// The other hosts whose frames go there.
+/// Remote hosts that send frames to `to`.
 std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     std::set<std::string> found;
     for (const crossing& c : plan_.links)
@@ -40,7 +40,7 @@ std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     return found;
 }
 
-/// Who sends to it is done, and was not before its sinks had the last frame.
+/// True if all senders to this host are done: they are done only after its sinks have the last frame.
 bool coordinator::all_is_in_files(const host_spec& h) const {
     if (!h.durable() || plan_.leads(h.name) || plan_.helps(h.name)) return false;
     return std::all_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
@@ -51,7 +51,7 @@ bool coordinator::all_is_in_files(const host_spec& h) const {
     });
 }
 
-/// This host is done, and another one has frames for it still.
+/// True if this host is done, and another one still has frames for `h`.
 bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     if (!h.durable() || plan_.leads(h.name) || at_once_) return false;
     const std::set<std::string> senders = remote_senders(h.name);
@@ -62,8 +62,7 @@ bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     });
 }
 
-/// A host before it that was lost while it was away, and whose frames are kept by nobody: "" if there is
-/// none.
+/// An upstream host that was lost while `h` was away, and whose frames are not kept anywhere; "": none.
 std::string coordinator::lost_upstream(const remote_host& h) const {
     for (const auto& x : hosts_) {
         const std::string& name = x->spec().name;
@@ -75,13 +74,13 @@ std::string coordinator::lost_upstream(const remote_host& h) const {
     return "";
 }
 
-/// What it has lost comes again from where it came from.
+/// Frames that it lost are sent again by their senders.
 bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }
 
-// What a sender has said while this one was there is too old: it is asked now. One that was lost, too, and
-// doesn't come back has nothing; should it come it begins where its own senders say.
+// A sender's reply from before `h` was lost is out of date, so it is queried now. A sender that is lost as
+// well and does not come back has nothing; if it does come back, it restarts where its own senders determine.
 void coordinator::query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                                sender_replies& all) const {
     const std::string& name = s.spec().name;
@@ -112,7 +111,7 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
     }
 }
 
-// Links of another host are known to that one alone.
+// Only a host itself knows the state of its links.
 std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 now, u64& first) {
     const std::string& name = h.spec().name;
     replacement& n = replacements_[name];
@@ -157,9 +156,8 @@ void coordinator::handle_first_kept(const remote_host& h, const json& m) {
         first.is_number_unsigned() ? std::optional<u64>(first.get<u64>()) : std::nullopt;
 }
 
-// It has come back without its part of the run. What was there and is acknowledged is gone, or in its sinks'
-// files: a link that goes on finds out by itself what is lost; where all who send to it are done there is
-// none.
+// The host has reconnected without its partition of the run. Its acknowledged frames are lost, or in its
+// sinks' files: a link that continues detects the loss by itself; if all senders are done, no link continues.
 void coordinator::restart_host(remote_host& h, u64 now) {
     const std::string& name = h.spec().name;
     const bool all_there = all_is_in_files(h.spec());
@@ -177,7 +175,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     }
     h.send({{"over", true}});
     h.abandon("its part of the run is lost");
-    if (plan_.helps(name)) return;  // all that it could do is done
+    if (plan_.helps(name)) return;  // all its possible work is done
     if (all_there) {
         lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);
         return;

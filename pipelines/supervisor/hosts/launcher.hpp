@@ -1,7 +1,7 @@
 #pragma once
-// Starts `carousel host` on another machine: by ssh, which returns when that supervisor listens there, or by
-// Slurm's srun, which stays as long as the supervisor runs, since a job's step ends with it. The token goes
-// over by the launcher's own connection (stdin), and is written there with mode 0600. Nothing here waits.
+// Starts `carousel host` on another machine: with ssh, which returns when that supervisor listens there, or
+// with Slurm's srun, which stays as long as the supervisor runs, since a job step ends with its srun. The
+// token is sent over the launcher's own connection (stdin) and written there with mode 0600. No call blocks.
 
 #include "os/spawn.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
@@ -15,17 +15,18 @@ public:
     launcher(const launcher&) = delete;
     launcher& operator=(const launcher&) = delete;
 
-    /// Starts one, unless one is on its way, has come to its end a moment ago, or a person is to start it.
+    /// Starts a supervisor, unless one is being started, the last attempt ended a moment ago, or the user is
+    /// to start it.
     void start(u64 now);
-    /// Takes its lines, and its end.
+    /// Reads its output, and detects its exit.
     void poll(u64 now);
-    /// Its supervisor has answered: an end that comes now is no failure to start it.
+    /// Its supervisor has answered: a later exit is not a failure to start it.
     void reached() noexcept { reached_ = true; }
-    /// Why it can't be started; "": it can, so far as is known.
+    /// Why it cannot be started; "": no failure known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
-    /// The failure, once.
+    /// The failure, returned once.
     [[nodiscard]] std::string new_failure();
-    /// What is started: for tests and messages.
+    /// The command line, for tests and messages.
     [[nodiscard]] std::vector<std::string> command() const;
 
 private:

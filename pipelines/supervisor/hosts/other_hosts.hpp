@@ -1,11 +1,10 @@
 #pragma once
-// The supervisors of the other hosts, as the engine of one of them sees them. Two forms: coordinator (of
-// `carousel run`, which connects to all others) and remote_partition (of `carousel host`, which one connects
-// to). Nothing the engine calls waits; what waits is said so.
+// The supervisors of the other hosts, as seen by the engine of one host. Two forms: coordinator (in `carousel
+// run`, which connects to all others) and remote_partition (in `carousel host`, which accepts the
+// coordinator's connection). Calls from the engine do not block, except where a comment states it.
 //
-// Who notices, who mends: a connection that says nothing for 5 s, or is closed, is a host that is lost; the
-// near side tries it again for ever, and the rings between the hosts wait (stages/hosts). No frame goes over
-// these connections.
+// Failures: a host is lost if its connection is closed or silent for 5 s. The coordinator reconnects
+// indefinitely, and the rings between the hosts wait (stages/hosts). These connections carry no frames.
 
 #include <optional>
 #include <string>
@@ -18,25 +17,26 @@
 
 namespace carousel::supervisor {
 
-/// What the engine does when another host says so.
+/// Actions of the engine on behalf of another host.
 class host_orders {
 public:
     virtual ~host_orders() = default;
     virtual void log_line(const std::string& text) = 0;
-    /// What is begun is delivered, then the run ends.
+    /// Frames in flight are delivered, then the run ends.
     virtual void end_the_run(const std::string& why) = 0;
     virtual void end_at_once(const std::string& why) = 0;
-    /// The stream that a stage receives ends before frame `at`, as its link would say.
+    /// The stream that `stage` receives ends before frame `at`, as its link would report.
     virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
-    /// A part of the pipeline has failed: so has the run.
+    /// A partition of the pipeline has failed, and with it the run.
     virtual void host_has_failed(const std::string& host, const std::string& what, int code) = 0;
-    /// A request as at the control socket (run/request_message.hpp), and its answer.
+    /// Executes a request as at the control socket (run/request_message.hpp), and returns its answer.
     virtual nlohmann::json carry_out_for(const nlohmann::json& request) = 0;
-    /// The run is over here: who asks at the control socket, or comes meanwhile, is answered.
+    /// The run is over on this host: serves requests and new connections at the control socket for up to
+    /// `timeout_ms`.
     virtual void serve_requests(int timeout_ms) = 0;
-    /// What became of an ask().
+    /// Reply to ask(), with its id.
     virtual void answered(u64 id, const nlohmann::json& reply) = 0;
-    /// A line that a stage of another host, or its supervisor ("carousel"), has said.
+    /// A log line from a stage of another host, or from its supervisor ("carousel").
     virtual void line_of(const std::string& host, const std::string& stage, i32 pid,
                          const std::string& line) = 0;
 };
@@ -44,39 +44,38 @@ public:
 class other_hosts {
 public:
     virtual ~other_hosts() = default;
-    /// Before anything of a fresh run is made: waits until all hosts have the same plan and begin. Throws
-    /// config_error: a difference, a wrong token; interrupted_early: a signal. `run_id`: of this host's run.
+    /// Before any part of a new run is created: blocks until all hosts have the same plan and begin. Throws
+    /// config_error: plans differ, wrong token; interrupted_early: a signal. `run_id`: of this host's run.
     virtual void gather(console& out, const std::string& run_id) = 0;
-    /// The frame that this host's rings begin with, once the hosts have gathered; `own`: by --first.
+    /// First frame of this host's rings, after gather(); `own`: the frame given by --first.
     [[nodiscard]] virtual u64 first(u64 own) const { return own; }
-    /// From here on the engine's loop and orders. `running`: the run is one that was taken over.
+    /// From now on the engine's loop and orders are used. Also called after a takeover of the run.
     virtual void attend(event_loop& loop, host_orders& to, const std::string& run_id) = 0;
     virtual void leave() noexcept = 0;
     virtual void tick(u64 now) = 0;
-    /// What they tell for `carousel ps`: rows named HOST/STAGE behind our own, and the hosts.
+    /// Adds the other hosts' data for `carousel ps`: rows named HOST/STAGE after our own, and the hosts.
     virtual void add_to(run::ps_answer& a) const = 0;
-    /// Hands a request on to a host; answered() comes with that number. 0: there is no such host, or it is
-    /// lost
-    /// (`why`).
+    /// Forwards a request to a host and returns its id, with which answered() is called later. Returns 0 and
+    /// sets `why` if there is no such host, or if it is lost.
     [[nodiscard]] virtual u64 ask(const std::string& host, const nlohmann::json& request,
                                   std::string& why) = 0;
-    /// The run is to end, as somebody here has asked. True: the engine drains; false: the end comes with the
-    /// frames of other hosts, who have been told.
+    /// The run is to end, requested on this host. Returns true if the engine drains now; false if the end
+    /// arrives with the frames of other hosts, which have been notified.
     [[nodiscard]] virtual bool request_end(bool at_once) = 0;
-    /// All stages of this host are gone. False: other hosts are still to end. `end`: where its stream ended,
-    /// if this part is complete.
+    /// All stages of this host have exited. Returns false while other hosts are still ending. `end`: frame at
+    /// which this host's stream ended, if its partition is complete.
     [[nodiscard]] virtual bool may_leave(std::optional<u64> end, u64 now) = 0;
-    /// How the other hosts have ended: code of the first that did not end well, and their reports by name.
+    /// Result of the other hosts: exit code of the first that failed, and their reports by name.
     [[nodiscard]] virtual int code() const = 0;
     [[nodiscard]] virtual nlohmann::json reports() const = 0;
     /// Lines for the end of the run.
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const = 0;
-    /// What this part came to, for who has asked for it. Waits for the near host as long as another
-    /// supervisor of it may come, or until a signal.
+    /// Sends the result of this partition to the coordinator. Blocks while another incarnation of the
+    /// coordinator may connect, or until a signal.
     virtual void report_outcome(int code, const nlohmann::json& report, const std::string& line) = 0;
 };
 
-/// A signal before anything was begun.
+/// A signal arrived before the run was started.
 struct interrupted_early {
     int signal = 0;
 };

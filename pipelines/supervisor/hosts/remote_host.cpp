@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
-constexpr u64 unreadable_rest_ns = ns_per_s;  ///< another build must be installed there first
+constexpr u64 unreadable_rest_ns = ns_per_s;  ///< the other build must be replaced first
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void remote_host::lose(u64 now, const std::string& why) {
             "{} port {} does not know this pipeline's token ({}): it must be the same file on "
             "both hosts, copied e.g. by `scp -p`",
             spec_.address, spec_.port, plan_->token);
-        // Of a run that has begun it may be anybody who has the port of a dead one: it ends no run.
+        // After the run has begun, any process may have taken the port of a dead host: the run does not end.
         if (!all_begun_) state_ = host_state::refused;
     } else {
         problem_ = why;
@@ -66,7 +66,7 @@ void remote_host::was_unreadable(u64 now) {
     retry_ns_ = now + unreadable_rest_ns;
 }
 
-// Its values are read in many places from here on, so their types are looked at once.
+// These values are read in many places later, so their types are checked once, here.
 void remote_host::has_ended(json what) {
     (void)what.value("code", 1);
     (void)what.value("line", std::string());
@@ -75,7 +75,7 @@ void remote_host::has_ended(json what) {
     state_ = host_state::ended;
 }
 
-// It has compared, too, and refuses by itself; here for the sentence on this side.
+// The remote host compares the plans and refuses, too; this check supplies the message on this side.
 void remote_host::handle_hello(const json& hello) {
     const std::string what = difference(hello.value("plan", json::object()), plan_->plan);
     if (!what.empty()) {
@@ -106,9 +106,9 @@ void remote_host::send_bye() {
     if (connected()) farewell_ = farewell::sent;
 }
 
-// It has ended. A supervisor before this one may have known that and not have said so, or the connection may
-// have broken with the word: it tells its end again, and hears that it may leave. Whoever else is there now,
-// of another run or of another plan, is none of ours.
+// The host has ended. A previous coordinator may have stored its result without sending `bye`, or the
+// connection may have broken: the host sends its result again and gets `bye`. A host of another run or
+// another plan at this address is not ours.
 bool remote_host::handle_farewell(const json& m) {
     if (m.contains("ended")) {
         send_bye();
@@ -119,7 +119,7 @@ bool remote_host::handle_farewell(const json& m) {
     return m.contains("hello") || m.contains("later") || m.contains("refused");
 }
 
-/// False: it is for the caller.
+/// Returns false if the message is for the caller.
 bool remote_host::handle(json& m, u64 now) {
     if (state_ == host_state::ended && handle_farewell(m)) return true;
     if (m.contains("hello")) {
@@ -158,7 +158,7 @@ std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
             return unhandled;
         }
     }
-    if (!later_.empty()) {  // by a new connection
+    if (!later_.empty()) {  // retried with a new connection
         lose(now, std::exchange(later_, ""));
         retry_ns_ = now + connect_every_ns;
         return unhandled;
@@ -170,7 +170,7 @@ std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
     if (stream_->open() && !hello_sent_) {
         hello_sent_ = true;
         no_listener_ = false;
-        clock_.forget();  // it may be another machine's by now
+        clock_.forget();  // it may be another machine now
         if (state_ == host_state::away) state_ = host_state::greeting;
         json hello{{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}};
         if (!all_begun_) hello["first"] = plan_->first;

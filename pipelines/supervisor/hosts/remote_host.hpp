@@ -1,6 +1,6 @@
 #pragma once
-// One other host, as the near supervisor knows it: its connection, what was agreed, how it is. Nothing here
-// waits; poll() is called at each tick.
+// One remote host as the coordinator knows it: its connection, the agreed plan, its state. No call blocks;
+// poll() is called at each tick.
 
 #include <memory>
 #include <optional>
@@ -16,51 +16,51 @@ class remote_host {
 public:
     enum class host_state : u8 {
         away,      ///< no connection
-        greeting,  ///< connected, not compared yet
-        agreed,    ///< has the same plan, and waits for the others
-        begun,     ///< its part of this run runs
-        ended,     ///< its part is over
-        refused    ///< `problem` says why; it is not tried again
+        greeting,  ///< connected, plans not compared yet
+        agreed,    ///< has the same plan, and waits for the other hosts
+        begun,     ///< its partition of this run is running
+        ended,     ///< its partition is over
+        refused    ///< `problem` has the reason; not retried
     };
     remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);
 
-    /// Takes what has come. Everything that the caller must know of comes back, in order.
+    /// Receives and handles messages. Returns those that the caller must handle, in order.
     [[nodiscard]] std::vector<nlohmann::json> poll(u64 now, const std::string& run_id);
     void send(const nlohmann::json& message);
-    /// `first`: the frame that an heir goes on at; the run's own first one.
+    /// `first`: frame at which a restarted host resumes; nothing: the run's first frame.
     void begin(std::optional<u64> first = std::nullopt);
-    /// The run has begun: a host that comes later, or begins anew, is not told with which frame.
+    /// The run has begun: the first frame is no longer sent to a host that connects later or restarts.
     void all_have_begun() noexcept { all_begun_ = true; }
     [[nodiscard]] host_state state() const noexcept { return state_; }
     [[nodiscard]] bool connected() const noexcept { return stream_ && stream_->open(); }
     [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
     [[nodiscard]] u64 away_since_ns() const noexcept { return away_since_ns_; }
-    /// Its CLOCK_MONOTONIC beside ours, as well as it is known now.
+    /// Its CLOCK_MONOTONIC relative to ours: the best present estimate.
     [[nodiscard]] std::optional<hosts::clock_relation> clock(u64 now) const noexcept {
         return clock_.at(now);
     }
-    /// Nobody listens there: it is to be started.
+    /// No process listens there: one is to be started.
     [[nodiscard]] bool no_listener() const noexcept { return no_listener_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
-    /// It has said what nobody here can read: the connection is closed, and another one is tried.
+    /// It sent a message that this version cannot read: closes the connection and reconnects later.
     void was_unreadable(u64 now);
-    /// It is not tried again.
+    /// Stops connecting to this host.
     void abandon(const std::string& why) {
         problem_ = why;
         state_ = host_state::refused;
     }
-    /// What its part came to; the caller says `bye` when that is kept. Throws nlohmann::json::exception when
-    /// it can't be read.
+    /// Stores the result of its partition; the caller sends `bye` when that is saved. Throws
+    /// nlohmann::json::exception if it cannot be read.
     void has_ended(nlohmann::json what);
-    /// How it has ended is kept here: it need not wait for anybody.
+    /// Its result is saved here: it may exit.
     void send_bye();
-    /// It has ended, and may be there and wait for a `bye` that nobody has said yet.
+    /// It has ended, and may still be waiting for a `bye` that was not sent yet.
     [[nodiscard]] bool awaits_bye() const noexcept {
         return state_ == host_state::ended && farewell_ == farewell::pending && !no_listener_;
     }
-    /// Nobody has missed it before.
+    /// Its absence counts from `now`.
     void count_from(u64 now) noexcept {
         if (state_ == host_state::away) away_since_ns_ = now;
     }
@@ -70,7 +70,7 @@ public:
     bool logged_away = false;
 
 private:
-    enum class farewell : u8 { pending, sent, over };  ///< `bye`, to a host that has ended; over: it has left
+    enum class farewell : u8 { pending, sent, over };  ///< `bye` to a host that has ended; over: it has left
     void connect(u64 now);
     void lose(u64 now, const std::string& why);
     [[nodiscard]] bool handle(nlohmann::json& m, u64 now);

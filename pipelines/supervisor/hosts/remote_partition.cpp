@@ -29,7 +29,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_unauthenticated = 8;
 constexpr std::size_t most_lines = 2000;
-constexpr std::size_t most_line_bytes = 1U << 20U;  ///< in a message, where they may be six times as long
+constexpr std::size_t most_line_bytes = 1U << 20U;  ///< per message; as JSON up to six times as long
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
 constexpr auto answer_too_long = "the answer is longer than a message between two hosts may be: ask for less";
 constexpr auto unreadable_coordinator =
@@ -79,13 +79,13 @@ std::string remote_partition::coordinator_run_file() const {
     return run::run_folder(part_name()) + "/coordinator-run";
 }
 
-// What the near run was called, for a supervisor that takes this part over. It is there before the first
-// stage of this part is started, so there is none to take over without it, unless it could not be written.
+// Stores the coordinator's run id for a supervisor that takes this partition over. It is written before the
+// first stage of this partition starts, so it is missing at a takeover only if it could not be written.
 void remote_partition::save_coordinator_run(const std::string& id) const {
     try {
         run::write_whole_file(coordinator_run_file(), id);
     } catch (const error& e) {
-        if (orders_ == nullptr) return;  // it is written again when the run is there, or the run is over
+        if (orders_ == nullptr) return;  // written again when the run exists, or the run is over
         orders_->log_line(
             fmt::format("warning: {}: a supervisor that takes this part over would not know whose "
                         "frames it has, and refuse the near host",
@@ -101,7 +101,8 @@ void remote_partition::accept_all(u64 now) {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd) break;
-        // Whoever knows the token proves it within milliseconds: the oldest of those who have not makes room.
+        // A process that has the token proves it within milliseconds: the oldest unproven connection makes
+        // room.
         if (unauthenticated_.size() >= max_unauthenticated) unauthenticated_.erase(unauthenticated_.begin());
         unauthenticated_.push_back(
             std::make_unique<sealed_stream>(std::move(fd), sealed_stream::endpoint::partition, token_, now));
@@ -112,14 +113,14 @@ void remote_partition::accept_all(u64 now) {
             at = (*at)->closed() ? unauthenticated_.erase(at) : std::next(at);
             continue;
         }
-        coordinator_ = std::move(*at);  // the newest that knows the token
+        coordinator_ = std::move(*at);  // the newest connection that has proven the token
         at = unauthenticated_.erase(at);
         compared_ = outcome_sent_ = false;
         handle_all(first);
     }
 }
 
-// Who knows the token, and says what can't be read, is of another version: that costs it its connection.
+// An authenticated peer with unreadable messages is of another version: its connection is closed.
 void remote_partition::handle_all(const std::vector<json>& messages) {
     try {
         for (const json& m : messages) handle(m);
@@ -136,7 +137,7 @@ void remote_partition::log_here(const std::string& text) {
         out_->line(text);
 }
 
-/// Said here and, seen from there, to the near host.
+/// Logs the refusal here, and sends it to the coordinator from that host's point of view.
 void remote_partition::refuse_coordinator(const std::string& here, const std::string& there) {
     coordinator_->send({{"refused", there}});
     if (here == last_refusal_) return;
@@ -144,9 +145,9 @@ void remote_partition::refuse_coordinator(const std::string& here, const std::st
     log_here(here);
 }
 
-// A run that begins does so with one frame on all hosts: the near host's. One that runs already says nothing
-// of it here: then this host is the heir of one that was lost, and begins where --first says, or else where
-// the near host does (handle()).
+// All hosts of a new run begin with the same frame, the coordinator's. A run in progress sends no first frame
+// here: then this host replaces one that was lost, and begins at --first, or otherwise at the frame that the
+// coordinator sends with `begin` (handle()).
 bool remote_partition::check_first(const json& hello) {
     if (begun_ || !hello.contains("first")) return true;
     const u64 coordinator_first = hello["first"].get<u64>();
@@ -176,7 +177,7 @@ void remote_partition::handle_hello(const json& hello) {
                                   fmt::format("its plan is another: {}", difference(plan_.plan, plan)));
     const std::string run = hello.value("run", "");
     if (begun_ &&
-        coordinator_run_.empty())  // another run's frames would be dropped here as repeats, in silence
+        coordinator_run_.empty())  // otherwise another run's frames would be dropped silently as repeats
         return refuse_coordinator(
             fmt::format("the near host was refused: {} does not say which run's frames this part has, so it "
                         "may be another one's: end both (Ctrl-C), and begin again",
@@ -195,8 +196,7 @@ void remote_partition::handle_hello(const json& hello) {
     compared_ = true;
     unreadable_logged_ = false;
     coordinator_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
-    if (end_asked_)
-        coordinator_->send({{"interrupted", "drain"}});  // it may not have heard it, or be another one
+    if (end_asked_) coordinator_->send({{"interrupted", "drain"}});  // it may have missed it, or be a new one
 }
 
 void remote_partition::handle(const json& m) {
@@ -236,7 +236,7 @@ void remote_partition::handle(const json& m) {
             {{"answer", run::to_json(run::refused(exit_code::output, answer_too_long))}, {"id", m["id"]}});
 }
 
-// A host that this one sends to has lost its part. Null: it can't be told.
+// A host that this one sends to has lost its partition. Replies null if the frame is unknown.
 void remote_partition::send_first_kept(const json& m) {
     json answer{{"host", m.at("first_kept_for")}, {"id", m.at("id")}, {"first_kept", nullptr}};
     try {
@@ -249,7 +249,7 @@ void remote_partition::send_first_kept(const json& m) {
     coordinator_->send(answer);
 }
 
-// It may have come together with `begin`.
+// The request may have arrived together with `begin`.
 void remote_partition::carry_out_end() {
     if (orders_ == nullptr) return;
     if (const auto stream_end = std::exchange(early_stream_end_, std::nullopt); stream_end)
@@ -328,7 +328,7 @@ void remote_partition::tick(u64 now) {
     }
 }
 
-// They lie in this host's runtime directory as well; the coordinator gets a copy.
+// These lines are also in this host's runtime directory; the coordinator gets a copy.
 void remote_partition::send_lines(u64 now) {
     if (!lines_ || now < lines_ns_) return;
     lines_ns_ = now + lines_every_ns;

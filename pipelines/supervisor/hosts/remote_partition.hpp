@@ -1,7 +1,7 @@
 #pragma once
-// The host of `carousel host`: it listens for the near supervisor, compares the plans and runs its part. It
-// believes the newest connection that knows the token; whoever has proven nothing within 3 s is sent away,
-// and at most 8 are listened to at a time: the oldest of them makes room for who comes.
+// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. The
+// newest connection that has proven the token is the coordinator's. A connection that proves nothing within 3
+// s is closed, and at most 8 unauthenticated connections are kept: a new one replaces the oldest.
 
 #include <deque>
 #include <memory>
@@ -15,12 +15,13 @@
 
 namespace carousel::supervisor {
 
-/// A host that a near supervisor has started waits so long for it.
+/// Time for which a host that was launched by a coordinator waits for it.
 inline constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
 class remote_partition final : public other_hosts {
 public:
-    /// Throws config_error: no libcrypto, the token, an address that is none of this host, a port in use.
+    /// Throws config_error: no libcrypto, no readable token, an address that this host does not have, a port
+    /// in use.
     remote_partition(hosts_plan plan, const host_spec& self);
 
     void gather(console& out, const std::string& run_id) override;
@@ -36,15 +37,15 @@ public:
     [[nodiscard]] nlohmann::json reports() const override { return nlohmann::json::object(); }
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
     void report_outcome(int code, const nlohmann::json& report, const std::string& line) override;
-    /// Before a run: a supervisor before this one may have died while it told how its part had ended. Then
-    /// this one tells it, and returns that part's exit code; nothing: there is none, or the near host has
-    /// begun another run. Waits as long as gather() does.
+    /// Called before a run: a previous supervisor may have died while it reported the result of its
+    /// partition. Then this one reports it, and returns that partition's exit code. Returns nothing if there
+    /// is no such result, or if the coordinator has begun another run. Blocks as long as gather() does.
     [[nodiscard]] std::optional<int> report_saved_outcome(const run_options& o);
-    /// The near host has begun another run: this one was for one that is no more.
+    /// The coordinator has begun another run: the run of this partition no longer exists.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
-    /// Started by a near supervisor: it ends by itself when that one refuses, or doesn't come within 60 s.
+    /// Launched by a coordinator: exits if the coordinator refuses, or does not connect within 60 s.
     void was_launched() noexcept { launched_ = true; }
-    /// --first was of the run that is over.
+    /// --first applied to the run that is over.
     void begin_again() noexcept {
         superseded_ = false;
         plan_.first = first_ = 0;
@@ -65,7 +66,7 @@ private:
     void save_coordinator_run(const std::string& id) const;
     [[nodiscard]] std::string saved_coordinator_run() const;
     [[nodiscard]] std::string coordinator_run_file() const;
-    /// Connected, and of this run.
+    /// Connected, and the coordinator has the same run.
     [[nodiscard]] bool coordinator_is_connected() const noexcept {
         return coordinator_ && coordinator_->open() && compared_;
     }
@@ -86,18 +87,18 @@ private:
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, lost_logged_ = false,
          was_connected_ = false, unreadable_logged_ = false;
-    bool end_asked_ = false;                      ///< here: whichever near supervisor comes is told
-    bool waits_for_end_ = false, alone_ = false;  ///< for who gives it; it ended without that one
-    host_orders* answers_ = nullptr;              ///< while this part is over, and the near host is told so
-    bool outcome_sent_ = false;  ///< to this connection of the near host: how this part has ended
-    u64 send_until_ns_ = 0;      ///< 0: the part runs
-    // The near host's orders, from before there was anybody to carry them out.
+    bool end_asked_ = false;  ///< requested here: any coordinator that connects is notified
+    bool waits_for_end_ = false, alone_ = false;  ///< for the host that sends it; ended without that host
+    host_orders* answers_ = nullptr;              ///< while this partition, now over, reports its result
+    bool outcome_sent_ = false;  ///< the result was sent on this connection of the coordinator
+    u64 send_until_ns_ = 0;      ///< 0: the partition is running
+    // Orders of the coordinator that arrived before attend().
     std::string early_end_;
     std::optional<std::pair<std::string, u64>> early_stream_end_;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
-    std::unique_ptr<log_reader> lines_;  ///< of this run's own log files
-    std::deque<log_record> unsent_;      ///< the newest, while nobody takes them
-    u64 lines_dropped_ = 0;              ///< before those
+    std::unique_ptr<log_reader> lines_;  ///< from this run's own log files
+    std::deque<log_record> unsent_;      ///< the newest lines, while no coordinator is connected
+    u64 lines_dropped_ = 0;              ///< number of older lines
 };
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,5 @@
-// remote_partition: how its part ends. Who gives the end, and who is told what the part came to.
+// remote_partition: how its partition ends, which host sends the end of stream, and how the result is
+// reported.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,8 +27,8 @@ constexpr int poll_every_ms = 10;
 
 std::size_t length_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace).size(); }
 
-/// How a part has ended must get through, whatever its report has: the list of recoveries is left out, then
-/// what is longest, until it does. `left_out` names it.
+/// The result of a partition must fit a message, whatever its report contains: drops the list of recoveries,
+/// then the longest entries, until it does. `left_out` names them.
 json fitting(json report) {
     std::size_t rest = length_of(report);
     if (rest <= longest_report) return report;
@@ -58,8 +59,8 @@ bool remote_partition::request_end(bool at_once) {
     return alone_;
 }
 
-// A near host that is away may come back, and is told then. One that is away for long doesn't, and where it
-// is not known whose frames are here none is let in.
+// A coordinator that is away may come back and is then notified. After a long absence it will not; and if the
+// run of this partition's frames is unknown, no coordinator is accepted.
 bool remote_partition::no_upstream_end(u64 now) const {
     return coordinator_run_.empty() ||
            (!coordinator_is_connected() && now > lost_ns_ + plan_.patience_ns(""));
@@ -68,7 +69,7 @@ bool remote_partition::no_upstream_end(u64 now) const {
 void remote_partition::add_to(run::ps_answer& a) const {
     const u64 now = now_ns();
     if (send_until_ns_ == 0) return;
-    a.pipeline.frames_per_second = 0;  // nobody has counted since
+    a.pipeline.frames_per_second = 0;  // not measured any more
     for (run::ps_stage& s : a.stages) s.frames_per_second = 0;
     a.pipeline.state_text =
         fmt::format("{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
@@ -78,7 +79,7 @@ void remote_partition::add_to(run::ps_answer& a) const {
                     now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
-// For a near host that is away, and a supervisor of this one that dies meanwhile.
+// For a coordinator that is away, and for the case that this supervisor dies meanwhile.
 void remote_partition::save_outcome(const json& ended) {
     try {
         run::write_whole_file(outcome_file(),
@@ -104,7 +105,7 @@ void remote_partition::report_outcome(int code, const json& report, const std::s
     answers_ = nullptr;
 }
 
-/// Until the near host has said `bye` or begun another run, or somebody asks for the end.
+/// Runs until the coordinator sends `bye` or begins another run, or until a signal requests the end.
 void remote_partition::send_outcome(const json& ended, u64 until) {
     send_until_ns_ = until;
     for (bye_ = outcome_sent_ = false; !bye_ && !superseded_ && now_ns() < until && pending_signal() == 0;) {
@@ -128,7 +129,7 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     run_lock lock(part_name(), o.wait_s);
     lock.leave_folder(true);
     if (o.keep_logs) lock.keep_logs();
-    const json found = kept();  // nobody else has it in hand now
+    const json found = kept();  // no other process has the lock now
     const json ended = found.is_object() ? found.value("ended", json()) : json();
     coordinator_run_ = found.is_object() ? found.value("coordinator_run", "") : "";
     if (!ended.is_object() || coordinator_run_.empty()) return std::nullopt;

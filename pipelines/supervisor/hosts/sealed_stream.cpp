@@ -67,7 +67,7 @@ void sealed_stream::close(const std::string& why) {
     fd_.reset();
 }
 
-// A socket that connects is writable when it is done, one way or the other.
+// A connecting socket becomes writable on success and on failure.
 bool sealed_stream::is_connected() {
     if (state_ != state::connecting) return true;
     if (events_of(fd_.get(), POLLOUT) == 0) return false;
@@ -132,8 +132,8 @@ seal_bytes sealed_stream::seal_of(endpoint role, u64 number, std::string_view te
     return seal(key_, {role == endpoint::coordinator ? "n" : "f", bytes_of(number), text});
 }
 
-// greeting: the far side waits for magic and a nonce, the near side for magic, a nonce and a proof. proving:
-// the far side waits for the proof.
+// greeting: the partition waits for magic and a nonce, the coordinator for magic, a nonce and a proof.
+// proving: the partition waits for the proof.
 void sealed_stream::shake() {
     const endpoint other = role_ == endpoint::coordinator ? endpoint::partition : endpoint::coordinator;
     std::string got;
@@ -148,7 +148,7 @@ void sealed_stream::shake() {
     };
     if (state_ == state::greeting && role_ == endpoint::partition) {
         if (!consume(magic.size() + theirs_.size(), got)) return;
-        if (!got.starts_with(magic)) {  // it is told whom it has met; a stranger learns no more than that
+        if (!got.starts_with(magic)) {  // names this version; reveals nothing else
             (void)::send(fd_.get(), magic.data(), magic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
             return close("it is no supervisor of this version");
         }
@@ -158,7 +158,7 @@ void sealed_stream::shake() {
         state_ = state::proving;
     }
     if (state_ == state::greeting && role_ == endpoint::coordinator) {
-        // Another program that has the port may say something, too, and less than a supervisor would.
+        // Another program on this port may send fewer bytes than a supervisor, or different ones.
         const std::size_t begun = std::min(in_.size(), magic.size());
         if (in_.compare(0, begun, magic, 0, begun) != 0)
             return close(
@@ -221,7 +221,7 @@ std::vector<json> sealed_stream::advance(u64 now) {
     while (open() && read_message(message)) out.push_back(std::move(message));
     if (!gone_.empty() && state_ == state::greeting && role_ == endpoint::coordinator)
         close(gone_ + "; it may be a `carousel host` of another version");
-    if (!gone_.empty() && !closed()) close(gone_);  // behind what it has said before
+    if (!gone_.empty() && !closed()) close(gone_);  // after the messages that it sent before
     if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
         close(state_ == state::connecting ? "no answer" : "it has not said who it is");
     flush();

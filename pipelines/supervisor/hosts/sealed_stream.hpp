@@ -1,18 +1,18 @@
 #pragma once
-// JSON messages between the supervisors of two hosts, over TCP. The near one, of `carousel run`, connects;
-// the far one, `carousel host`, listens.
+// Authenticated JSON messages between the supervisors of two hosts, over TCP. The coordinator ("near",
+// `carousel run`) connects; the partition ("far", `carousel host`) listens.
 //
-//   near                                              far
+//   coordinator                                       partition
 //   magic, its nonce                                ->
 //                                           <-  magic, its nonce, HMAC(token; "far", magic, both nonces)
 //   HMAC(token; "near", magic, both nonces)         ->
 //   length, JSON, HMAC(session key; direction, number of the message, JSON)   <->
 //
-// What comes before the proofs has a fixed size, and nothing of it is interpreted: a stranger gets no further
-// than 72 bytes into a comparison. Each message behind them bears a proof of its own, with its number: none
-// can be changed, left out, repeated or put in between. Nothing is encrypted. The session key is HMAC(token;
-// "key", both nonces); the token itself never crosses. One thread. Nothing here waits: what the peer does not
-// take is kept, up to a bound.
+// The bytes before the proofs have a fixed size and are not interpreted: an unauthenticated peer gets no
+// further than 72 bytes into a comparison. Each later message has an HMAC over its number: no message can be
+// changed, omitted, repeated or inserted. Nothing is encrypted. The session key is HMAC(token; "key", both
+// nonces); the token itself is never sent. One thread. No call blocks: bytes that the peer does not accept
+// are buffered, up to a limit.
 
 #include <string>
 #include <vector>
@@ -24,31 +24,31 @@
 
 namespace carousel::supervisor {
 
-/// Who has said nothing for so long is gone.
+/// A peer that was silent for this long is lost.
 inline constexpr u64 silence_ns = 5 * ns_per_s;
 
 class sealed_stream {
 public:
     enum class endpoint : u8 { coordinator, partition };
-    /// `fd`: a stream socket, nonblocking; it may be connecting still. The near side speaks first.
+    /// `fd`: a nonblocking stream socket, which may still be connecting. The coordinator sends first.
     sealed_stream(shm::unique_fd fd, endpoint role, std::string token, u64 now);
-    /// Begins to connect. Throws config_error: no such address, no descriptors.
+    /// Starts to connect. Throws config_error: invalid address, or no descriptors.
     [[nodiscard]] static shm::unique_fd connect(const std::string& address, u32 port);
 
-    /// Takes what has come and sends what can go. Messages in their order.
+    /// Receives and sends what is possible. Returns the received messages in order.
     [[nodiscard]] std::vector<nlohmann::json> advance(u64 now);
-    /// False: it is longer than a message may be (16 MiB), and nothing was sent.
+    /// Returns false, and sends nothing, if the message exceeds the limit (16 MiB).
     bool send(const nlohmann::json& message);
-    /// Both have proven that they know the token.
+    /// Both sides have proven that they have the token.
     [[nodiscard]] bool open() const noexcept { return state_ == state::open; }
     [[nodiscard]] bool closed() const noexcept { return state_ == state::closed; }
-    /// Why it is closed.
+    /// Reason for the closed state.
     [[nodiscard]] const std::string& why() const noexcept { return why_; }
-    /// The peer has proven that it has another token than ours.
+    /// The peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
     [[nodiscard]] bool has_unsent() const noexcept { return !out_.empty(); }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-    /// When a byte came last.
+    /// Time of the last received byte.
     [[nodiscard]] u64 last_received_ns() const noexcept { return last_received_ns_; }
 
 private:
