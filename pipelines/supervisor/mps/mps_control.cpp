@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* program = "nvidia-cuda-mps-control";
 constexpr std::string_view longest_socket =
-    "/control_privileged";  // of the names that the daemon makes in its folder
+    "/control_privileged";  // longest of the names that the daemon uses in its folder
 constexpr u64 end_patience_ns = 3'000'000'000;
 
 std::string trimmed(std::string text) {
@@ -71,8 +71,8 @@ void mps_control::start(u32 timeout_ms) const {
     const std::string reply = folder_ + "/log/start.log";
     shm::unique_fd output(::open(reply.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
-    // Server and clients would each apply CUDA_VISIBLE_DEVICES, the clients to what the server has left: they
-    // alone shall.
+    // Server and clients would each apply CUDA_VISIBLE_DEVICES, the clients to the devices that the server
+    // has left, so the server runs without it.
     r.argv = {"env", "-u", "CUDA_VISIBLE_DEVICES", found, "-d"};
     r.environment = client_environment();
     r.environment.push_back(shm::mps_mark(domain_));
@@ -80,7 +80,7 @@ void mps_control::start(u32 timeout_ms) const {
     r.output = output.get();
     const spawned p = spawn(r);
     const bool in_time = events_of(p.pidfd.get(), POLLIN, now_ns() + timeout_ms * ns_per_ms) != 0;
-    if (!in_time) ::kill(-p.pid, SIGKILL);  // our unreaped child's group
+    if (!in_time) ::kill(-p.pid, SIGKILL);  // the process group of our unreaped child
     if (!in_time) (void)events_of(p.pidfd.get(), POLLIN, now_ns() + ns_per_s);
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try it by hand (`nvidia-cuda-mps-control -d`), or take isolation = \"process\"";
@@ -109,7 +109,7 @@ bool mps_control::end(u32 quit_ms) const noexcept try {
 }
 
 shm::process_id mps_control::daemon() const {
-    // The oldest: the server, and what the daemon starts else, come behind it.
+    // The oldest: the server and other children of the daemon start later.
     shm::process_id oldest;
     for (const shm::process_id& id : shm::marked_processes(shm::mps_part_mark(folder_)))
         if (oldest.pid == 0 || id.start_time < oldest.start_time ||
@@ -144,7 +144,7 @@ std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
     const int server = std::atoi(servers.text.c_str());
     if (server <= 0) return fmt::format("no server runs ({})", servers.text);
     const reply done = query(fmt::format("terminate_client {} {}", server, pid), timeout_ms);
-    // The exit code is 0 whatever became of it; the last line is the server's answer, a CUresult: 0, or e.g.
+    // The exit code is 0 in every case; the last line is the server's answer, a CUresult: 0, or for example
     // "Invalid process 17!", "1".
     const std::string code =
         done.text.substr(done.text.rfind('\n') == std::string::npos ? 0 : done.text.rfind('\n') + 1);
@@ -155,8 +155,8 @@ std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
 std::vector<std::string> mps_control::client_environment() const {
     std::vector<std::string> words{"CUDA_MPS_PIPE_DIRECTORY=" + folder_,
                                    "CUDA_MPS_LOG_DIRECTORY=" + folder_ + "/log", "CAROUSEL_MPS_CLIENT=1"};
-    // A stage works on one stream. With the driver's eight connections four contexts that are made at once
-    // take 0.2 s longer (measured); a stage with streams of its own can have more by the same variable.
+    // A stage works on one stream. With the driver's default of eight connections, creating four contexts at
+    // once takes 0.2 s longer (measured); a stage with more streams can set this variable itself.
     if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr)
         words.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=1");
     return words;

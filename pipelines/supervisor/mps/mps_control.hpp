@@ -1,11 +1,11 @@
 #pragma once
-// One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control) with sockets in a folder of the
-// run's own, and the server that it starts for the first client. Never the machine's: the daemon is found by
-// a mark in its environment (shm/marked_process.hpp) and by nothing else.
+// One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control), with sockets in a folder of the
+// run, and the server that it starts for the first client. It is never the machine's default domain: the
+// daemon is identified only by a mark in its environment (shm/marked_process.hpp).
 //
-// Every function blocks, within the bound that its comment names: mps_domain.hpp calls them from a thread of
-// its own. Measured on the real thing (driver 580): a daemon is up after 20 to 30 ms, terminate_client takes
-// 14 ms, and hangs on a client that is stopped; killing server and daemon takes 10 to 45 ms.
+// Every function blocks, up to the limit in its comment: mps_domain.hpp calls them on a dedicated thread.
+// Measured with driver 580: a daemon is up after 20 to 30 ms; terminate_client takes 14 ms, and hangs on a
+// client that is stopped; killing server and daemon takes 10 to 45 ms.
 
 #include <string>
 #include <vector>
@@ -15,48 +15,49 @@
 
 namespace carousel::supervisor {
 
-/// Environment that keeps a process out of every MPS domain, the machine's default one and the user's own
-/// included: a folder in which no daemon listens.
+/// Environment value that keeps a process out of every MPS domain, including the machine's default one and
+/// the user's: a folder in which no daemon listens.
 inline constexpr const char* no_mps_folder = "/nonexistent-outside-mps";
-/// Path of nvidia-cuda-mps-control in PATH; empty: there is none.
+/// Path of nvidia-cuda-mps-control in PATH; empty: not found.
 [[nodiscard]] std::string find_mps_control();
 
 class mps_control {
 public:
-    /// `domain`: the folder of all daemons of the run; `part`: which of them this one is, "" where there is
-    /// one. The sockets' folder, DOMAIN/PART, belongs to this daemon: start() makes it anew, end() removes
-    /// it.
+    /// `domain`: folder of all daemons of the run; `part`: name of this daemon among them, "" if there is
+    /// only one. The folder of the sockets, DOMAIN/PART, belongs to this daemon: start() recreates it, end()
+    /// removes it.
     explicit mps_control(std::string domain, const std::string& part = "")
         : domain_(std::move(domain)), folder_(part.empty() ? domain_ : domain_ + "/" + part) {}
 
-    /// Starts the daemon; it listens when this returns. At most `timeout_ms`, and a second to take back what
-    /// came too late. Throws device_error: no such program, refused (with its own words), too slow, or a
+    /// Starts the daemon; it is listening on return. Takes at most `timeout_ms`, and 1 s to clean up after a
+    /// timeout. Throws device_error: no such program, refused (with the program's message), too slow, or a
     /// folder whose path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
-    /// The daemon starts its server now; else the first client has it started, and waits. At most
-    /// `timeout_ms`. Empty: it runs; else why not.
+    /// Makes the daemon start its server now; otherwise the first client triggers the start, and waits. Takes
+    /// at most `timeout_ms`. Returns empty if the server runs, otherwise the reason.
     [[nodiscard]] std::string start_server(u32 timeout_ms = 10'000) const;
-    /// `quit`, then SIGKILL to what is still there: when it returns true no process of the domain is left,
-    /// and none of its clients' work runs any more. At most 3 s more than `quit_ms`; quit_ms = 0: no quit (it
+    /// `quit`, then SIGKILL to the remaining processes. Returns true if no process of the domain is left, and
+    /// none of its clients' work runs any more. Takes at most `quit_ms` + 3 s; quit_ms = 0: no quit (which
     /// waits for clients).
     bool end(u32 quit_ms) const noexcept;
-    /// The daemon; pid 0: none lives.
+    /// The daemon; pid 0: not alive.
     [[nodiscard]] shm::process_id daemon() const;
-    /// The daemon answers, within `timeout_ms`.
+    /// True if the daemon answers within `timeout_ms`.
     [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
-    /// Ends all GPU work of a client and shuts it out; it is still to be killed. Empty: done, nothing of it
-    /// runs or will run. Else why not. At most two times `timeout_ms`. An event that the client had recorded
-    /// reads complete from then on, whatever became of its work: its words must have been aborted before.
+    /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns empty if
+    /// nothing of it runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. From then on, an
+    /// event that the client had recorded reads complete, whether its work finished or not: its words must
+    /// have been aborted before.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
-    /// "NAME=VALUE" for a stage that is to be a client.
+    /// Environment ("NAME=VALUE") of a stage that is to be a client.
     [[nodiscard]] std::vector<std::string> client_environment() const;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 
 private:
     struct reply {
         bool ok = false;
-        std::string text;  ///< what it said, or what went wrong
+        std::string text;  ///< output, or the error
     };
     [[nodiscard]] reply query(const std::string& command, u32 timeout_ms) const;
 

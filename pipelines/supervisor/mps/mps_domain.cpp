@@ -56,7 +56,7 @@ bool mps_domain::adopt() {
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
     const shm::process_id daemon = serving().daemon();
-    // As long as a start may take: to renew the domain of a daemon that is only late would end all its
+    // As long as a start may take: renewing the domain of a daemon that is only late would end all its
     // stages.
     constexpr u32 late_ms = 10'000;
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
@@ -64,8 +64,8 @@ bool mps_domain::adopt() {
     return up_;
 }
 
-/// Whoever adopts the run looks here. Old or new, never half; where it can't be written the adopter finds a
-/// daemon that has died, and starts one.
+/// A supervisor that adopts the run reads this link. It is old or new, never half-written; if it cannot be
+/// written, the adopting supervisor finds a dead daemon, and starts one.
 void mps_domain::name_serving() const {
     const std::string aside = folder_ + "/serving.tmp";
     ::unlink(aside.c_str());
@@ -76,7 +76,7 @@ void mps_domain::name_serving() const {
 void mps_domain::watch_daemon(const shm::process_id& daemon) {
     daemon_ = daemon;
     daemon_pidfd_.reset(shm::open_pidfd(daemon_));
-    if (!daemon_pidfd_) return;  // dead already: the next client that is refused shows it
+    if (!daemon_pidfd_) return;  // already dead: the next refused client reveals it
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
         loop_->forget(daemon_pidfd_.get());
         daemon_pidfd_.reset();
@@ -98,7 +98,7 @@ void mps_domain::make_spare() {
     spare_ = spare_state::making;
     spare_of_ = generation_;
     enqueue({[part = &other()] {
-                 outcome o{"", part->end(0), 0};  // the generation before, should it not have ended then
+                 outcome o{"", part->end(0), 0};  // the previous generation, if it has not ended yet
                  if (!o.ended) return outcome{"the old MPS server can't be ended", false, 0};
                  part->start();
                  o.why = part->start_server();
@@ -108,9 +108,8 @@ void mps_domain::make_spare() {
              },
              [this, of = generation_](const outcome& o) {
                  if (o.ended) ended_ = std::max(ended_, of - 1);
-                 if (spare_ != spare_state::making || spare_of_ != of)
-                     return;                   // nobody waits for it any more
-                 if (!o.ended) spare_of_ = 0;  // in state D: it is tried again until it goes
+                 if (spare_ != spare_state::making || spare_of_ != of) return;  // not needed any more
+                 if (!o.ended) spare_of_ = 0;  // old server in state D: retried until it ends
                  spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
                  spare_daemon_ = o.daemon;
                  spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd(o.daemon) : -1);
@@ -129,7 +128,7 @@ void mps_domain::renew(renewal then) {
     up_ = false;
     {
         const std::lock_guard lock(mutex_);
-        todo_.clear();  // clients that were to be ended one by one go with their server
+        todo_.clear();  // clients that were to be ended one by one end with their server
     }
     const bool spare = spare_is_alive();
     spare_ = spare_state::none;
@@ -158,7 +157,7 @@ void mps_domain::start_again(renewal then) {
     const u32 over = generation_;
     auto work = [part = &serving(), spare = &other()] {
         outcome o;
-        const bool spare_gone = spare->end(0);  // being started, or being ended, or dead
+        const bool spare_gone = spare->end(0);  // starting, ending, or dead
         o.ended = part->end(0) && spare_gone;
         if (!o.ended) {
             o.why = "the old MPS server can't be ended";
@@ -186,7 +185,7 @@ void mps_domain::start_again(renewal then) {
              {}});
 }
 
-/// Something that is done already: its `then` is called from the event loop.
+/// Posts a completed task: its `then` is called from the event loop.
 void mps_domain::post(task t) {
     {
         const std::lock_guard lock(mutex_);
@@ -205,7 +204,7 @@ void mps_domain::enqueue(task t) {
 }
 
 void mps_domain::run_tasks() {
-    // The loop's thread takes the signals (signalfd); none may end up here.
+    // The event loop's thread handles the signals (signalfd); this thread must not receive any.
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);

@@ -1,20 +1,20 @@
 #pragma once
-// The MPS domain of a run, as the supervisor's one thread sees it: nothing here waits (start() and the
-// destructor apart). What does, runs in a thread of the domain's own, one piece of work after the other;
-// results come back through the event loop.
+// The MPS domain of a run, for the supervisor's main thread: no call blocks, except start() and the
+// destructor. Blocking work runs on a dedicated thread, one task after the other; results return through the
+// event loop.
 //
-// A generation is one daemon with its server, from 1. When a client dies otherwise than by end_client(), the
-// generation is over: nobody can say when the dead one's work ends, nor whether the server takes newcomers
-// (measured: it may refuse them). renew() kills daemon and server. Their end is the fence of every client of
-// that generation.
+// A generation is one daemon with its server, numbered from 1. If a client dies otherwise than by
+// end_client(), the generation is over: neither the end of the dead client's work nor whether the server
+// accepts new clients is known (measured: it may refuse them). renew() kills daemon and server. Their end is
+// the fence of every client of that generation.
 //
-// A daemon and a server take longer to start than to end, so a spare one stands by (make_spare()): renew()
-// then serves from it at once, and the old one is ended meanwhile. Newcomers need not wait for that end: what
-// the old clients may still write is in quarantine until their fence. Two daemons have a folder each,
-// DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the one that serves.
+// A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()):
+// renew() then serves from it at once, while the old pair is ended. New clients need not wait for that end:
+// buffers that the old clients may still write are in quarantine until their fence. The two daemons have
+// separate folders, DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the serving one.
 //
-// A crash of this process leaves the daemons behind; a supervisor that adopts the run finds them (adopt()), a
-// run of the same name ends them, and so does the last stage that leaves (stages/runner/orphan_cleanup.hpp).
+// A crash of this process leaves the daemons running: a supervisor that adopts the run finds them (adopt()),
+// a run of the same name ends them, and so does the last stage that exits (stages/runner/orphan_cleanup.hpp).
 
 #include <array>
 #include <condition_variable>
@@ -34,39 +34,41 @@ namespace carousel::supervisor {
 class mps_domain {
 public:
     mps_domain(const std::string& runtime_directory, event_loop& loop);
-    ~mps_domain();  ///< ends it: a second for `quit`, then SIGKILL; at most 8 s
+    ~mps_domain();  ///< ends the domain: 1 s for `quit`, then SIGKILL; at most 8 s
     mps_domain(const mps_domain&) = delete;
     mps_domain& operator=(const mps_domain&) = delete;
 
     /// Blocks until the first daemon listens. Throws device_error.
     void start();
-    /// A daemon of a dead supervisor serves on, and becomes generation 1; a spare one, or one that was being
-    /// ended, is ended. False: there is none that answers; renew() then.
+    /// Takes over the daemon of a dead supervisor as generation 1; ends a spare daemon, or one that was being
+    /// ended. Returns false if no daemon answers; call renew() then.
     [[nodiscard]] bool adopt();
 
-    /// Aborted words first. SIGCONT the process too: a stopped one can't be ended. `then(why)`: empty when
-    /// nothing of the client runs any more; else why that can't be said. Called from the event loop, always.
+    /// Ends a client. Its words must be aborted first, and its process needs a SIGCONT: a stopped client
+    /// cannot be ended. `then(why)` is always called from the event loop: `why` is empty if nothing of the
+    /// client runs any more, otherwise the reason why that is not known.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
-    /// Starts a daemon and its server beside those that serve, unless there are such or it has been tried in
-    /// this generation. One that can't be had is done without.
+    /// Starts a spare daemon and its server, unless there are some or it was tried in this generation. On
+    /// failure the domain works without a spare.
     void make_spare();
     [[nodiscard]] bool has_spare() const noexcept { return spare_ == spare_state::ready; }
 
     struct renewal {
         std::function<void(const std::string& why)> up;  ///< empty: the next generation serves; else why not
-        std::function<void()> over;                      ///< see has_ended(); a further renewal may drop it
+        std::function<void()> over;  ///< see has_ended(); a further renewal may drop this call
     };
-    /// Ends the generation and starts the next. Both are called from the event loop, in any order. What
-    /// end_client() has not begun is dropped, its `then` is not called: the caller kills its clients itself.
+    /// Ends the generation and starts the next one. Both callbacks are called from the event loop, in any
+    /// order. Calls of end_client() that were not started are dropped and their `then` is not called: the
+    /// caller must kill those clients.
     void renew(renewal then);
-    /// Called from the event loop when the daemon has died unasked. Set before start() or adopt().
+    /// Called from the event loop if the daemon dies unexpectedly. Set it before start() or adopt().
     void on_death(std::function<void()> on_exit) { on_exit_ = std::move(on_exit); }
 
     [[nodiscard]] bool is_up() const noexcept { return up_; }
     [[nodiscard]] u32 generation() const noexcept {
         return generation_;
-    }  ///< that serves, or was the last to
-    /// No process of that generation is left, and nothing of its clients runs.
+    }  ///< the serving one, or the last that served
+    /// True if no process of that generation is left, and nothing of its clients runs.
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }
     [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_.pid; }
     [[nodiscard]] std::vector<std::string> client_environment() const {
@@ -77,8 +79,8 @@ private:
     enum class spare_state : u8 { none, making, ready };
     struct outcome {
         std::string why;
-        bool ended = false;  ///< nothing is left of any generation before, whatever became of the new one
-        shm::process_id daemon{};  ///< the new one
+        bool ended = false;  ///< nothing is left of any earlier generation, whatever the state of the new one
+        shm::process_id daemon{};  ///< the new daemon
     };
     struct task {
         std::function<outcome()> work;
@@ -106,14 +108,14 @@ private:
     u32 generation_ = 0, ended_ = 0;
     shm::process_id daemon_;
     spare_state spare_ = spare_state::none;
-    u32 spare_of_ = 0;  ///< the generation in which it was asked for
+    u32 spare_of_ = 0;  ///< the generation in which it was requested
     shm::process_id spare_daemon_;
     shm::unique_fd daemon_pidfd_, spare_pidfd_, done_event_;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<task> todo_, done_;
     bool stop_ = false;
-    std::thread thread_;  ///< last: it uses the rest
+    std::thread thread_;  ///< last: it uses the other members
 };
 
 }  // namespace carousel::supervisor
