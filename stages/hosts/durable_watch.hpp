@@ -1,6 +1,6 @@
 #pragma once
-// Looks again and again how far the sinks behind a receiving stage have come, while the sender waits for that
-// (release = "durable"). A thread of its own: files may be slow, and the link's thread must answer in time.
+// Polls the progress of the sinks downstream of a receiving stage while the sender waits for it (release =
+// "durable"). Uses a dedicated thread: files may be slow, and the link's thread must answer in time.
 
 #include <condition_variable>
 #include <functional>
@@ -14,10 +14,10 @@ namespace carousel::hosts {
 class durable_watch {
 public:
     struct set_up {
-        std::function<bool()> wanted;  ///< does anybody wait?
-        std::function<u64()> below;    ///< all frames below are in the files of all sinks
+        std::function<bool()> wanted;  ///< true while the sender waits
+        std::function<u64()> below;    ///< all frames below this one are in the files of all sinks
         std::function<void(u64)> is_durable;
-        bool sync = false;  ///< sync(2) in between: from then on a loss of power takes nothing of it
+        bool sync = false;  ///< calls sync(2) before each report: reported frames survive a power failure
     };
     explicit durable_watch(set_up s) : set_(std::move(s)), thread_([this] { run(); }) {}
     ~durable_watch();

@@ -26,8 +26,9 @@ std::string link_end::file(const std::string& name) const {
     return env->runtime_directory() + "/" + name + "-" + stage;
 }
 
-// One hands on what others have made, and its stream ends when they say so (receive_stage::configure). By the
-// name of its program it could not be told: that may be a wrapper's, or a link's.
+// A receiver forwards frames made by others, and its stream ends when the sender ends it
+// (receive_stage::configure). The program's name would not identify it: the program may be a wrapper or a
+// link.
 bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");

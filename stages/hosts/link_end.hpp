@@ -1,5 +1,5 @@
 #pragma once
-// What both ends of a link are made of: its settings, its token, what its frames are.
+// Common part of both ends of a link: settings, token and format of the frames.
 
 #include <string>
 
@@ -13,18 +13,18 @@ struct link_end {
     link_settings where;
     std::string stage;
     frame_format format;
-    u64 bytes = 0;  ///< of a frame
+    u64 bytes = 0;  ///< per frame
     environment* env = nullptr;
     token_file token;
 
-    /// In configure(). Throws settings_error.
+    /// For configure(). Throws settings_error.
     void read(const configuration& with, const frame_format& of_frames);
-    /// In prepare(). Throws config_error: there are several instances, or no token.
+    /// For prepare(). Throws config_error: several instances, or no token.
     void prepare(environment& with);
-    /// Where this stage keeps something in its run's runtime directory.
+    /// Path of a file of this stage in its run's runtime directory.
     [[nodiscard]] std::string file(const std::string& name) const;
-    /// Has this run further stages that receive from other hosts? By what its supervisor has planned and
-    /// those stages have said of themselves (pipeline.json). True where that can't be read.
+    /// True if this run has further stages that receive from other hosts, according to the supervisor's plan
+    /// and the stages' own descriptions (pipeline.json). Also true if that cannot be read.
     [[nodiscard]] bool is_one_of_several_receivers() const;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// What an end of a link reports of itself, for the run's report: a file in the run's runtime directory,
-// figures-STAGE, written whole by the link's thread every second and when it ends. Whoever reads it finds an
-// old text or a new one, never a part.
+// Figures of one end of a link for the run's report: a file in the run's runtime directory, figures-STAGE,
+// written atomically by the link's thread every second and at its end. A reader finds the old or the new
+// text, never a part.
 
 #include <optional>
 #include <string>
@@ -14,9 +14,9 @@ class link_figures {
 public:
     link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
 
-    /// Behind whatever has changed; writes once a second, or `force`. What can't be written is left.
+    /// Call after each change; writes once per second, or if `force`. A failed write is ignored.
     void update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force = false);
-    /// Of a receiving end: the sender keeps its frames until the sinks here have them.
+    /// For a receiving end: the sender keeps its frames until the sinks here have them.
     void sent_durably(bool how) noexcept { durable_ = how; }
     void crossed(u64 bytes, u64 packed_bytes) noexcept {
         ++frames_, bytes_ += bytes, packed_ += packed_bytes;
@@ -26,7 +26,7 @@ private:
     std::string path_, run_;
     u64 frames_ = 0, bytes_ = 0, packed_ = 0, written_ns_ = 0, connections_ = 0;
     bool was_up_ = false, durable_ = false;
-    std::optional<clock_relation> clock_;  ///< the last that was known
+    std::optional<clock_relation> clock_;  ///< the last known one
 };
 
 }  // namespace carousel::hosts

@@ -75,7 +75,7 @@ bool sends_directly(const configuration& with, packing how) {
                               name_of(how)));
 }
 
-// A datagram socket that is connected sends nothing; the kernel has chosen its way all the same.
+// Connecting a datagram socket sends nothing, but the kernel chooses the route.
 std::string local_address_towards(const std::string& address) {
     const shm::unique_fd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_in to{};

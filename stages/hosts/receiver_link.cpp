@@ -16,9 +16,9 @@
 namespace carousel::hosts {
 namespace {
 using nlohmann::json;
-constexpr u64 port_patience_ns = ns_per_s;  ///< a predecessor that is killed keeps it until it is gone
+constexpr u64 port_patience_ns = ns_per_s;  ///< a killed predecessor has it until it has exited
 constexpr u64 leave_patience_ns = 300 * ns_per_ms;
-/// A sender's hello has the expected format, or another one, and names of its own.
+/// Limit for a sender's hello, which has the expected format or another one, and names.
 u64 longest_hello(const hello& expected) { return std::max<u64>(4096, encode(expected).size() + 1024); }
 }  // namespace
 
@@ -132,8 +132,8 @@ std::optional<u64> receiver_link::end() {
     return note_.end;
 }
 
-// A process of ours that has just died may have the port for a moment. Another program is told once and
-// waited for: the other stages of this host and of the sending one go on, with what they have.
+// A process of ours that has just died may have the port for a moment. Another program is reported once and
+// waited for: the other stages of this host and of the sending host continue with what they have.
 bool receiver_link::listen(transport& t) {
     const u64 until = now_ns() + port_patience_ns;
     for (bool logged = false; !stop_.load(std::memory_order_acquire);) {
@@ -199,7 +199,7 @@ void receiver_link::run() {
     set_.wake();
 }
 
-// Under the lock. What a next process must know is on the disk before the sender hears that it is known here.
+// Called under the lock. A successor's state must be on disk before it is confirmed to the sender.
 void receiver_link::keep() {
     const bool ends = side_.end() && side_.end() != note_.end;
     if (!ends && !side_.sender_must_be_kept()) return;
@@ -212,7 +212,7 @@ void receiver_link::keep() {
     set_.wake();
 }
 
-// The sender is told, and has a moment to hear it.
+// Notifies the sender, and allows a moment for the message to arrive.
 void receiver_link::leave(transport& t) {
     {
         const std::lock_guard lock(mutex_);

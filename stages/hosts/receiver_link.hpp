@@ -1,6 +1,6 @@
 #pragma once
-// A receiving_side with its transport, its buffers and its thread. Any thread may call; the thread that talks
-// to UCX is one of its own, and lives as long as the object.
+// A receiving_side with its transport, its buffers and its thread. Callable from any thread; a dedicated
+// thread talks to UCX and runs as long as the object exists.
 
 #include <atomic>
 #include <functional>
@@ -17,10 +17,10 @@
 
 namespace carousel::hosts {
 
-/// What a link keeps in its run's runtime directory: whose frames the ring has, and where they end. Each is
-/// kept before the sender hears that it is known; so a next process knows it, whenever this one dies.
+/// State of a link in its run's runtime directory: the run whose frames the ring has, and where they end.
+/// Each is saved before it is confirmed to the sender, so a successor knows it whenever this process dies.
 struct link_note {
-    std::string run;  ///< this one: what another run has left is nothing
+    std::string run;  ///< of this run: a note of another run is ignored
     std::string sender;
     std::optional<u64> end;
 
@@ -35,41 +35,43 @@ public:
         hello expected;
         token_file token;
         std::string run;
-        std::string note_path;  ///< "": nothing is kept for a next process
+        std::string note_path;  ///< "": nothing is saved for a successor
         std::string figures_path;
-        u64 next = 0;                     ///< the first frame that is not committed here
-        std::vector<packing> unpacks;     ///< how frames may come beside packing::none
-        bool has_other_links = false;     ///< other links lead to this run
+        u64 next = 0;                     ///< first frame that is not committed here
+        std::vector<packing> unpacks;     ///< accepted compressions, in addition to packing::none
+        bool has_other_links = false;     ///< this run has other receiving links
         bool accepts_successors = false;  ///< see receiving_side
-        std::vector<std::byte*> buffers;  ///< a window of them, each of expected.payload_bytes
-        std::function<void()> wake;       ///< a frame is there, or the end; from the link's thread
+        std::vector<std::byte*> buffers;  ///< `window` buffers of expected.payload_bytes each
+        std::function<void()> wake;       ///< a frame is complete, or EOS; called on the link's thread
     };
     explicit receiver_link(set_up s);
     ~receiver_link() override;
 
-    /// Frame `ring_sequence` if it is there whole, with its bytes.
+    /// A complete frame with its bytes.
     struct arrived {
         frame_message message;
         const std::byte* data = nullptr;
-        std::string run = {};  ///< of answers: who has sent it
+        std::string run = {};  ///< for answers: the run that sent it
     };
-    /// Throws config_error: the port is in use, or UCX can't be set up.
+    /// Frame `ring_sequence`, if it is complete. Throws config_error: the port is in use, or UCX cannot be
+    /// set up.
     [[nodiscard]] std::optional<arrived> whole(u64 ring_sequence);
     void damaged(u64 ring_sequence);
     void free_buffer(u64 ring_sequence);
-    /// Of answers (link_kind::answers): the oldest that is there whole and was not freed, and the run that
-    /// sent it. A new sender's bytes may take the place of these while they are read: the hash tells. Throws
+    /// For answers (link_kind::answers): the oldest frame that is complete and not freed, and the run that
+    /// sent it. A new sender's bytes may overwrite these while they are read; the hash detects that. Throws
     /// as whole() does.
     [[nodiscard]] std::optional<arrived> oldest_whole();
-    /// It was looked at: its buffer is free, and its sender is told, if that is the present one still.
+    /// The answer was processed: frees its buffer and acknowledges it, if its sender is still the present
+    /// one.
     void taken(const arrived& a);
     void committed(u64 below);
     void durable(u64 below);
     [[nodiscard]] bool wants_durable();
-    /// The sending host's clock; nothing: it is not known yet.
+    /// The sending host's clock; nothing: not known yet.
     [[nodiscard]] std::optional<clock_relation> clock(u64 now);
     void skip_to(u64 ring_sequence);
-    /// Where the stream ends, once that is kept.
+    /// Where the stream ends, once that is saved.
     [[nodiscard]] std::optional<u64> end();
 
 private:
@@ -90,7 +92,7 @@ private:
     void frame_sent(u32, u64) override {}
 
     set_up set_;
-    std::mutex mutex_;  ///< guards what follows
+    std::mutex mutex_;  ///< guards the following members
     link_note note_;
     link_figures figures_;
     receiving_side side_;

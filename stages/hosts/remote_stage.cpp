@@ -13,9 +13,9 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u32 most_asked = 16;  ///< in_flight has no more
+constexpr u32 most_asked = 16;  ///< the maximum of in_flight
 constexpr u64 poll_every_ns = 250 * ns_per_ms;
-/// A link that is away for longer has no frames: its end is seen after 1 s of silence already.
+/// A link that is down for longer has lost its frames: it was silent for 1 s before that was detected.
 constexpr u64 away_patience_ns = 500 * ns_per_ms;
 constexpr u64 release_patience_ns = 5 * ns_per_s;
 constexpr u64 leave_patience_ns = 2 * ns_per_s;
@@ -61,7 +61,7 @@ void remote_stage::prepare(environment& env) {
     for (u32 k = 0; k < env.in_flight(); ++k) buffers_.push_back(c.allocate_host(made_bytes_));
 }
 
-// With the first frame that there may be, and not before: its epoch is known now.
+// Opened at the first call of ready(), not earlier: the epoch is known now.
 void remote_stage::open() {
     environment& env = *end_.env;
     hosts::receiver_link::set_up s;
@@ -84,7 +84,7 @@ void remote_stage::open() {
     own_hello.run = env.run_id();
     own_hello.pipeline = std::filesystem::path(env.runtime_directory()).filename().string();
     own_hello.ring = end_.stage;
-    own_hello.by_durable = 1;  // it is to say what has left its ring
+    own_hello.by_durable = 1;  // the receiver is to report what has left its ring
     own_hello.kind = static_cast<u8>(hosts::link_kind::work);
     work_ = std::make_unique<hosts::sender_link>(end_.where, own_hello, end_.token, u64{env.epoch()} << 32U,
                                                  end_.file("figures"));
@@ -135,7 +135,8 @@ hosts::frame_message remote_stage::await(frame& f, u64 number) {
     return answer;
 }
 
-// The input's memory is lent to the link until it lets go of it: a connection that ends gives all back.
+// The input's memory is leased to the link until the link releases it; the end of a connection releases all
+// memory.
 void remote_stage::finish(frame& f) {
     const u64 number = numbers_[f.lane()];
     send(f, number);
@@ -147,7 +148,8 @@ void remote_stage::finish(frame& f) {
     f.carry(answer.metadata, hosts::extents_of(answer.used));
 }
 
-// Whole and sound, where it is to lie: a buffer may be a new sender's while it is copied.
+// Copies the answer to its destination and checks it there: a new sender may overwrite the buffer during the
+// copy.
 bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
     collector_queue_->copy(to, a.data, made_bytes_);
     kernels::hash_args args{.data = to, .row_bytes = made_bytes_};
@@ -159,8 +161,8 @@ bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
     return *reinterpret_cast<const volatile u64*>(answer_hash_->host_data()) == a.message.hash;
 }
 
-// One that nobody here waits for is a predecessor's, or comes twice: it is told as taken all the same, so
-// that the other host's ring moves on.
+// An answer without a waiting frame is a predecessor's, or a repeat: it is acknowledged, too, so that the
+// other host's ring advances.
 void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
     const u64 number = a.message.ring_sequence;
     const std::string asked_run = work_->remote_run();
@@ -174,7 +176,7 @@ void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
             if (sound) at->second.answer = a.message;
         }
     }
-    // Without the lock: the link's thread says that there is news with its own one held.
+    // without the lock: the link's thread calls `wake` while it holds its own lock
     if (!sound) return answers_->damaged(number);
     changed_.notify_all();
     answers_->taken(a);
@@ -202,7 +204,7 @@ void remote_stage::collect() {
 remote_stage::~remote_stage() {
     if (!work_) return;
     const u64 until = now_ns() + leave_patience_ns;
-    if (work_->end_here(leave_patience_ns))  // that host's last word, so that its stages end well, too
+    if (work_->end_here(leave_patience_ns))  // that host's EOS, so that its stages end well, too
         while (!answers_->end() && now_ns() < until)
             std::this_thread::sleep_for(std::chrono::nanoseconds(ns_per_ms));
     {
@@ -211,7 +213,7 @@ remote_stage::~remote_stage() {
     }
     changed_.notify_all();
     collector_.join();
-    answers_.reset();  // its thread says that there is news
+    answers_.reset();  // its thread calls `wake`
 }
 
 }  // namespace carousel::stages

@@ -1,24 +1,24 @@
 #pragma once
-// A seat for a stage's instances on another host (carousel-remote, which the plan puts in). It takes frames
-// as any instance does, has them worked on over there, and commits what comes back. Its settings are those of
-// link_settings.hpp, of the link to the other host, and
-//   back_address, back_port   where the answers come in, on this host
-//   format, output            what the stage makes, as JSON, and what it calls it
-//   give_back_ms              a frame that was not answered within so long goes to another instance [5000]
+// A seat for a stage's instances on another host (carousel-remote, inserted by the plan). It takes frames
+// like any instance, sends them to the other host to be processed, and commits the answers. Its settings are
+// link_settings.hpp, for the link to the other host, and
+//   back_address, back_port   where the answers arrive, on this host
+//   format, output            the stage's output, as JSON, and its name
+//   give_back_ms              a frame without an answer after this time goes to another instance [5000]
 //
-//   this host                                      the other one, a run of its own
+//   this host                                      the other host, a separate run
 //   ring -> a lease of this seat -> link (work)    -> carousel-receive -> the stage's instances
 //   ring <- commit of this seat  <- link (answers) <- carousel-send    <-
 //
-// The ring here and its commit alone say what has happened. The other host computes, and may lose what it
-// has: then nothing comes back, and the frame goes to another instance. Frames have numbers of that host's
-// ring, in the order in which they are sent: an answer counts if it comes from the run that was asked, with a
-// number that this process has given to a frame which it still has. It began above all that predecessors had
-// sent, and ends when that row breaks (sending_side.hpp).
+// Only the ring here and its commits are authoritative. The other host computes, and may lose what it has:
+// then no answer comes, and the frame goes to another instance. On the link, frames have numbers of the other
+// host's ring, in the order in which they are sent. An answer counts if it comes from the run that was asked,
+// with a number that this process has assigned to a frame that it still has. The numbers start above all that
+// predecessors have sent; when the numbering breaks, this process ends (sending_side.hpp).
 //
-// Frames are given back by ending (exit_code::gave_back): that frees every lease by the ring's own rules,
-// counts no attempt, and the successor takes none before the other host is through with what it has. So a
-// host that is away, or stands still, gets no frame.
+// The process returns its frames by exiting (exit_code::gave_back): that frees every lease by the ring's
+// rules and counts no attempt, and its successor takes no frame before the other host has finished what it
+// has. So a host that is away or stalled gets no frame.
 
 #include <condition_variable>
 #include <map>
@@ -40,7 +40,7 @@ public:
     remote_stage() = default;
     remote_stage(const remote_stage&) = delete;
     remote_stage& operator=(const remote_stage&) = delete;
-    /// At the end of a run: the other host is told that no more work comes.
+    /// At the end of a run: reports to the other host that no more work follows.
     ~remote_stage() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
@@ -50,7 +50,7 @@ public:
     void finish(frame& f) override;
 
 private:
-    /// A frame that is over there. Its memory is this process's until finish() returns.
+    /// A frame that is on the other host. Its memory belongs to this process until finish() returns.
     struct asked {
         std::byte* to = nullptr;
         bool answered = false;
@@ -69,18 +69,18 @@ private:
     frame_format made_;
     u64 made_bytes_ = 0, give_back_ns_ = 0;
     hosts::outgoing_payload payload_;
-    std::vector<std::unique_ptr<device::mapping>> buffers_;  ///< what comes in
-    std::vector<u64> numbers_;                               ///< of each lane's frame, over there
+    std::vector<std::unique_ptr<device::mapping>> buffers_;  ///< buffers for arriving answers
+    std::vector<u64> numbers_;  ///< per lane: the number of its frame on the other host
     std::unique_ptr<device::queue> collector_queue_;
     std::unique_ptr<device::mapping> collector_scratch_, answer_hash_;
     std::unique_ptr<hosts::sender_link> work_;
     std::unique_ptr<hosts::receiver_link> answers_;
-    std::mutex mutex_;  ///< guards what follows
+    std::mutex mutex_;  ///< guards the following members
     std::condition_variable changed_;
     std::map<u64, asked> asked_;  ///< by number
     bool has_updates_ = false, ending_ = false;
     std::string broken_;
-    std::thread collector_;  ///< the one thread that uses its queue
+    std::thread collector_;  ///< the only thread that uses collector_queue_
 };
 
 }  // namespace carousel::stages

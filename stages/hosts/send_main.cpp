@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
     carousel::hosts::set_ucx_environment(argv);
-    if (argc == 2 && std::string_view(argv[1]) == "--ucx")  // `carousel doctor` asks
+    if (argc == 2 && std::string_view(argv[1]) == "--ucx")  // requested by `carousel doctor`
         return std::puts(carousel::hosts::ucx_json().c_str()) < 0 ? 1 : 0;
     return carousel::stage_main<carousel::stages::send_stage>(argc, argv);
 }

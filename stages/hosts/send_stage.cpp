@@ -12,8 +12,8 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< the second: in_flight has no more
-constexpr u64 patience_ns = 250 * ns_per_ms;              ///< a longer wait is told as one for the other host
+constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< the second is the maximum of in_flight
+constexpr u64 patience_ns = 250 * ns_per_ms;  ///< a longer wait is reported as a wait for the other host
 constexpr u64 end_patience_ns = 4 * ns_per_s;
 
 }  // namespace
@@ -27,7 +27,7 @@ description send_stage::configure(const configuration& with) {
     direct_ = hosts::sends_directly(with, packing_);
     work_ = with.settings->flag("work", false);
     description d;
-    // By durable a frame is under way until the sinks of the other host have it: through all of its rings.
+    // With `durable`, a frame is in flight until the other host's sinks have it: through all of its rings.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
     d.forwards_frames = true;
     d.wants_tombstones = true;  // the other host records them, too
@@ -40,8 +40,8 @@ void send_stage::prepare(environment& env) {
     packed_.resize(env.in_flight());
 }
 
-// In order, void frames too: so the link knows the oldest frame that there is. The link is made with the
-// first one and not before: a standby has no epoch yet, and must leave the link to its holder.
+// In order, tombstone frames too: so the link knows the oldest frame. The link is created with the first
+// frame, not earlier: a standby has no epoch yet, and must leave the link to the active process.
 bool send_stage::ready(u64 ring_sequence, u64) {
     if (!link_) {
         hosts::hello own_hello = hosts::hello_of(end_.format, end_.env->parameters());
@@ -68,7 +68,7 @@ void send_stage::process(frame& f) {
     payload_.enqueue(f);
 }
 
-// One that would not become smaller crosses as it is.
+// A frame that would not become smaller is sent uncompressed.
 const std::byte* send_stage::pack(hosts::frame_message& m, const std::byte* data, u32 lane) {
     std::vector<std::byte>& to = packed_[lane];
     compress(hosts::name_of(packing_), {data, static_cast<std::size_t>(m.bytes)}, to);
@@ -93,9 +93,9 @@ void send_stage::finish(frame& f) {
 send_stage::~send_stage() {
     if (!link_) return;
     if (link_->end(next_, end_patience_ns)) return;
-    // The other host's ring may have been lost behind its last acknowledgement. All of ours is committed, so
-    // no exit code of ours says so: the supervisor of `carousel run` finds that host waiting
-    // (coordinator_links.cpp). It tells one that has all frames the end, too.
+    // The other host's ring may have been lost after its last acknowledgement. All frames here are committed,
+    // so no exit code of this process reports that: the coordinator finds that host waiting
+    // (coordinator_links.cpp). It also sends the end of the stream to a host that has all frames.
     if (const std::string why = link_->failure(); !why.empty())
         log::error("{}", why);
     else

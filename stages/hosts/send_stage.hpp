@@ -1,16 +1,16 @@
 #pragma once
-// The sink that hands its input to another host (carousel-send). Its settings: link_settings.hpp, and
+// Sink that sends its input to another host (carousel-send). Its settings: link_settings.hpp, and
 //   release   "committed": a frame is kept here until the other host has committed it; "durable": until each
-//             sink there has it in its files, so that the loss of that host loses none ["committed"]
-//   work      true: the frames are answers, to whichever process asked for them (remote_stage.hpp) [false]
-//   compress  "lz4" or "zstd": frames cross the link compressed, those that become smaller ["none"]
+//             sink there has it in its files, so that the loss of that host loses no frame ["committed"]
+//   work      true: the frames are answers, for the process that asked for them (remote_stage.hpp) [false]
+//   compress  "lz4" or "zstd": frames that become smaller cross the link compressed ["none"]
 //   memory    "staged": frames on a GPU are copied into page-locked memory; "direct": UCX reads them on the
-//             GPU itself, if it was built with CUDA. Frames on the CPU cross from where they lie ["staged"]
-// process() names the payload by a hash, made where it lies, and copies it into page-locked memory where the
-// ring is a GPU's, unless UCX is to read it there; the CPU's ring is sent from as it lies, since the lease
-// lasts until the commit. finish() gives it to the link and returns when the other host has committed it: so
-// the ordinary commit says that it is there. Several frames are under way at once (finish_threads); they are
-// committed in order. While the link is down frames wait and the ring fills: that is no hang
+//             GPU, if it was built with CUDA. Frames on the CPU are sent in place ["staged"]
+// process() computes the payload's hash in place, and copies a GPU's payload into page-locked memory unless
+// UCX reads it on the GPU; a CPU's ring is sent in place, since the lease lasts until the commit. finish()
+// passes the frame to the link and returns when the other host has committed it: so the ordinary commit
+// states that the frame is there. Several frames are in flight at once (finish_threads); they are committed
+// in order. While the link is down, frames wait and the ring fills: that does not count as a hang
 // (frame::wait_for_link).
 
 #include <memory>
@@ -28,7 +28,7 @@ public:
     send_stage() = default;
     send_stage(const send_stage&) = delete;
     send_stage& operator=(const send_stage&) = delete;
-    /// At the end of a run: the other host is told that the stream has ended.
+    /// At the end of a run: reports the end of the stream to the other host.
     ~send_stage() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
@@ -45,7 +45,7 @@ private:
     std::string ring_;
     bool by_durable_ = false, work_ = false, direct_ = false;
     hosts::packing packing_ = hosts::packing::none;
-    std::vector<std::vector<std::byte>> packed_;  ///< of each lane
+    std::vector<std::vector<std::byte>> packed_;  ///< per lane
     hosts::outgoing_payload payload_;
     u64 last_ = 0, next_ = 0;
     std::unique_ptr<hosts::sender_link> link_;

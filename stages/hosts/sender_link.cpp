@@ -14,7 +14,7 @@ namespace carousel::hosts {
 namespace {
 constexpr u64 log_first_ns = ns_per_s, log_every_ns = 5 * ns_per_s;
 
-/// What the stage allocates to compress frames: for each that is in flight a little more than its length.
+/// Memory that the stage allocates to compress frames: per frame in flight a little more than its length.
 u64 bytes_to_pack(const hello& own_hello) {
     return own_hello.packed == 0
                ? 0
@@ -73,13 +73,13 @@ bool sender_link::wait_released(u64 ring_sequence, u64 ns) {
     return false;
 }
 
-// Under the lock, as the next one.
+// Called under the lock, like the next function.
 bool sender_link::over(u64 ring_sequence) const {
     return side_.released(ring_sequence) || !side_.failure().empty() || !broken_.empty();
 }
 
-// The thread that talks to UCX goes round several times a frame. To wake everybody each time cost a fifteenth
-// of the link's CPU time; so a frame's own waiter is woken, once.
+// The link's thread iterates several times per frame. Waking all waiters each time cost a fifteenth of the
+// link's CPU time; so only a frame's own waiter is woken, once.
 void sender_link::wake_released_waiters() {
     for (const auto& [ring_sequence, waiter] : waiting_)
         if (over(ring_sequence)) waiter->notify_one();
@@ -156,7 +156,7 @@ bool sender_link::alive() const noexcept {
 void sender_link::run() {
     device::cpu::name_this_thread("link");
     try {
-        // UCX copies from a GPU in the context of the thread that calls it.
+        // UCX copies from a GPU in the CUDA context of the calling thread.
         if (gpu_ != nullptr) device::bind_thread(*gpu_);
         transport t(*this, {.address = from_,
                             .transports = where_.transports,
@@ -228,7 +228,8 @@ void sender_link::carry_out(transport& t, actions& todo) {
     }
 }
 
-// Under the lock. A link that comes and goes is told as it does; one that stays away every few seconds.
+// Called under the lock. Changes of the link are logged at once; a link that stays down is logged every few
+// seconds.
 void sender_link::log_changes() {
     const u64 now = now_ns();
     if (side_.end_known()) return;

@@ -1,6 +1,6 @@
 #pragma once
-// A sending_side with its transport and its thread. Any thread may call; the thread that talks to UCX is one
-// of its own, and lives as long as the object.
+// A sending_side with its transport and its thread. Callable from any thread; a dedicated thread talks to UCX
+// and runs as long as the object exists.
 
 #include <atomic>
 #include <condition_variable>
@@ -20,41 +20,43 @@ namespace carousel::hosts {
 
 class sender_link final : private transport::events {
 public:
-    /// `gpu`: whose memory the frames lie in, which UCX is to read there; null: in memory that the CPU reads.
+    /// `gpu`: the GPU whose memory has the frames and on which UCX reads them; null: CPU-readable memory.
     sender_link(const link_settings& where, hello own_hello, token_file token, u64 first_epoch,
                 std::string figures_path, const device::context* gpu = nullptr);
-    /// Tells nothing: see end().
+    /// Does not report the end of the stream: see end().
     ~sender_link() override;
 
     void begin(u64 ring_sequence);
-    /// `data` stays until wait_released() has said true.
+    /// `data` must stay valid until wait_released() has returned true.
     void offer(const frame_message& m, const std::byte* data);
-    /// True: the far side has committed it, and its memory is free. Waits `ns` at most. Throws config_error
-    /// for what no retry mends.
+    /// Returns true if the receiver has committed the frame and its memory is free. Waits up to `ns`. Throws
+    /// config_error if no retry can help.
     [[nodiscard]] bool wait_released(u64 ring_sequence, u64 ns);
-    /// No frame follows. True: the far side knows, within `ns`.
+    /// No frame follows. Returns true if the receiver has confirmed the end within `ns`.
     [[nodiscard]] bool end(u64 ring_sequence, u64 ns);
-    /// What no retry mends; "": nothing.
+    /// Error that no retry can clear; "": none.
     [[nodiscard]] std::string failure() const;
 
-    // Of work for another host (link_kind::work), whose numbers are that host's.
-    /// Frames may go: the link is up, and what predecessors have sent has left the ring there.
+    // For work for another host (link_kind::work); its frame numbers are that host's.
+    /// Frames can be sent: the link is up, and all frames of predecessors have left the ring there.
     [[nodiscard]] bool takes_work();
-    /// The number of the next frame, which is begun.
+    /// Assigns the number of the next frame, and begins it.
     [[nodiscard]] u64 next_number();
-    /// Whose numbers they are.
+    /// Run that the numbers belong to.
     [[nodiscard]] std::string remote_run() const;
-    /// Why this process's numbers count no more; "": they do. Throws config_error for what no process mends.
+    /// Why this process's numbers are no longer valid; "": they are. Throws config_error for an error that no
+    /// new process can clear.
     [[nodiscard]] std::string numbering_restarted() const;
-    /// For how long the link has been away; 0: it is up.
+    /// How long the link has been down, in ns; 0: it is up.
     [[nodiscard]] u64 away_ns() const;
-    /// True: nobody reads the frame's memory any more, and it is forgotten. Waits `ns` at most.
+    /// Returns true if the transport no longer reads the frame's memory; the frame is then forgotten. Waits
+    /// up to `ns`.
     [[nodiscard]] bool release(u64 ring_sequence, u64 ns);
-    /// No frame follows. True: the far side knows, within `ns`.
+    /// No frame follows. Returns true if the receiver has confirmed the end within `ns`.
     [[nodiscard]] bool end_here(u64 ns);
 
-    /// Its thread has gone round within the last second: whoever waits for the far side waits for nothing
-    /// else.
+    /// True if the link's thread ran within the last second: a caller that waits for the receiver waits for
+    /// nothing else.
     [[nodiscard]] bool alive() const noexcept;
 
 private:
@@ -75,17 +77,17 @@ private:
     std::string from_;
     const device::context* gpu_;
     const u64 packed_bytes_;
-    mutable std::mutex mutex_;                         ///< guards what follows
-    std::condition_variable changed_;                  ///< of end() and release()
-    u32 releasing_ = 0;                                ///< who waits in release()
-    std::map<u64, std::condition_variable*> waiting_;  ///< of each frame that somebody waits for
+    mutable std::mutex mutex_;                         ///< guards the following members
+    std::condition_variable changed_;                  ///< for end() and release()
+    u32 releasing_ = 0;                                ///< number of callers in release()
+    std::map<u64, std::condition_variable*> waiting_;  ///< per awaited frame
     link_figures figures_;
     sending_side side_;
     std::unordered_map<u64, const std::byte*> data_;
     transport* transport_ = nullptr;
     std::string broken_;  ///< UCX could not be set up
     bool was_up_ = false;
-    u64 given_ = 0;  ///< numbers of work
+    u64 given_ = 0;  ///< numbers assigned to work
     u64 log_due_ns_, down_since_ns_;
     std::atomic<u64> round_ns_;
     std::atomic<bool> stop_{false};

@@ -82,7 +82,7 @@ private:
     bool good_ = true;
 };
 
-// Each message's fields, once for both directions.
+// The fields of each message, for both directions.
 template <typename F>
 void fields(F& f, auto& m) {
     using T = std::remove_const_t<std::remove_reference_t<decltype(m)>>;
@@ -134,7 +134,7 @@ message_bytes encode(const message& m) {
 
 std::optional<message> decode(std::span<const std::byte> bytes) {
     if (bytes.empty() || bytes.size() > longest_message) return std::nullopt;
-    // Of another version's hello only the version is understood: so that it can be named.
+    // A hello of another version is decoded only up to its version, so that it can be reported.
     hello other;
     if (bytes[0] == std::byte{1} && bytes.size() >= 1 + sizeof other.version) {
         std::memcpy(&other.version, bytes.data() + 1, sizeof other.version);

@@ -1,9 +1,9 @@
 #pragma once
-// What two hosts say to each other over a link, as bytes: little-endian, each text behind its length. The
-// side that sends frames connects, the one that receives them listens.
+// Messages of two hosts over a link, as bytes: little-endian, each text preceded by its length. The side that
+// sends frames connects, the side that receives them listens.
 //
-//   sending side                                   receiving side
-//   HELLO {who, of what format, oldest frame, nonce}  ->
+//   sending side                                      receiving side
+//   HELLO {run, format, oldest frame, nonce, ...}     ->
 //                                                  <-  PROOF {nonce, proof}
 //   PROOF {proof}                                     ->
 //                                                  <-  WELCOME {committed, next, window}, or REFUSE {why}
@@ -13,11 +13,11 @@
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
 //
-// A HELLO begins with the version, in every version, and is read that far whatever follows. Who receives a
-// HELLO of another version answers with one of its own, and both can name the difference.
+// A HELLO begins with the version, in every version, and is read up to there whatever follows. The receiver
+// of a HELLO of another version answers with its own HELLO, and both sides can report the difference.
 //
-// decode() takes anything: it reads within its bytes, knows each length, and returns nothing for what is no
-// message of this version.
+// decode() accepts any bytes: it reads within them, checks each length, and returns nothing for bytes that
+// are not a message of this version.
 
 #include <array>
 #include <optional>
@@ -32,84 +32,85 @@
 namespace carousel::hosts {
 
 inline constexpr u32 link_version = 4;
-inline constexpr u32 longest_text = 16384;     ///< of one text in a message
-inline constexpr u32 longest_message = 65536;  ///< a longer one is none
-inline constexpr u32 most_bytes = 1024;        ///< of a frame's parameters, and of its metadata
+inline constexpr u32 longest_text = 16384;     ///< limit for one text in a message
+inline constexpr u32 longest_message = 65536;  ///< longer messages are invalid
+inline constexpr u32 most_bytes = 1024;        ///< limit for a frame's parameters, and for its metadata
 static_assert(most_bytes >= shm::max_metadata_bytes && most_bytes >= shm::max_parameter_bytes);
 
 using nonce = std::array<u8, 32>;
 using proof = std::array<u8, 32>;
 using message_bytes = std::vector<std::byte>;
 
-/// What a link's frames are. Of work for another host the numbers are those of the ring there, which the
-/// frames go through and come back from: the near end of both links remembers nothing and has no ring.
+/// Meaning of a link's frames. For work for another host, the numbers are those of the ring there, which the
+/// frames pass through and return from: the requesting host's end of both links stores nothing and has no
+/// ring.
 enum class link_kind : u8 {
-    ring,     ///< a ring goes on: its numbers are the same on both hosts
-    work,     ///< frames that are to be worked on: whoever sends goes on at the receiver's next number
-    answers,  ///< what was made of them: whoever receives takes what comes
+    ring,     ///< continues a ring: same numbers on both hosts
+    work,     ///< frames to be processed: each sender continues at the receiver's next number
+    answers,  ///< results of that work: the receiver accepts every frame that comes
 };
 
 struct hello {
     u32 version = link_version;
-    std::string run;         ///< which run, and which pipeline, sends
-    std::string pipeline;    ///< for sentences
-    std::string ring;        ///< whose frames: the stage in front of the sender
+    std::string run;         ///< run id of the sending run
+    std::string pipeline;    ///< its pipeline's name, for messages
+    std::string ring;        ///< ring of the frames: the stage before the sender
     std::string format;      ///< ring::frame_format::to_json()
-    u64 payload_bytes = 0;   ///< of each frame
+    u64 payload_bytes = 0;   ///< per frame
     std::string parameters;  ///< type of the pipeline's parameters; "": none
     u32 parameter_bytes = 0;
-    u64 epoch = 0;      ///< grows with each connection of each process of this sender
-    u64 oldest = 0;     ///< the first frame that the sender has still
-    u64 begins = 0;     ///< where its rings begin; above 0: in the middle of a stream
-    u8 packed = 0;      ///< a `packing` that its frames may come in
-    u8 by_durable = 0;  ///< 1: it keeps a frame until the receiver's sinks have it on disk
-    u8 kind = 0;        ///< a link_kind, the same at both ends
+    u64 epoch = 0;      ///< increases with each connection of each process of this sender
+    u64 oldest = 0;     ///< first frame that the sender still has
+    u64 begins = 0;     ///< first frame of its rings; above 0: the run started within a stream
+    u8 packed = 0;      ///< the `packing` that its frames may have
+    u8 by_durable = 0;  ///< 1: the sender keeps a frame until the receiver's sinks have it on disk
+    u8 kind = 0;        ///< a link_kind, equal at both ends
     nonce fresh{};
     bool operator==(const hello&) const = default;
 };
 struct proof_message {
-    nonce fresh{};  ///< of who says it
+    nonce fresh{};  ///< of the sender of this message
     proof of_token{};
-    u64 sent_ns = 0;  ///< by the receiving side's clock, which gets it back: a first PING
-    u64 here_ns = 0;  ///< by the sending side's clock, and its PONG
+    u64 sent_ns = 0;  ///< on the receiving side's clock; returned to it: serves as a first PING
+    u64 here_ns = 0;  ///< on the sending side's clock: serves as the PONG
     bool operator==(const proof_message&) const = default;
 };
 struct welcome {
-    std::string run;    ///< the receiver's
-    u64 committed = 0;  ///< every frame below is committed there
-    u64 durable = 0;    ///< every frame below is in the files of each sink there
-    u64 next = 0;       ///< the first that is not there whole
-    u32 window = 1;     ///< so many may be under way without an acknowledgement
+    std::string run;    ///< run id of the receiver
+    u64 committed = 0;  ///< every lower frame is committed there
+    u64 durable = 0;    ///< every lower frame is in the files of each sink there
+    u64 next = 0;       ///< first frame that is not complete there
+    u32 window = 1;     ///< number of frames that may be in flight without an acknowledgement
     bool operator==(const welcome&) const = default;
 };
 struct refuse {
     std::string why;
     bool operator==(const refuse&) const = default;
 };
-/// How a frame's bytes cross the link.
+/// Encoding of a frame's bytes on the link.
 enum class packing : u8 { none, lz4, zstd };
-/// Which of a frame's planes are used in part, and how far: a row of extents a bit that is set.
+/// Used extents of the planes that a frame uses in part: one row of extents per bit set in `planes`.
 struct used_planes {
     u32 planes = 0;
     std::array<std::array<u64, shm::max_plane_rank>, shm::max_used_planes> of{};
     bool operator==(const used_planes&) const = default;
 };
-/// In front of a frame's bytes.
+/// Header before a frame's bytes.
 struct frame_message {
     u64 epoch = 0, ring_sequence = 0;
-    u64 hash = 0, bytes = 0;  ///< of what the frame is in the rings on both hosts
-    u64 packed_bytes = 0;     ///< that cross the link; as `bytes` where it is not packed
+    u64 hash = 0, bytes = 0;  ///< of the frame as it is in the rings on both hosts
+    u64 packed_bytes = 0;     ///< bytes on the link; equals `bytes` if not packed
     u8 packed = 0;            ///< a `packing`
-    u64 born_ns = 0;          ///< by the clock of the host that sends, as the next one
+    u64 born_ns = 0;          ///< on the sending host's clock, like capture_ns
     u64 capture_ns = 0;
-    u8 clock = 0;  ///< a shm::capture_clock: whether capture_ns is of that clock
+    u8 clock = 0;  ///< a shm::capture_clock: whether capture_ns is on that clock
     f64 time_s = 0;
-    u64 frame_number = 0;  ///< what its stages call it, where `ring_sequence` is its place on this link
+    u64 frame_number = 0;  ///< as stages see it, while `ring_sequence` is the position on this link
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
     std::vector<std::byte> metadata;  ///< entries as in a frame's header (ring/metadata.hpp)
     used_planes used;
-    std::string tombstone_reason;  ///< not empty: it was given up, and has no bytes
+    std::string tombstone_reason;  ///< not empty: the frame was abandoned, and has no bytes
     bool operator==(const frame_message&) const = default;
 };
 struct ack {
@@ -122,11 +123,11 @@ struct ping {
 };
 struct pong {
     u64 sent_ns = 0;  ///< of the ping
-    u64 here_ns = 0;  ///< by the clock of who answers
+    u64 here_ns = 0;  ///< on the clock of the side that answers
     bool operator==(const pong&) const = default;
 };
 struct stream_end {
-    u64 ring_sequence = 0;  ///< the first that will not exist
+    u64 ring_sequence = 0;  ///< the first frame that will not exist
     bool operator==(const stream_end&) const = default;
 };
 struct bye {

@@ -32,7 +32,7 @@ void receiving_side::drop(u32 connection) {
     welcomed_ = false;
 }
 
-// Whoever knows the token proves it within milliseconds: so the oldest of those who have not makes room.
+// A process that has the token proves it within milliseconds: the oldest unproven connection makes room.
 void receiving_side::accepted(u32 connection, u64 now) {
     std::size_t unauthenticated = 0;
     u32 oldest = 0;
@@ -47,7 +47,7 @@ void receiving_side::accepted(u32 connection, u64 now) {
 
 void receiving_side::closed(u32 connection) {
     if (connection == current_ && welcomed_) log_line_ = "the sending host's connection has ended";
-    drop(connection);  // the transport has its own part to close still
+    drop(connection);  // the transport still has to close its endpoint
 }
 
 void receiving_side::limit_exceeded(const std::string& why, u64 now) {
@@ -113,15 +113,15 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     by_durable_ = p.peer_hello->by_durable != 0;
     packed_ = p.peer_hello->packed;
     clock_.forget();
-    clock_.answered(m.sent_ns, m.here_ns, now);  // so that it is known before the first frame
+    clock_.answered(m.sent_ns, m.here_ns, now);  // known before the first frame
     if (sender_ != p.peer_hello->run) {
         sender_ = p.peer_hello->run;
         sender_kept_ = false;
     }
 }
 
-// What another file, or another build, on this host mends: the sender goes on trying, and its host's stages
-// live.
+// Differences that another file or another build on this host can resolve: the sender keeps retrying, and its
+// host's stages continue.
 std::string receiving_side::mismatch(const hello& h) const {
     if (h.format != expected_.format || h.payload_bytes != expected_.payload_bytes)
         return fmt::format(
@@ -143,7 +143,7 @@ std::string receiving_side::mismatch(const hello& h) const {
     return "";
 }
 
-// What no retry mends, in a sentence; the sender ends with it.
+// Errors that no retry can clear, as one sentence; the sender ends with it.
 std::string receiving_side::objection(const hello& h) const {
     const bool continues = (h.begins > 0 || accepts_successors_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !continues)
@@ -156,10 +156,10 @@ std::string receiving_side::objection(const hello& h) const {
     return "";
 }
 
-// What another run on this host mends: the sender keeps its frames and goes on trying. Where several links
-// lead to a durable host, one has heard further than another how far the sinks are, and the run that begins
-// anew does so at the furthest: what the other's sender keeps below, no more than it had under way, is in
-// their files. A link that stands alone has heard all there is, and its sender knows the frame.
+// Gaps that another run on this host can resolve: the sender keeps its frames and retries. If several links
+// lead to a durable host, one may know of more progress of the sinks than another, and the restarted run
+// begins at the furthest frame: lower frames that another link's sender still keeps, at most those it had in
+// flight, are in the sinks' files. A single link has all information, and its sender knows the frame.
 std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(
@@ -176,8 +176,8 @@ bool receiving_side::may_leave_out(const hello& h) const {
     return h.by_durable != 0 && has_other_links_ && next_ - h.oldest <= most_durable_under_way;
 }
 
-// Its proof can't be asked for, since what a proof is made of may differ, too. So it may be anybody: it
-// learns our version and no more, and can't fill the log.
+// A proof cannot be required, since its computation may differ between versions. The peer is therefore
+// unauthenticated: it learns only our version, and cannot flood the log.
 void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 now) {
     p.refused = true;
     hello ours;
@@ -191,14 +191,14 @@ void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 no
         version, link_version);
 }
 
-// It tries again some times a second for as long as nobody has mended what keeps it out.
+// The peer retries several times per second until the cause is resolved.
 void receiving_side::rejected(const std::string& words, u64 now) {
     std::erase_if(rejected_ns_, [now](const auto& logged) { return now - logged.second >= log_again_ns; });
     if (rejected_ns_.try_emplace(words, now).second) log_line_ = words;
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {
-    p.refused = true;  // stays until it leaves, or handshake_ns: the sentence must get there
+    p.refused = true;  // stays until it leaves, or handshake_ns: the message must arrive
     queue_message(connection, refuse{why});
 }
 
@@ -207,7 +207,7 @@ bool receiving_side::arriving() const {
                        [](const buffer& b) { return b.is == buffer::state::arriving; });
 }
 
-// Nothing is under way from an earlier connection any more, so what is not whole now is to come again.
+// No transfer from an earlier connection is in flight any more, so incomplete frames must be sent again.
 void receiving_side::welcome_current() {
     const hello& h = *peers_.at(current_).peer_hello;
     if (is(link_kind::answers)) {
@@ -226,7 +226,7 @@ void receiving_side::welcome_current() {
 std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_message& m, u64 now) {
     if (connection != current_ || !welcomed_ || m.epoch != current_epoch_) return std::nullopt;
     last_received_ns_ = now;
-    if (m.ring_sequence < arrive_) {  // committed, or under way already
+    if (m.ring_sequence < arrive_) {  // committed, or already in flight
         queue_message(connection, ack{committed_, durable()});
         return std::nullopt;
     }
@@ -269,7 +269,7 @@ const frame_message* receiving_side::whole(u64 ring_sequence) const {
 
 const frame_message* receiving_side::oldest_whole() const {
     const frame_message* oldest = nullptr;
-    if (!up()) return nullptr;  // of a sender that is no more: they come again
+    if (!up()) return nullptr;  // the sender is gone: it will send them again
     for (const buffer& b : buffers_)
         if (b.is == buffer::state::whole && b.message.ring_sequence < next_ &&
             (oldest == nullptr || b.message.ring_sequence < oldest->ring_sequence))
@@ -310,7 +310,7 @@ void receiving_side::skip_to(u64 ring_sequence) {
         free_buffer(k);
     if (ring_sequence > next_) {
         next_ = ring_sequence;
-        if (current_ != 0) drop(current_);  // what comes now is counted from the wrong number
+        if (current_ != 0) drop(current_);  // frames in flight were counted from the wrong number
     }
     committed(ring_sequence);
 }

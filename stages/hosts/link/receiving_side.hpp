@@ -1,15 +1,16 @@
 #pragma once
-// The side of a link that receives frames: whom it believes, what it takes, what it has whole. Not
-// thread-safe: who uses it locks.
+// The side of a link that receives frames: authentication, flow control, reassembly. Not thread-safe: the
+// caller locks.
 //
-// The newest sender that knows the token has the link: its predecessor's connection is closed, and it is
-// welcomed once nothing is under way from that one into our memory. One of an older process is not let in
-// beside a younger. Frame n goes into buffer n mod window, and the sender has at most a window under way, so
-// its buffer is free; a sender that breaks that loses its connection. What is whole is looked at (the hash)
-// before anybody begins it. Only what is committed in the ring here is acknowledged.
+// The newest sender that has proven the token gets the link: the predecessor's connection is closed, and the
+// new sender is accepted once no transfer from the predecessor into our memory is in flight. A sender of an
+// older process is not accepted while a newer one is connected. Frame n goes into buffer n mod window, and
+// the sender has at most a window of frames in flight, so its buffer is free; a sender that violates this
+// loses its connection. A complete frame is checked (its hash) before it begins. Only frames committed in the
+// ring here are acknowledged.
 //
-// Of work (link_kind::work) any run may send, one after the other: they all go on at this ring's number. Of
-// answers there is no ring here: each sender's frames are taken from the oldest that it has.
+// For work (link_kind::work) any run may send, one after the other: each continues at this ring's number. For
+// answers there is no ring here: each sender's frames are accepted from its oldest one on.
 
 #include <algorithm>
 #include <map>
@@ -30,54 +31,54 @@ public:
     receiving_side(hello expected, token_file token, std::string run, std::string sender, u64 next,
                    u32 window);
 
-    /// How frames may come beside packing::none.
+    /// Accepted compressions, in addition to packing::none.
     void unpacks(packing how) { can_unpack_.push_back(how); }
-    /// Other links lead to this run, too: one may have heard further than another how far its sinks were.
+    /// This run has other receiving links: one may know of more progress of its sinks than another.
     void expect_other_links() { has_other_links_ = true; }
-    /// Whatever run sends goes on for the one before it, if it leaves nothing out: somebody else sees to
-    /// that.
+    /// Every sending run continues the one before it, if it omits no frame: another component ensures that
+    /// this is right.
     void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);
     void closed(u32 connection);
-    /// The transport has closed a connection whose peer sent what its limits forbid: logged as log_line() at
-    /// most every 5 s.
+    /// The transport has closed a connection whose peer exceeded its limits: reported by log_line() at most
+    /// every 5 s.
     void limit_exceeded(const std::string& why, u64 now);
-    /// The connection whose sender has proved that it knows the token; 0: none.
+    /// Connection of the sender that has proven the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return current_; }
     void received(u32 connection, const message& m, u64 now);
-    /// A frame's bytes are about to come: into this buffer, or nowhere.
+    /// A frame's bytes are about to arrive. Returns the buffer for them, or nothing to discard them.
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
-    /// What was to be a frame is none, or has another length than its header says.
+    /// The frame's header is invalid, or states another length.
     void frame_is_damaged(u32 connection);
-    /// The transport is done with that buffer; `whole`: every byte is there.
+    /// The transport has finished with that buffer; `whole`: all bytes have arrived.
     void frame_ends(u32 buffer, bool whole, u64 now);
 
-    // The stage's side.
-    /// A frame that is there whole, with its buffer `sequence % window`; null: not yet.
+    // Called by the stage.
+    /// The frame, if it is complete, in buffer `ring_sequence % window`; null: not yet.
     [[nodiscard]] const frame_message* whole(u64 ring_sequence) const;
-    /// Of answers: the oldest that is there whole and was not freed.
+    /// For answers: the oldest frame that is complete and not freed.
     [[nodiscard]] const frame_message* oldest_whole() const;
-    /// Its hash was not that of its bytes: it is asked for again, by a new connection.
+    /// Its bytes do not match its hash: it is requested again, with a new connection.
     void damaged(u64 ring_sequence, u64 now);
     /// Its bytes are not needed any more.
     void free_buffer(u64 ring_sequence);
-    /// All below are committed in the ring here.
+    /// All lower frames are committed in the ring here.
     void committed(u64 below);
-    /// All below are in the files of each sink behind this ring.
+    /// All lower frames are in the files of each sink downstream of this ring.
     void durable(u64 below);
-    /// Does the sender wait for that?
+    /// True if the sender waits for durable().
     [[nodiscard]] bool wants_durable() const noexcept { return by_durable_; }
-    /// The frames below were committed by a predecessor.
+    /// The lower frames were committed by a predecessor.
     void skip_to(u64 ring_sequence);
-    /// The sender said that its stream ends before this one; for stage code to keep, then end_is_kept().
+    /// Frame before which the sender's stream ends; the caller saves it, then calls end_is_kept().
     [[nodiscard]] const std::optional<u64>& end() const noexcept { return end_; }
     void end_is_kept() { end_kept_ = true; }
-    /// Whose frames these are; to be kept before the WELCOME goes: sender_is_kept().
+    /// The run that sends; the caller saves it, then calls sender_is_kept(), before the WELCOME is sent.
     [[nodiscard]] const std::string& sender() const noexcept { return sender_; }
     void sender_is_kept() { sender_kept_ = true; }
     [[nodiscard]] bool sender_must_be_kept() const noexcept { return !sender_kept_; }
-    /// This side leaves: tells the sender.
+    /// This side leaves: notifies the sender.
     void leave(const std::string& why) { leaving_ = why; }
 
     [[nodiscard]] actions step(u64 now);
@@ -86,15 +87,15 @@ public:
     [[nodiscard]] u64 next() const noexcept { return next_; }
     /// The sending host's clock.
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
-    /// What is worth a line in the log since the last call; "" if nothing.
+    /// Text for the log since the last call; "": none.
     [[nodiscard]] std::string log_line();
-    /// As log_line(), and somebody may have to do something.
+    /// As log_line(), for events that may need an action of the user.
     [[nodiscard]] std::string warning();
 
 private:
     struct peer {
         u64 since_ns = 0;
-        u64 number = 0;  ///< in the order in which they came
+        u64 number = 0;  ///< order of arrival
         std::optional<hello> peer_hello;
         nonce fresh{};
         bool refused = false;
@@ -104,8 +105,8 @@ private:
         state is = state::empty;
         frame_message message;
     };
-    static constexpr std::size_t max_unauthenticated = 8;  ///< connections that don't have the link
-    static constexpr u64 log_again_ns = 5 * ns_per_s;      ///< of what is said at each attempt
+    static constexpr std::size_t max_unauthenticated = 8;  ///< connections that do not have the link
+    static constexpr u64 log_again_ns = 5 * ns_per_s;      ///< interval of repeated log lines
 
     void take(u32 connection, peer& p, const hello& h, u64 now);
     void take(u32 connection, peer& p, const proof_message& m, u64 now);
@@ -133,20 +134,20 @@ private:
     std::string run_, sender_;
     bool sender_kept_ = true;
     u64 next_, committed_,
-        arrive_;         ///< first not whole; first not committed; next to come on this connection
+        arrive_;         ///< first frame not complete; first not committed; next to arrive on this connection
     u64 delivered_ = 0;  ///< by the sinks; may be ahead of committed_ for a moment
     bool has_other_links_ = false, accepts_successors_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
-    std::map<u32, peer> peers_;  ///< all that are open
-    u32 current_ = 0;            ///< 0: nobody has the link
-    u64 accepted_ = 0;           ///< connections, ever
+    std::map<u32, peer> peers_;  ///< all open connections
+    u32 current_ = 0;            ///< 0: no connection has the link
+    u64 accepted_ = 0;           ///< connections accepted so far
     bool welcomed_ = false, end_kept_ = false, end_acknowledged_ = false, by_durable_ = false;
-    u8 packed_ = 0;  ///< how this sender's frames may come
+    u8 packed_ = 0;  ///< the packing that this sender's frames may have
     u64 current_epoch_ = 0, last_received_ns_ = 0, ping_ns_ = 0, version_logged_ns_ = 0;
     std::optional<u64> end_;
     std::string leaving_, log_line_, warning_;
-    std::map<std::string, u64> rejected_ns_;  ///< when somebody was, by the words of it
+    std::map<std::string, u64> rejected_ns_;  ///< by text: when it was last logged
     clock_filter clock_;
     actions out_;
 };

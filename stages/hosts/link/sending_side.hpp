@@ -1,17 +1,18 @@
 #pragma once
-// The side of a link that sends frames: what it says, keeps and waits for. Not thread-safe: who uses it
+// The side of a link that sends frames: handshake, retention and retransmission. Not thread-safe: the caller
 // locks.
 //
-// A frame is kept from offer() until the far side has said that it is committed there (nothing else proves
-// that it arrived), or, by hello::by_durable, that its sinks have it on disk, and the transport is done with
-// its memory. It is sent to each connection anew, from the
-// WELCOME's `next` on; what is below `committed` there is released unsent. While there is no connection
-// frames are kept, and one is tried for ever. A WELCOME that wants frames below the oldest one here says that
-// the far side has lost frames which this side has released: that is told once, exactly, as a failure.
+// A frame is kept from offer() until the receiver has reported that it is committed there (nothing else
+// proves its arrival), or, with hello::by_durable, that its sinks have it on disk, and until the transport
+// has finished with its memory. Each connection sends the frames again from the WELCOME's `next` on; frames
+// below its `committed` are released without being sent. While there is no connection, frames are kept and
+// the connection is retried indefinitely. A WELCOME that requests frames below the oldest one here shows that
+// the receiver has lost frames that this side has released: that is reported once, exactly, as a failure.
 //
-// Of work (link_kind::work) the numbers are the far side's: the first WELCOME says where this process begins.
-// A frame is kept until its answer has come by another link. A WELCOME that doesn't go on where this process
-// stands (another ring, or one made anew) is a failure: whoever comes next begins with fresh numbers.
+// For work (link_kind::work) the numbers are the receiver's: the first WELCOME states where this process
+// begins. A frame is kept until its answer has arrived over another link. A WELCOME that does not continue
+// where this process stands (another ring, or a rebuilt one) is a failure: the successor begins with new
+// numbers.
 
 #include <map>
 #include <optional>
@@ -25,48 +26,49 @@ namespace carousel::hosts {
 
 class sending_side {
 public:
-    /// `own_hello`: all of the hello that stays the same. `first_epoch`: above that of every earlier process.
+    /// `own_hello`: the constant part of the hello. `first_epoch`: above that of every earlier process.
     sending_side(hello own_hello, token_file token, u64 first_epoch);
 
-    /// The stage has got this frame. In order; the first one is the oldest that there is.
+    /// Announces a frame of the stage. Called in order; the first one is the oldest frame that exists.
     void begin(u64 ring_sequence);
-    /// It is whole and may be sent.
+    /// The frame is complete and may be sent.
     void offer(const frame_message& m);
-    /// The far side has committed it and the transport is done with it: it may be forgotten.
+    /// True if the receiver has committed the frame and the transport has finished with it: it may be
+    /// forgotten.
     [[nodiscard]] bool released(u64 ring_sequence) const;
     void forget(u64 ring_sequence) { frames_.erase(ring_sequence); }
     /// No frame follows: the stream ends before this one.
     void end(u64 ring_sequence) { end_ = ring_sequence; }
 
-    // Of work.
-    /// The number of the first frame of this process; nothing: no WELCOME has said it.
+    // For work.
+    /// Number of the first frame of this process; nothing: no WELCOME has arrived yet.
     [[nodiscard]] const std::optional<u64>& first() const noexcept { return oldest_; }
-    /// Whose numbers they are: the far run.
+    /// The remote run that the numbers belong to.
     [[nodiscard]] const std::string& remote_run() const noexcept { return remote_run_; }
-    /// failure() is that the row of numbers has broken: who comes next begins another one.
+    /// True if failure() is a break in the numbering: the successor starts another one.
     [[nodiscard]] bool numbering_restarted() const noexcept { return numbering_restarted_; }
-    /// All that predecessors have sent has left the far run's ring.
+    /// True if all frames of predecessors have left the remote run's ring.
     [[nodiscard]] bool is_drained() const noexcept { return oldest_ && durable_ >= *oldest_; }
-    /// Nobody reads the frame's memory.
+    /// True if the transport does not read the frame's memory.
     [[nodiscard]] bool is_idle(u64 ring_sequence) const;
     /// No frame follows those that were sent.
     void end_here() { ends_here_ = true; }
 
     void closed(u32 connection, const std::string& why, u64 now);
-    /// The connection whose receiver has proved that it knows the token; 0: none.
+    /// Connection of the receiver that has proven the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return proven_ ? connection_ : 0; }
     void received(u32 connection, const message& m, u64 now);
-    /// The transport is done with a frame's memory, whether it arrived or not.
+    /// The transport has finished with a frame's memory, whether it arrived or not.
     void frame_sent(u32 connection, u64 ring_sequence);
 
-    /// What is to be done now. Called after everything above, and at next_due().
+    /// Actions that are due now. Call it after every function above, and at next_due().
     [[nodiscard]] actions step(u64 now);
     [[nodiscard]] u64 next_due() const noexcept;
 
     [[nodiscard]] bool up() const noexcept { return state_ == state::up; }
-    /// The far side knows that the stream has ended.
+    /// The receiver has confirmed the end of the stream.
     [[nodiscard]] bool end_known() const noexcept { return end_known_; }
-    /// Something that no retry mends; else "".
+    /// Error that no retry can clear; else "".
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// Why there is no connection; for the log.
     [[nodiscard]] const std::string& disconnect_reason() const noexcept { return disconnect_reason_; }
@@ -103,12 +105,12 @@ private:
     std::map<u64, kept> frames_;
     std::optional<u64> oldest_, end_;
     state state_ = state::disconnected;
-    bool proven_ = false;  ///< the far side of this connection knows the token
+    bool proven_ = false;  ///< the receiver of this connection has proven the token
     u64 since_ns_ = 0, last_received_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
-    u64 rest_ns_ = shortest_rest_ns;  ///< before the next connection is tried
+    u64 rest_ns_ = shortest_rest_ns;  ///< before the next attempt to connect
     u64 committed_ = 0, next_ = 0, window_ = 1;
-    u64 highest_next_ = 0;  ///< the highest that next_ has been
-    u64 durable_ = 0;       ///< by hello::by_durable: what is below may be released
+    u64 highest_next_ = 0;  ///< highest value of next_ so far
+    u64 durable_ = 0;       ///< with hello::by_durable: lower frames may be released
     bool close_ = false, end_sent_ = false, end_known_ = false;
     bool ends_here_ = false, numbering_restarted_ = false, welcomed_ = false;
     u32 connection_ = 0, to_close_ = 0;

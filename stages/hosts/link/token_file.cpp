@@ -9,7 +9,7 @@ token_file token_file::read(const std::string& path) {
     return token_file(read_secret(path, "the token of a link"));
 }
 
-// The hello is part of it: nobody in between can change who sends what.
+// The proof covers the hello: an intermediary cannot change the sender or the format.
 proof token_file::prove(side prover, const hello& h, const nonce& of_receiver) const {
     const message_bytes encoded = encode(h);
     const char of = static_cast<char>(prover);

@@ -1,4 +1,4 @@
-// UCX takes its settings from the environment, some of them as soon as it is loaded.
+// UCX reads its settings from the environment, some of them as soon as it is loaded.
 #include <fmt/format.h>
 #include <ucp/api/ucp.h>
 #include <unistd.h>
@@ -13,16 +13,18 @@
 namespace carousel::hosts {
 namespace {
 
-// UCX_ERROR_SIGNALS: its handlers of SEGV and others would hide from the supervisor what a stage has died of.
-// UCX_LOG_LEVEL: a peer that is gone is our own news, told once.
-// UCX_MEMTYPE_CACHE: it is filled by hooks of CUDA's allocations, of which 1.13 has none of cuMemCreate, and
-// so of no ring: such memory would be taken for the CPU's. So each message says what its memory is.
+// UCX_ERROR_SIGNALS: UCX's handlers of SEGV and other signals would hide a stage's cause of death from the
+// supervisor.
+// UCX_LOG_LEVEL: the loss of a peer is logged by our own code, once.
+// UCX_MEMTYPE_CACHE: the cache is filled by hooks of CUDA's allocation functions. UCX 1.13 has no hook for
+// cuMemCreate, hence for no ring: such memory would be classified as CPU memory. So each message states its
+// memory type.
 constexpr std::pair<const char*, const char*> early[] = {
     {"UCX_ERROR_SIGNALS", ""},         {"UCX_HANDLE_ERRORS", "none"}, {"UCX_LOG_LEVEL", "fatal"},
     {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},     {"UCX_MEMTYPE_CACHE", "n"},
 };
 
-/// With all transports that this UCX has on this machine; nothing: it can't be set up.
+/// With all transports of this UCX on this machine; nothing: it cannot be set up.
 std::optional<bool> reaches_cuda() {
     ucp_config_t* config = nullptr;
     if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return std::nullopt;
@@ -51,7 +53,7 @@ void set_ucx_environment(char** argv) {
     if (std::getenv("CAROUSEL_UCX_SET") != nullptr) return;
     for (const auto& [name, value] : early) ::setenv(name, value, 1);
     ::setenv("CAROUSEL_UCX_SET", "1", 1);
-    ::execv("/proc/self/exe", argv);  // where that can't be done it goes on, with UCX's handlers
+    ::execv("/proc/self/exe", argv);  // if this fails, the program continues with UCX's handlers
 }
 
 std::string ucx_version() {

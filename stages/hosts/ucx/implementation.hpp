@@ -1,5 +1,6 @@
 #pragma once
-// What a transport is inside: one worker of UCX, and a connection's sides of frames (messages.cpp).
+// Internals of a transport: one UCX worker, and the outgoing and incoming frames of each connection
+// (messages.cpp).
 
 #include <ucp/api/ucp.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@
 
 namespace carousel::hosts {
 
-inline constexpr unsigned message_id = 1, frame_id = 2;  ///< of UCX's active messages
+inline constexpr unsigned message_id = 1, frame_id = 2;  ///< ids of UCX's active messages
 
 inline bool is_rendezvous(const ucp_am_recv_param_t* p) {
     return (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
@@ -28,7 +29,7 @@ inline bool is_rendezvous(const ucp_am_recv_param_t* p) {
 
 /// The network device that has the address. Throws config_error.
 [[nodiscard]] std::string device_of(const std::string& address);
-/// UCX_TLS.
+/// Value of UCX_TLS.
 [[nodiscard]] std::string transports_of(const transport_options& how);
 [[nodiscard]] bool registers_memory(const transport_options& how);
 
@@ -49,26 +50,26 @@ public:
     void wake() noexcept {
         const u64 one = 1;
         (void)write_whole(bell_.get(), &one, sizeof one);
-        rung_.store(true, std::memory_order_relaxed);  // wait() looks for it before it sleeps on the bell
+        rung_.store(true, std::memory_order_relaxed);  // wait() checks it before it sleeps on the bell
     }
 
 private:
     struct link {
         u32 number = 0;
         ucp_ep_h endpoint = nullptr;
-        bool failed = false;  ///< UCX has said so, or the peer broke the limits
+        bool failed = false;  ///< UCX has reported an error, or the peer exceeded the limits
         bool trusted = false, broke_limits = false;
         std::string why;
         outgoing_frames frames;
-        std::shared_ptr<pace> pieces;  ///< outlives it
+        std::shared_ptr<pace> pieces;  ///< may outlive the link
         incoming_frames coming;
     };
     struct outgoing {
         implementation* of;
-        std::vector<std::byte> bytes;  ///< a message, or what stands in front of a piece
+        std::vector<std::byte> bytes;  ///< a message, or the header of a piece
         std::shared_ptr<outgoing_frame> frame{};
         std::shared_ptr<pace> pieces{};
-        u64 data_bytes = 0;  ///< of the piece
+        u64 data_bytes = 0;  ///< bytes of the piece
     };
 
     struct incoming {
@@ -77,19 +78,19 @@ private:
         u64 bytes;
     };
 
-    /// How far the connections have been closed because the allowance was exceeded.
+    /// Which connections were closed because the allowance was exceeded.
     enum class relief : u8 { none, untrusted_closed, all_closed };
 
-    /// Makes context and worker. Throws config_error.
+    /// Creates context and worker. Throws config_error.
     void set_up();
-    /// Frees all that UCX holds. Connections must have been closed.
+    /// Frees all UCX resources. Connections must have been closed.
     void tear_down();
     void bound_memory(u64 now);
     bool disconnect(bool trusted_too);
     static void disconnect(link& l, std::string why);
     bool accept_requests();
     bool close_failed();
-    /// Throws config_error: this UCX reaches none.
+    /// Throws config_error: this UCX reaches no GPU memory.
     void require_gpu_memory();
     void open_endpoint(u32 connection, ucp_ep_params_t& with);
     void post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data);
@@ -107,14 +108,14 @@ private:
     ucp_worker_h worker_ = nullptr;
     ucp_listener_h listener_ = nullptr;
     std::map<u32, std::unique_ptr<link>> links_;
-    std::vector<std::pair<void*, std::unique_ptr<link>>> closing_;  ///< a request each
+    std::vector<std::pair<void*, std::unique_ptr<link>>> closing_;  ///< one request each
     std::vector<ucp_conn_request_h> requests_;
     u32 next_number_ = 1;
-    u16 port_ = 0;  ///< that it listens on; 0: it does not
+    u16 port_ = 0;  ///< listening port; 0: not listening
     relief relief_ = relief::none;
     u64 under_way_ = 0;
     memory_watch memory_;
-    const bool busy_polls_;  ///< there are cores for it
+    const bool busy_polls_;  ///< the host has enough cores for it
     std::atomic<bool> rung_ = false;
     shm::unique_fd bell_;
 };

@@ -18,7 +18,7 @@ namespace carousel::hosts {
 class memory_watch {
 public:
     explicit memory_watch(u64 allowance) noexcept : allowance_(allowance), base_(allocated_bytes()) {}
-    /// What is allocated now is within the allowance.
+    /// Counts the present allocation as the base of the allowance.
     void restart() noexcept { base_ = allocated_bytes(); }
     /// A check is cheap, but not free: at most one per millisecond.
     [[nodiscard]] bool is_due(u64 now_ns) noexcept {
@@ -26,9 +26,9 @@ public:
         next_ns_ = now_ns + ns_per_ms;
         return true;
     }
-    /// Since construction or restart() the process has allocated more than the allowance.
+    /// True if the process has allocated more than the allowance since construction or restart().
     [[nodiscard]] bool exceeded() const noexcept { return allocated_bytes() > base_ + allowance_; }
-    /// Zero where malloc() keeps no account, e.g. under a sanitizer: then nothing is detected.
+    /// Zero if malloc() has no statistics, e.g. with a sanitizer: then nothing is detected.
     [[nodiscard]] static u64 allocated_bytes() noexcept {
         const struct mallinfo2 m = ::mallinfo2();
         return m.uordblks + m.hblkhd;

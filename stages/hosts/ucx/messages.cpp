@@ -1,4 +1,4 @@
-// What goes over a connection: messages, and frames in pieces.
+// Traffic of a connection: messages, and frames in pieces.
 #include <cstring>
 
 #include "core/clock.hpp"
@@ -6,10 +6,10 @@
 
 namespace carousel::hosts {
 namespace {
-constexpr unsigned pieces_under_way = 3;  ///< of each connection: one moves, the others are being asked for
+constexpr unsigned pieces_under_way = 3;  ///< per connection: one moves, the others are being requested
 }
 
-// Whose message this is.
+// The connection that the message came from.
 transport::implementation::link* transport::implementation::link_of(const ucp_am_recv_param_t* p) {
     if ((p->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) == 0) return nullptr;
     for (auto& [number, l] : links_)
@@ -82,7 +82,7 @@ bool transport::implementation::post_pieces(link& l) {
     return any;
 }
 
-// This side's messages never take a rendezvous, so one announces a message that is too long.
+// This side's messages never use a rendezvous, so a rendezvous announces a message that is too long.
 void transport::implementation::on_message(link& l, std::span<const std::byte> bytes, bool rendezvous) {
     if (rendezvous || bytes.size() > (l.trusted ? options_.message_bytes : options_.first_message_bytes))
         return disconnect(l, l.trusted ? "its message is longer than any of this link"
@@ -134,7 +134,7 @@ ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::b
     void* request = ucp_am_recv_data_nbx(worker_, data, place->to, bytes, &with);
     if (request == nullptr || !UCS_PTR_IS_ERR(request)) return UCS_INPROGRESS;
     --under_way_;
-    delete in;  // its bytes are missing, so the frame is not whole
+    delete in;  // its bytes are missing, so the frame is incomplete
     return UCS_OK;
 }
 

@@ -12,8 +12,7 @@ struct piece_front {
 }  // namespace
 
 void pace::begun(u64 now_ns) noexcept {
-    if (under_way_++ == 0)
-        since_ns_ = now_ns, bytes_ = 0;  // what it has waited for frames counts for nothing
+    if (under_way_++ == 0) since_ns_ = now_ns, bytes_ = 0;  // the time without frames does not count
 }
 
 void pace::over(u64 bytes, u64 now_ns) noexcept {

@@ -19,8 +19,8 @@
 namespace carousel::hosts {
 namespace {
 
-/// Where there are cores for it, a link whose frames are under way looks for news so long before it sleeps:
-/// to be woken takes as long as a part of a piece. Where there are none its pieces need no rendezvous.
+/// On a host with enough cores, a link with frames in flight polls for this time before it sleeps: waking up
+/// takes as long as a part of a piece. With fewer cores, pieces use no rendezvous.
 constexpr u64 looks_for_ns = 50'000;
 constexpr unsigned cores_to_busy_poll = 8;
 constexpr u64 longest_progress_ns = ns_per_ms;
@@ -99,7 +99,7 @@ void transport::implementation::set_up() {
     });
 }
 
-// What was made is given back here: who throws in a constructor has no destructor.
+// Frees what was created: if a constructor throws, the destructor does not run.
 void transport::implementation::require_gpu_memory() {
     ucp_context_attr_t is{};
     is.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
@@ -114,7 +114,7 @@ void transport::implementation::require_gpu_memory() {
 }
 
 transport::implementation::~implementation() {
-    relief_ = relief::all_closed;  // takes no further connection
+    relief_ = relief::all_closed;  // accepts no further connection
     while (!links_.empty()) close(links_.begin()->first);
     const u64 until = now_ns() + ns_per_s;
     while ((!closing_.empty() || under_way_ > 0) && now_ns() < until) progress();
@@ -151,15 +151,15 @@ bool transport::implementation::listen(u16 port) {
 void transport::implementation::open_endpoint(u32 connection, ucp_ep_params_t& with) {
     auto l = std::make_unique<link>();
     l->number = connection;
-    // A GPU's memory crosses TCP by no rendezvous: UCX 1.13 copies it meanwhile, part by part, and where the
-    // connection breaks it ends the process ("unable to get PUT Zcopy lane").
+    // GPU memory does not cross TCP by rendezvous: UCX 1.13 copies it part by part meanwhile, and ends the
+    // process if the connection breaks ("unable to get PUT Zcopy lane").
     const bool large = busy_polls_ && (!options_.gpu_memory || registers_memory(options_));
     l->pieces = std::make_shared<pace>(large ? most_piece : least_piece);
     with.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     with.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     with.err_handler.arg = l.get();
     with.err_handler.cb = [](void* of, ucp_ep_h,
-                             ucs_status_t s) {  // may come from anywhere: progress() tells
+                             ucs_status_t s) {  // may be called at any point: progress() reports it
         auto* failed = static_cast<link*>(of);
         failed->failed = true;
         failed->why = ucs_status_string(s);
@@ -268,9 +268,9 @@ bool transport::implementation::disconnect(bool trusted_too) {
     return close_failed();
 }
 
-// Closing an endpoint frees the messages that UCX is assembling for it. The peers without the token go first.
-// If that is not enough all go, and then UCX is set up again: its own connections, which it accepts without
-// this class, are freed only so.
+// Closing an endpoint frees the messages that UCX is assembling for it. Peers without the token are closed
+// first. If that is not enough, all peers are closed and UCX is set up again: only that frees UCX's own
+// connections, which it accepts without this class.
 void transport::implementation::bound_memory(u64 now) {
     if (!memory_.is_due(now)) return;
     if (port_ != 0 && listener_ == nullptr) (void)listen(port_);  // again, after tear_down()
@@ -278,7 +278,7 @@ void transport::implementation::bound_memory(u64 now) {
         relief_ = relief::none;
         return;
     }
-    if (!closing_.empty()) return;  // frees what they have when it is done
+    if (!closing_.empty()) return;  // frees their memory when it has finished
     if (relief_ == relief::none) {
         relief_ = relief::untrusted_closed;
         if (disconnect(false)) return;
@@ -297,7 +297,7 @@ void transport::implementation::wait(u64 at_most_ns) {
         while (now_ns() < until)
             if (rung_.exchange(false, std::memory_order_relaxed) || progress()) return;
     }
-    if (ucp_worker_arm(worker_) != UCS_OK) return;  // something came meanwhile
+    if (ucp_worker_arm(worker_) != UCS_OK) return;  // an event arrived meanwhile
     int fd = -1;
     if (ucp_worker_get_efd(worker_, &fd) != UCS_OK) return;
     pollfd both[] = {{fd, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
