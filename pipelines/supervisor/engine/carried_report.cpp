@@ -18,12 +18,12 @@ json clock_json(shm::capture_clock clock) {
 json used_of(const ring_setup& r, const shm::used_extents& used) {
     try {
         return telemetry::used_json(ring::frame_format::from_json(r.format.dump()), used);
-    } catch (const error&) {  // a report is written whatever a format looks like
+    } catch (const error&) {  // the report is written whatever a format looks like
         return json::object();
     }
 }
 
-/// Of each sampled input the frame that was used, by its name; null where there was none yet.
+/// The frame used of each sampled input, by its name; null if there was none yet.
 json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     json out = json::object();
     for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)

@@ -7,9 +7,9 @@
 
 namespace carousel::supervisor {
 
-/// Of the last frame that a stage put out behind that output and all its readers have got: {frame, void,
-/// capture_clock, capture_ns, metadata, metadata_omitted, used, latest (of one with sampled inputs)}. null:
-/// it put none out, or that carries nothing.
+/// Describes the newest frame that stage `stage` committed to output `output` and that all its readers have
+/// received: {frame, tombstone, capture_clock, capture_ns, metadata, metadata_omitted, used, sampled (only
+/// with sampled inputs)}. Returns null if there is no such frame or if it carries nothing.
 [[nodiscard]] nlohmann::json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
                                           u32 output = 0);
 

@@ -1,5 +1,5 @@
-// engine: the control socket. Stages say {"hello"} and stay, viewers {"tap"}; clients ask one {"command"} and
-// get one answer.
+// engine: the control socket. Stages send {"hello"} and stay connected, viewers {"tap"}; clients send one
+// {"command"} and get one reply.
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ constexpr u64 max_logged_refusals = 10;
 constexpr u64 accept_pause_ns = 250 * ns_per_ms, idle_client_ns = 2 * ns_per_s, shortage_over_ns = ns_per_s;
 
 void answer(int fd, const json& reply) {
-    // A client that does not read its answer loses it; nobody waits for it.
+    // A client that does not read its reply loses it; the supervisor never waits for a client.
     (void)shm::send_message(fd, reply.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
@@ -52,13 +52,14 @@ void engine::watch_listener() {
     loop_.watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
 }
 
-// No descriptor is left for whoever wants to connect. They wait in the queue; a listener that is watched
-// meanwhile would wake us without end. Clients that only hang on lose their place to stages.
+// No descriptor is left to accept a connection. Clients wait in the queue; the listener is not watched
+// meanwhile, since it would wake this process continuously. Idle clients lose their connection in favour of
+// stages.
 void engine::pause_accepting(int why) {
     const u64 now = now_ns();
     if (short_since_ns_ == 0) short_since_ns_ = now;
     shortage_ = "a process that connects can't be accepted: " + no_file_text(why);
-    if (!shortage_logged_) {  // a shortage that began with a start that was put off has not been told as this
+    if (!shortage_logged_) {  // a shortage that began with a postponed start has not been logged in this form
         shortage_logged_ = true;
         seats_->log_line(fmt::format("a process that connects can't be accepted yet: {}", no_file_text(why)));
     }
@@ -70,8 +71,8 @@ void engine::pause_accepting(int why) {
     for (const int fd : idle) drop(fd);
 }
 
-// A stage that waits for its place is not late. A run that nobody can be let into for so long ends, and says
-// why.
+// A stage that waits to be accepted is not late. If no process can be accepted for shortage_patience_ns, the
+// run ends and reports the cause.
 void engine::watch_shortage(u64 now) {
     if (accept_again_ns_ != 0 && now >= accept_again_ns_) {
         accept_again_ns_ = 0;
@@ -84,7 +85,7 @@ void engine::watch_shortage(u64 now) {
         shortage_ = s->shortage;
     }
     if (short_since_ns_ == 0) return;
-    // A process whose predecessor got no thread has proven nothing until it has run for a while.
+    // After a predecessor that got no thread, a process proves nothing until it has run for a while.
     const auto waits = [&](const auto& s) {
         if (s->start_short || !s->now) return s->start_short;
         if (s->machine.state() == seat_state::starting) return s->now->connection < 0 || !s->shortage.empty();
@@ -115,8 +116,8 @@ void engine::read_connection(int fd) {
             drop(fd);
             return;
         }
-        // The one guard for every kind of message: a peer that is broken, or malicious, loses its connection
-        // and nothing else.
+        // The only guard for every kind of message: a broken or malicious peer loses its connection and
+        // nothing else.
         try {
             on_message(at->second, m);
         } catch (const std::exception& e) {
@@ -160,7 +161,7 @@ std::string engine::accept_process(connection& c, const json& request, shm::mess
                                  : "the run is ending";
         c.stage = why.empty();
         return why;
-    } catch (const error& e) {  // ours: a sentence for the stage
+    } catch (const error& e) {  // ours: a message for the stage
         return e.what();
     }
 }
@@ -200,8 +201,8 @@ void engine::on_message(connection& c, shm::message& m) {
 
 json engine::handle_command(const json& message) {
     try {
-        // Who watches a run asks that run and no other: not the one that has taken its name, and its socket's
-        // path, meanwhile.
+        // A client may name the run that it watches: it must not reach another run that has meanwhile taken
+        // the name, and with it the path of the socket.
         if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != run_id_)
             return run::to_json(run::refused(
                 exit_code::usage,
@@ -213,14 +214,15 @@ json engine::handle_command(const json& message) {
         return run::to_json(run::verdict{false, e.what(), e.code(), true});
     } catch (const error& e) {
         return run::to_json(run::refused(e.code(), e.what()));
-    } catch (const json::exception& e) {  // of a value that a request bears
+    } catch (const json::exception& e) {  // a value in the request has the wrong type
         return run::to_json(run::refused(exit_code::usage, run::unreadable_request(e)));
     }
 }
 
 run::parameter_state engine::carry_out(const run::parameters_request&) const { return parameters_.answer(); }
 
-// A frame bears the parameters that its source has read; what this run's block says reaches no frame then.
+// A frame carries the parameters that its source has read; in a run whose sources are all on other hosts, the
+// values in this block would reach no frame.
 run::parameter_state engine::carry_out(const run::set_request& r) {
     const bool from_elsewhere =
         std::all_of(setup_->stages.begin(), setup_->stages.end(),
@@ -253,7 +255,7 @@ run::verdict engine::carry_out(const run::rebuild_request&) {
 }
 
 run::verdict engine::carry_out(const run::seat_request& r) {
-    // Of a stage's instances, `cont` continues those that are paused; it is refused if none is.
+    // Among a stage's instances, `cont` continues those that are paused; it is refused if none is.
     const std::vector<seat*> meant = seats_->find(r.stage);
     const bool some_are_paused =
         std::any_of(meant.begin(), meant.end(), [](const seat* s) { return is_paused(*s); });

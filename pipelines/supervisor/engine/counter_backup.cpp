@@ -8,7 +8,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// No counter grows by more between two looks: 137 s in nanoseconds, and far more frames than there are.
+/// Upper limit of a counter's growth between two samples: 137 s in ns, and far more frames than occur.
 constexpr u64 longest_step = u64{1} << 37U;
 
 void update(shm::stage_counters& kept, const shm::stage_counters& now) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the supervisor keeps of a control block beside it, for the day on which the block can't be believed:
-// the stages' counters. A word that has jumped further than time allows, or back, is not taken over. One
+// The supervisor's backup of the stages' counters, used when the control block turns out to be damaged. A
+// counter that has gone backwards, or grown by more than is possible in the time, is not taken over. One
 // thread.
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace carousel::supervisor {
 
 class counter_backup {
 public:
-    /// Looks at the counters; call it about once a second.
+    /// Reads the counters. Call it about once per second.
     void sample(const shm::control_block& c, u32 stages);
-    /// The block is well: what was torn until now is. What is torn between this and a block that is made anew
-    /// is delivered once more.
+    /// The block was checked and is sound: the counts of torn frames up to now are valid. Frames that are
+    /// torn between this call and a rebuild are delivered again, so their counts are dropped.
     void accept(const shm::control_block& c, u32 stages) noexcept;
-    /// Writes what is known into a fresh block that nobody has seen yet.
+    /// Writes the saved counters into a new block that is not published yet.
     void restore(shm::control_block& fresh, const shm::control_block& old, u32 stages, bool untrusted);
 
 private:

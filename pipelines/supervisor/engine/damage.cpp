@@ -1,10 +1,10 @@
-// engine: a control block that can't be believed, and a run that stands still. Any process of the user may
-// have written anywhere in the block, so nothing in it is taken for granted: its static parts are held
-// against a copy, END and seats against what this process has set, and every word against the protocol
-// (ring/block_check.hpp): once a second, behind each death, and when nothing moves without a reason. A
-// word that is wrong by one bit is mended where the others say what it was, and a static part that nobody
-// acts on from the copy (word_repairs.cpp); whatever else is wrong is mended in one way: the block is made
-// anew (rebuild.cpp). A run that is mended three times with no frame in between ends.
+// engine: a damaged control block, and a run that stalls. Any process of the user may have written anywhere
+// in the block, so nothing in it is trusted: its static parts are compared with a copy, END and seats with
+// what this process has set, and every word with the protocol (ring/block_check.hpp): once per second, after
+// each death, and when nothing moves without a reason. A word with one flipped bit is repaired if the others
+// determine its value, and a static part that no process acts on is restored from the copy
+// (word_repairs.cpp). All other damage is repaired in one way: the block is rebuilt (rebuild.cpp). A run that
+// is repaired three times without a frame in between ends.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -42,14 +42,14 @@ std::string listed(const std::vector<ring::finding>& found) {
 
 }  // namespace
 
-/// The copy that static parts are held against.
+/// Saves the copy that static parts are compared with.
 void engine::save_published_block(const shm::control_block& c) {
     made_ = shm::make_private_block();
     shm::copy_words(*made_, c);
 }
 
-/// An adopter writes it from its own plan; what only the dead maker knew is the block's. Memory handles come
-/// with the stages' return.
+/// A supervisor that adopts a run computes the copy from its own plan; values that only the dead supervisor
+/// knew come from the block. Memory handles arrive when the stages return.
 void engine::update_published_block(const shm::control_block& c) {
     made_ = shm::make_private_block();
     made_->version = shm::control_version;
@@ -65,10 +65,11 @@ void engine::set_end(u64 end) {
     if (seats_) seats_->end = end;
 }
 
-/// The END that a stop has found in the words. False: it can't be, and is mended.
+/// Accepts the END that a stop has found in the words. Returns false if the value is impossible; the block is
+/// then repaired.
 bool engine::accept_end(u64 found) {
     constexpr u64 max_advance =
-        1'000'000;  // no source gets so far ahead of what we have seen of its ring in a tick
+        1'000'000;  // no source advances further in one tick beyond the tail last seen of its ring
     u64 highest = 0;
     for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
     if (found <= setup_->end && found >= highest && found <= highest + max_advance) {
@@ -82,7 +83,7 @@ bool engine::accept_end(u64 found) {
     return false;
 }
 
-// Tails only grow: what one was seen at counts while it is damaged, up to the last moment of a run.
+// Tails only grow: the last value seen counts while a tail is damaged, until the end of a run.
 bool engine::all_delivered() const noexcept {
     if (end_ == ring::end_unknown || end_ == ring::end_stopping) return false;
     for (u32 k = 0; k < made_->links; ++k) {
@@ -97,7 +98,8 @@ ring::known_run engine::what_is_known() const {
     known.end = end_;
     known.surplus = surplus();
     known.tails = seen_tails_;
-    // Between the mark of a frame and its count a process may be interrupted, or end: two threads of each.
+    // A process may be interrupted, or end, between marking a frame and counting it: each seat and each
+    // process that has died has two threads that can.
     if (deaths_then_ != ~u64{0})
         known.miscounted =
             2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
@@ -107,7 +109,7 @@ ring::known_run engine::what_is_known() const {
 
 std::vector<ring::finding> engine::check_block(bool words) const {
     std::vector<ring::finding> found = ring::check_parity(segment_->block(), *made_);
-    // what a damaged word leaves open looks like further damage
+    // the consequences of a damaged word look like further damage
     append(found, check_without_parity(words && found.empty()));
     return found;
 }
@@ -129,7 +131,7 @@ std::vector<ring::finding> engine::check_without_parity(bool words) const {
     return found;
 }
 
-// Looked at in each tick, before anything is decided from the block.
+// Called in each tick, before any decision is based on the block.
 void engine::watch_damage(u64 now) {
     const bool active = phase_ == phase::running || phase_ == phase::draining || phase_ == phase::leaving;
     if (!active || taking_over_since_ns_ != 0) {
@@ -146,9 +148,9 @@ void engine::watch_damage(u64 now) {
     seen_tails_.resize(made_->links);
     for (u32 k = 0; k < made_->links; ++k) {
         const u64 tail = ring::load(segment_->block().link[k].tail);
-        seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged one says nothing
+        seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged tail reads as 0
     }
-    if (damaged) return;  // for a few looks
+    if (damaged) return;  // for a few checks
     saved_counters_.accept(segment_->block(), made_->stages);
     if (now - figures_at_ns_ > figures_every_ns) {
         saved_counters_.sample(segment_->block(), made_->stages);
@@ -161,7 +163,7 @@ void engine::watch_damage(u64 now) {
         stall_.restart(now);
 }
 
-// True: some word can't be, and is mended. Each look is a few hundred reads; it waits for nobody.
+// True if a word is impossible; it is then repaired. A check takes a few hundred reads and never blocks.
 bool engine::audit_words(u64 now) {
     if (seats_->account.deaths != audited_deaths_) audit_.request_audit(now);
     audited_deaths_ = seats_->account.deaths;
@@ -210,9 +212,9 @@ void engine::watch_stall(u64 now) {
            found);
 }
 
-/// Nothing has moved for a while. Is it because another host keeps its frames until the sinks here have them
-/// (release = "durable"), and one of these can never be written? Then both hosts would wait for each other
-/// indefinitely.
+/// Nothing has moved for a while. Returns a message if the cause is a frame that another host keeps until the
+/// sinks here have it (release = "durable") and that can never be written here: both hosts would wait for
+/// each other indefinitely.
 std::string engine::undeliverable() const try {
     const bool kept_by_receiver =
         std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const auto& st) {
@@ -228,12 +230,12 @@ std::string engine::undeliverable() const try {
         "write it: it is lost here. The host that it came from keeps it until {1} has it "
         "(release = \"durable\"), and would wait indefinitely",
         lost->frame, lost->sink);
-} catch (const error&) {  // the ledgers can't be read now: asked again
+} catch (const error&) {  // the ledgers cannot be read now: checked again later
     return "";
 }
 
-/// A stage that dies again and again may only have been told nonsense. Words that move between two looks are
-/// no damage.
+/// A stage that dies repeatedly may only have read damaged words. Words that change between two checks are
+/// not damaged.
 bool engine::failed_by_damage() {
     if (phase_ == phase::rebuilding || repairs_in_row_ >= most_in_row || taking_over_since_ns_ != 0)
         return false;

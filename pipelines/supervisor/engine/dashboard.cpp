@@ -26,7 +26,7 @@ bool wait_for_exit(int pidfd, int timeout_ms) noexcept {
     return events_of(pidfd, POLLIN, now_ns() + static_cast<u64>(timeout_ms) * ns_per_ms) != 0;
 }
 
-// Of a page that an earlier supervisor started, only its end is known: it is not our child.
+// For a web UI that an earlier supervisor started, only its end is known: it is not our child.
 std::string ending_of(const exit_status& s) {
     if (!s.known) return "not a child of this supervisor: its exit code is unknown";
     return s.signal != 0 ? fmt::format("signal {} ({})", s.signal, signal_name(s.signal))
@@ -74,7 +74,7 @@ void dashboard::start() noexcept {
     }
 }
 
-// Open pages and scrapers keep their connections: it is the same process.
+// Open browser pages and scrapers keep their connections: it is the same process.
 bool dashboard::keep_running(const run::dashboard_record& found) {
     const bool as_planned =
         plan_.address.empty() || (plan_.address == found.asked && plan_.hosts == found.hosts);
@@ -113,8 +113,8 @@ void dashboard::spawn_dashboard() {
               "--asked-at",
               plan_.address};
     for (const std::string& host : plan_.hosts) r.argv.insert(r.argv.end(), {"--http-host", host});
-    // In the environment: other users of this machine can read command lines. A successor gets the same
-    // token, so open pages stay valid.
+    // In the environment, because other users of this machine can read command lines. A successor gets the
+    // same token, so open browser pages stay valid.
     r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
     r.output = write_end.get();
     process_ = spawn(r);

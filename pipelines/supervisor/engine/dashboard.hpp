@@ -20,24 +20,24 @@ namespace carousel::supervisor {
 [[nodiscard]] std::string dashboard_program();
 
 struct dashboard_plan {
-    std::string address;               ///< as given to --http; "": that of the page which is there already
+    std::string address;               ///< as given to --http; "": that of the web UI that already runs
     std::vector<std::string> hosts;    ///< as given to --http-host
     std::string name, run_id, folder;  ///< of the run
 };
 
 class dashboard {
 public:
-    /// `width`: of the labels before log lines.
+    /// `width`: of the labels before log lines, in characters.
     dashboard(event_loop& loop, console& out, dashboard_plan plan, std::size_t width);
-    /// Ends it.
+    /// Ends the web UI process.
     ~dashboard();
     dashboard(const dashboard&) = delete;
     dashboard& operator=(const dashboard&) = delete;
 
-    /// Keeps the page that an earlier supervisor of this run has left, if it is served as planned; otherwise
-    /// starts one. Never throws: a page that can't be started is a line in the log.
+    /// Keeps the web UI that an earlier supervisor of this run has started, if its address and hosts are as
+    /// planned; otherwise starts one. Never throws: a failure to start is logged.
     void start() noexcept;
-    /// Restarts a page that has died, a second after its death and at most three times per supervisor.
+    /// Restarts a web UI that has died: 1 s after its death, at most three times per supervisor.
     void tick(u64 now) noexcept;
 
 private:
@@ -49,7 +49,7 @@ private:
     event_loop& loop_;
     dashboard_plan plan_;
     std::string token_;
-    std::string last_address_;  ///< where it was served: the first choice if any port will do
+    std::string last_address_;  ///< the address that it was served at: tried first if any port will do
     log_sink log_;
     log_pipe pipe_;
     spawned process_;

@@ -82,7 +82,8 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         begin_ledgers();
         make_block(first_, setup.end);
     }
-    const u64 found_end = ring::load(segment_->block().end);  // a damaged one is held against the plan's
+    const u64 found_end = ring::load(segment_->block().end);  // a damaged word is checked against the plan's
+                                                              // END
     set_end(how == beginning::adopt && found_end != shm::no_number ? found_end : setup.end);
     listener_ = shm::listen_at(run::control_socket(setup.directory));
     signals_ = watch_signals();
@@ -118,7 +119,7 @@ void engine::hold(std::unique_ptr<ipc::holder> space) {
     if (space_) loop_.watch(space_->events(), EPOLLIN, [this](u32) { space_->run_once(0); });
 }
 
-// The processes are gone (run() has seen to that) unless an exception came through: then they are ended here.
+// run() has ended the processes, unless it was left by an exception: then they are ended here.
 engine::~engine() {
     if (hosts_ != nullptr) hosts_->leave();
     if (seats_ && !seats_->all_gone()) {
@@ -127,16 +128,16 @@ engine::~engine() {
         for (int k = 0; k < 500 && !seats_->all_gone(); ++k) {
             try {
                 loop_.run_once(10);
-            } catch (const std::exception&) {  // ending all the same
+            } catch (const std::exception&) {  // the engine ends all the same
             }
         }
     }
     if (segment_) shm::segment::remove(run_id_);
-    shm::trace_segment::remove(run_id_);  // also one that a supervisor before us has made
+    shm::trace_segment::remove(run_id_);  // also one that an earlier supervisor has made
     ::unlink(run::control_socket(setup_->directory).c_str());
 }
 
-/// What a fresh block says before anybody works: all of it comes from the plan.
+/// The initial contents of a fresh block: all of it comes from the plan.
 void engine::write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const {
     ring::plan p = guarded_plan_of(*setup_);
     p.first_ring_sequence = first_ring_sequence;
@@ -160,7 +161,7 @@ void engine::make_block(u64 first_ring_sequence, u64 end) {
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
-            // begun again: what the run has counted goes on
+            // a rebuild: the counters of the run continue
             saved_counters_.restore(c, segment_->block(), c.stages, untrusted_);
         fresh->publish();
         shm::guard_frames(c);
@@ -176,7 +177,7 @@ run_outcome engine::run() {
     if (taken_over_ == 0) supervisor::start_all(*seats_);
     if (dashboard_) dashboard_->start();
     while (!over_) {
-        save_state();  // before anything else is waited for
+        save_state();  // before waiting for anything else
         loop_.run_once(1000);
     }
     for (u32 k = 0; k < made_->links; ++k) ring::link_ref(segment_->block(), k).sweep();
@@ -190,7 +191,7 @@ void engine::tick() {
     supervisor::supervise_seats(*seats_, now);
     if (const std::string text = seats_->ledgers.tick(now); !text.empty()) seats_->log_line(text);
     if (dashboard_) dashboard_->tick(now);
-    if (space_) space_->run_once(0);  // it may rest from letting in
+    if (space_) space_->run_once(0);  // it may have paused accepting
     trace_files_.tick(now);
     if (hosts_ != nullptr) hosts_->tick(now);
     if (const std::string text = parameters_.log_text(now); !text.empty()) seats_->log_line(text);
@@ -199,8 +200,8 @@ void engine::tick() {
         stop_at_ns_ = 0;
         end_on_request("--seconds", 0, "the time is over");
     }
-    // Rates begin with the first frame, not with the start of the processes (a GPU context alone takes half a
-    // second).
+    // Rates begin with the first frame, not with the start of the processes (creating a GPU context alone
+    // takes half a second).
     if (begun_ns_ == 0 && committed_frames(segment_->block()) > 0) {
         begun_ns_ = first_frame_ns(segment_->block(), started_ns_, now);
         times_.begin(segment_->block(), now);
@@ -225,7 +226,7 @@ void engine::check_end(u64 now) {
     }
     if (seats_->failure && phase_ != phase::ending && failed_by_damage()) return;
     if (seats_->failure && phase_ != phase::ending) end_now("");
-    // before END is found in another way
+    // before END is determined in another way
     if (phase_ == phase::running || phase_ == phase::draining) watch_stream_end();
     if (phase_ == phase::draining && end_ == ring::end_stopping && ring::try_finish_stop(c) &&
         !accept_end(ring::load(c.end)))
@@ -242,7 +243,7 @@ void engine::check_end(u64 now) {
         moved_ns_ = now;
     }
     watch_full_disk(now);
-    // A drain may take its time, as long as frames move.
+    // A drain may take any time, as long as frames move.
     if (phase_ == phase::draining && now > std::max(moved_ns_, phase_since_ns_) &&
         now - std::max(moved_ns_, phase_since_ns_) > 2 * setup_->stop_timeout_ns)
         end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
@@ -251,7 +252,8 @@ void engine::check_end(u64 now) {
         (phase_ == phase::leaving || phase_ == phase::ending) && seats_->all_gone() && other_hosts_done(now);
 }
 
-// A run that was asked to end doesn't wait for room for ever. Its stages stop trying a second before.
+// A run that was asked to end waits for room on a disk only for a limited time. Its stages stop trying a
+// second earlier.
 void engine::watch_full_disk(u64 now) {
     if (phase_ != phase::draining || now < moved_ns_ + full_disk_patience_ns) return;
     for (const auto& s : seats_->seats) {
@@ -261,7 +263,7 @@ void engine::watch_full_disk(u64 now) {
     }
 }
 
-// "2 frames were not written ...", when a stage waits for a full disk or for another host now; else "".
+// "2 frames were not written ...", if a stage waits for a full disk or for another host now; else "".
 std::string engine::unwritten() {
     const shm::control_block& c = segment_->block();
     for (const auto& s : seats_->seats) {
@@ -286,7 +288,7 @@ std::string engine::unwritten() {
     return "";
 }
 
-// Stages that ought to leave and don't: TERM, then KILL, each by name.
+// Stages that should have left and have not: TERM, then KILL, each named in the log.
 void engine::flush_outputs(u64 now) {
     const u64 waited = now > phase_since_ns_ ? now - phase_since_ns_ : 0;
     if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
@@ -316,7 +318,8 @@ void engine::interrupt(int signal) {
     }
 }
 
-/// `by`: what asks; of several the first is kept, for the outcome of a run that ends before its last frame.
+/// `by`: the cause of the request. The first one is kept for the outcome of a run that ends before its last
+/// frame.
 void engine::end_on_request(const std::string& by, int signal, const std::string& why) {
     if (end_requested_by_.empty()) {
         end_requested_by_ = by;
@@ -326,7 +329,8 @@ void engine::end_on_request(const std::string& by, int signal, const std::string
 }
 
 void engine::begin_drain(const std::string& why) {
-    end_requested_ = end_requested_ || phase_ == phase::rebuilding;  // the new block is told
+    end_requested_ = end_requested_ || phase_ == phase::rebuilding;  // the end is requested again in the new
+                                                                     // block
     if (phase_ != phase::running) return;
     seats_->log_line(why);
     for (const auto& s : seats_->seats) {
@@ -346,7 +350,7 @@ void engine::begin_drain(const std::string& why) {
     phase_ = phase::draining;
     phase_since_ns_ = moved_ns_ = now_ns();
     supervisor::resume_paused(*seats_);
-    if (stream_ended_by_ != shm::none) return;  // END is known, and stages may have left by it
+    if (stream_ended_by_ != shm::none) return;  // END is known, and stages may have left because of it
     ring::begin_stop(segment_->block());
     stop_requested_ = true;
     set_end(ring::end_stopping);
@@ -366,7 +370,7 @@ void engine::end_now(const std::string& why) {
 }
 
 run_outcome engine::outcome() {
-    reserve_.release();  // what is kept back is for the ledgers' copies and the report, which come now
+    reserve_.release();  // the reserve is for the ledgers' copies and the report, which are written now
     run_outcome o;
     const bool whole = all_delivered();
     o.complete = whole && !seats_->failure;

@@ -1,17 +1,18 @@
 #pragma once
-// The supervisor's one thread while a pipeline runs: an epoll loop over the control socket, its connections,
-// the stages' pidfds and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end of the run,
-// the progress line). Nothing in it waits.
+// The supervisor's single thread while a pipeline runs: an epoll loop over the control socket, its
+// connections, the stages' pidfds and log pipes, the signals and a tick of 20 ms (deadlines, delays, the end
+// of the run, the progress line). Nothing in it blocks.
 //
-//   running -> draining            Ctrl-C, TERM, `carousel down`: END is fixed, what is begun is delivered.
-//                                  (A source ends its stream: END is lowered to it, in either of them.)
+//   running -> draining            Ctrl-C, TERM, `carousel down`: END is fixed, frames already begun are
+//                                  delivered. (If a source ends its stream, END is lowered to that frame, in
+//                                  either phase.)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
 //   any -> ending                  a required stage has failed, a second Ctrl-C, or a stage that does not
 //                                  leave: TERM, then KILL
 //   running -> rebuilding          the owner of `ipc` memory has died, or the control block is damaged, or
-//                                  nothing moves and nobody says why (damage.cpp): all stages end, memory and
-//                                  words are made anew, the run goes on at the sinks' lowest undelivered
-//                                  frame
+//                                  nothing moves and no stage reports a reason (damage.cpp): all stages end,
+//                                  memory and words are rebuilt, the run continues at the sinks' lowest
+//                                  undelivered frame
 
 #include <functional>
 #include <map>
@@ -53,33 +54,33 @@ namespace carousel::supervisor {
 class engine : private host_orders {
 public:
     enum class beginning { fresh, adopt };
-    /// `run_id` names the control block; `helpers`: folder of carousel-alloc; `seconds`: ends as by Ctrl-C
-    /// after so long (0: never). Makes memory and control block and listens; throws carousel::error, with
-    /// nothing left behind. `adopt`: takes the living run of that id over from a dead supervisor
-    /// (takeover.cpp). Throws before anything of it is changed.
-    /// `first`: frames below it were delivered by a run before this one.
+    /// Creates the run's memory and control block and listens on the control socket. Throws carousel::error,
+    /// leaving nothing allocated. `run_id`: names the control block. `helpers`: folder of carousel-alloc.
+    /// `seconds`: ends the run as Ctrl-C does after this time (0: never). `adopt`: takes the running run
+    /// `run_id` over from a dead supervisor (takeover.cpp); throws before it changes anything of that run.
+    /// `first`: frames below it were delivered by an earlier run.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
            beginning how = beginning::fresh, u64 first = 0);
     ~engine() override;
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
 
-    /// To the end of the run. All processes are gone when it returns.
+    /// Runs until the end of the run. All processes have ended when it returns.
     [[nodiscard]] run_outcome run();
-    /// One round of the loop, without having started anybody: for tests of what comes over the socket.
+    /// Runs one round of the loop without starting any process: for tests of messages on the socket.
     void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
-    /// The space that the run is for other programs; null: none.
+    /// The shared-memory space that this run offers to other programs; null: none.
     void hold(std::unique_ptr<ipc::holder> space);
-    /// The pipeline is on other hosts, too; null: it isn't. They outlive the engine.
+    /// The other hosts of the pipeline, which must outlive the engine; null: it runs on this host only.
     void work_with(other_hosts* hosts);
-    /// For those who watch the run and keep its control block.
+    /// Records the end of the run for observers that keep the control block mapped.
     void note_end(int exit_code) noexcept { telemetry::note_end(segment_->block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return *seats_; }
-    /// The run is over: what it has to write may take the descriptors that were kept for it.
+    /// Call after the end of the run: writing the report may use the file descriptors held in reserve.
     void release_reserve() noexcept { reserve_.release(); }
     [[nodiscard]] nlohmann::json parameters_of_the_run() const { return parameters_.report(); }
-    /// What made the run poorer or held it up.
+    /// The problems that degraded or delayed the run.
     [[nodiscard]] nlohmann::json problems_of_the_run() const { return problems_.all(started_ns_); }
     [[nodiscard]] std::vector<telemetry::stage_shares> shares_of_the_run() const { return times_.whole(); }
 
@@ -89,7 +90,7 @@ private:
         shm::unique_fd fd;
         bool stage = false;
         u64 since_ns = 0;
-        u64 request_id = 0;   ///< number of its request at another host
+        u64 request_id = 0;   ///< id of its pending request to another host; 0: none
         u32 tap = shm::none;  ///< a viewer's place in latest groups
     };
     // engine.cpp
@@ -198,65 +199,66 @@ private:
     const run_setup* setup_;
     console* console_;
     std::string run_id_, helpers_;
-    descriptor_reserve
-        reserve_;  ///< before all that opens: a lower limit, set later, leaves its numbers usable
+    descriptor_reserve reserve_;  ///< before the members that open descriptors: a lower limit set later
+                                  ///< leaves its numbers usable
     event_loop loop_;
     std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
     memory_store memory_;
     std::unique_ptr<shm::segment> segment_;
-    /// the block as it was published: what its static parts must still be
+    /// the block as it was published, against which its static parts are checked
     shm::private_block made_;
-    u64 end_ = ring::end_unknown;  ///< END as we have set it; the block's own word is only held against it
+    u64 end_ = ring::end_unknown;  ///< END as this process has set it; the word in the block is only checked
+                                   ///< against it
     bool stop_requested_ = false;  ///< begin_stop() was called on this block
-    u32 stream_ended_by_ = shm::none;  ///< the stage, a source, that END is from
+    u32 stream_ended_by_ = shm::none;  ///< the source stage that set END by ending its stream
     std::vector<u64> seen_tails_;      ///< by link; they only grow
     live_parameters parameters_;
     counter_backup saved_counters_;
     stall_watch stall_;
     word_audit audit_;
-    std::vector<pending_repair>
-        pending_repairs_;     ///< words that are damaged by a bit, as seen at the last look
-    u64 audited_deaths_ = 0;  ///< seats_->account.deaths when the words were last held against the rules
+    std::vector<pending_repair> pending_repairs_;  ///< words with one flipped bit, as of the last check
+    u64 audited_deaths_ = 0;                       ///< seats_->account.deaths at the last check of the words
     damage_account repairs_;
-    u64 deaths_then_ = 0;  ///< when this block was made
+    u64 deaths_then_ = 0;  ///< number of deaths when this block was made
     u64 figures_at_ns_ = 0, repaired_at_frame_ = 0;
     u32 repairs_in_row_ = 0;
-    bool untrusted_ = false;                        ///< the present rebuild mends damage
-    bool repair_recorded_ = false;                  ///< and is the last of mends_
-    std::string stall_reason_;                      ///< reason last said for standing still
-    std::unique_ptr<shm::trace_segment> trace_;     ///< once somebody has asked for a trace
-    trace_files trace_files_;                       ///< for who traces this run from another host
+    bool untrusted_ = false;                        ///< the present rebuild repairs damage
+    bool repair_recorded_ = false;                  ///< and is the last entry of repairs_.last
+    std::string stall_reason_;                      ///< the last logged reason for a stall
+    std::unique_ptr<shm::trace_segment> trace_;     ///< set after the first request for a trace
+    trace_files trace_files_;                       ///< for clients that trace this run from another host
     std::unique_ptr<ipc::holder> space_;            ///< null: none
-    u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< no descriptors are left: 0: there are
-    std::string shortage_;                          ///< the newest: what failed, and the error
+    u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< used while descriptors are short; 0: they are not
+    std::string shortage_;                          ///< the newest shortage: what failed, and the error
     bool shortage_logged_ = false;                  ///< the present shortage of descriptors has been logged
     shm::unique_fd signals_, timer_, listener_;
     std::map<int, connection> connections_;
     std::unique_ptr<process_table> seats_;
     std::unique_ptr<dashboard> dashboard_;
     other_hosts* hosts_ = nullptr;
-    std::map<std::string, std::unique_ptr<log_sink>> remote_lines_;  ///< by "b/sink"
+    std::map<std::string, std::unique_ptr<log_sink>> remote_lines_;  ///< by label, as "b/sink"
     progress progress_;
     stage_times times_;
     u64 first_ = 0;
     problems problems_;
     phase phase_ = phase::running;
     bool over_ = false, killed_ = false, end_requested_ = false;
-    bool other_hosts_end_run_ = false;  ///< this host was asked to end the run, and has told the other hosts
+    bool other_hosts_end_run_ = false;  ///< this host was asked to end the run, and has notified the other
+                                        ///< hosts
     int interrupts_ = 0, ended_by_ = 0;
-    std::string end_requested_by_;  ///< what asked first for the end: "SIGHUP", "--seconds", ...; "": none
-    int end_request_signal_ = 0;    ///< the signal, if a signal asked first
-    std::string unwritten_;  ///< not empty: the run was ended while a disk was full, or another host away
+    std::string end_requested_by_;  ///< the first cause of the end: "SIGHUP", "--seconds", ...; "": none
+    int end_request_signal_ = 0;    ///< the signal, if the first cause was a signal
+    std::string unwritten_;  ///< not empty: the run ended while a disk was full or another host unreachable
     const char* unwritten_why_ = "";
     u32 taps_ = 0, taken_over_ = 0;
     found_processes found_;
-    u64 taking_over_since_ns_ = 0;  ///< 0: not, or done
+    u64 taking_over_since_ns_ = 0;  ///< 0: no takeover is in progress
     u64 saved_print_ = 0;
     bool state_failed_ = false;
     u64 refused_messages_ = 0;
     u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0,
         stop_at_ns_ = 0, rebuilds_ = 0;
-    u64 lost_until_ = 0;  ///< frames below it were written by a port, and are not made again
+    u64 lost_until_ = 0;  ///< frames below it were written by a port and are not made again
 };
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-// engine: a pipeline that is on other hosts, too. What they ask for, and the run's end with theirs.
+// engine: a pipeline on several hosts. Their requests, and ending the run together with them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace carousel::supervisor {
 using nlohmann::json;
 
 namespace {
-constexpr std::size_t most_labels = 256;  // a file each
+constexpr std::size_t most_labels = 256;  // each has a log file
 }
 
 void engine::work_with(other_hosts* hosts) {
@@ -23,10 +23,11 @@ void engine::work_with(other_hosts* hosts) {
         (void)hosts_->request_end(false);
 }
 
-// A part whose frames come from other hosts gets its end with them: it would cut off what they have begun.
-// Who takes this part over asks them again: they may have died with the order, too.
+// A partition that receives its frames from other hosts ends with theirs: an END of its own would cut off
+// frames that they have begun. A supervisor that takes this partition over asks the other hosts again, since
+// they may have died before they carried out the request.
 void engine::request_end(const std::string& why) {
-    if (hosts_ != nullptr && phase_ == phase::leaving) {  // all of this host is done
+    if (hosts_ != nullptr && phase_ == phase::leaving) {  // all stages of this host are done
         (void)hosts_->request_end(false);
         return seats_->log_line(why + " (on the other hosts, which are told)");
     }
@@ -55,7 +56,7 @@ void engine::host_has_failed(const std::string& host, const std::string& what, i
 
 json engine::carry_out_for(const json& request) { return handle_command(request); }
 
-// Nothing is looked after any more; signals are for who waits.
+// Supervision has ended; signals go to the function that waits.
 void engine::serve_requests(int timeout_ms) {
     loop_.forget(timer_.get());
     loop_.forget(signals_.get());
@@ -63,8 +64,8 @@ void engine::serve_requests(int timeout_ms) {
     console_->flush();
 }
 
-// "b/sink" is a stage of host b, and some requests name a host. Its answer comes when it comes; who has asked
-// has gone on or waits.
+// "b/sink" is a stage of host b, and some requests name a host. The reply is asynchronous; the client waits
+// for it or has disconnected.
 bool engine::forward_to_host(connection& c, const json& request, json& refusal) {
     if (hosts_ == nullptr) return false;
     if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_id_)
@@ -84,7 +85,7 @@ bool engine::forward_to_host(connection& c, const json& request, json& refusal) 
     } else {
         return false;
     }
-    there.erase("run_id");  // of the run here
+    there.erase("run_id");  // the run id of this host's partition
     std::string why;
     c.request_id = hosts_->ask(host, there, why);
     if (c.request_id == 0) refusal = run::to_json(run::refused(exit_code::stage_failed, why));
@@ -107,14 +108,14 @@ void engine::line_of(const std::string& host, const std::string& stage, i32 pid,
     if (!to) {
         const auto number = static_cast<u32>(setup_->stages.size() + remote_lines_.size());
         std::string file = stage;
-        std::replace(file.begin(), file.end(), '/', '_');  // it comes from another host
+        std::replace(file.begin(), file.end(), '/', '_');  // the name comes from another host
         to = std::make_unique<log_sink>(*console_, label, seats_->label_width, number,
                                         setup_->directory + "/logs/" + host + "@" + file + ".jsonl");
     }
     to->line(pid, line);
 }
 
-// Its own stages are gone. A run that is not whole ends the others.
+// Called when this host's stages are gone. A run that is not complete ends the other hosts.
 bool engine::other_hosts_done(u64 now) {
     std::optional<u64> end;
     if (phase_ == phase::leaving && !seats_->failure) end = end_;

@@ -7,7 +7,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// All rings of the stage have passed on the frame. A damaged tail reads as 0.
+/// True if all rings of the stage have passed on the frame. A damaged tail reads as 0.
 bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64 frame) noexcept {
     for (u32 i = 0; i < std::min(stage.inputs, shm::max_inputs); ++i)
         if (stage.input_link[i] >= shm::max_links || ring::load(c.link[stage.input_link[i]].tail) <= frame)
@@ -17,8 +17,8 @@ bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64
 
 }  // namespace
 
-// A sink marks a frame in its ledger before the frame is DONE, and the tail moves beyond it after that. So a
-// frame that was marked after the first read of the ledgers is found marked by the second one.
+// A sink marks a frame in its ledger before the frame is DONE, and only then does the tail move beyond it. So
+// a frame that was marked after the first read of the ledgers is found marked by the second one.
 std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
     const std::function<telemetry::undelivered_frame()>& find_undelivered) {

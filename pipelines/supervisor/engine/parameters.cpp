@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_changes = 500;
 constexpr u64 log_every_ns = ns_per_s;
-constexpr u64 unknown_state = 1;  ///< damaged: no word of the block is mended by it
+constexpr u64 unknown_state = 1;  ///< damaged: no word of the block is repaired with it
 
 /// No frame below it can be made any more.
 u64 oldest_frame(const shm::control_block& c) noexcept {
@@ -41,8 +41,9 @@ void live_parameters::write_into(shm::control_block& fresh, u64 first) const noe
     ring::initialise_parameters(fresh.parameters, values_, first, number_);
 }
 
-// The dead supervisor writes its file behind each change, so it knows of all sets but the newest at most.
-// That one lies in its place before it counts: where there is none, the file's count is right.
+// The dead supervisor writes its file after each change, so the file has all sets except at most the newest.
+// That one is stored in its place before it becomes valid: if it is not there, the count in the file is
+// right.
 std::optional<ring::parameter_state> live_parameters::state_in(const shm::control_block& c,
                                                                const json& state) const {
     const u64 raw = ring::load(c.parameters.state);
@@ -92,7 +93,7 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
                           state.is_object() ? "of the state file" : "of the pipeline file");
 }
 
-// What the schema refuses stays as the pipeline file says.
+// If the schema refuses the values, those of the pipeline file stay.
 void live_parameters::adopt_values(const json& saved) {
     try {
         std::vector<std::byte> values = plan_->values;
@@ -132,8 +133,8 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
         throw run::refused_for_now(fmt::format(
             "set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
             ring::readable_sets - 1));
-    // The same is done to the copy, and nothing taken from the block: what is damaged in there must be found,
-    // not believed.
+    // The copy gets the same change, and nothing is taken from the block: damage in the block must be found,
+    // not copied.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});

@@ -1,7 +1,7 @@
 #pragma once
-// What makes a run poorer, or holds it up, without ending it: each named with its culprit, in the log once,
-// in `carousel ps` while it lasts, in the report for good. What happens then by rule stands in
-// pipelines/README.md ("When it goes badly"). One thread.
+// Conditions that degrade or delay a run without ending it. Each names its cause; it is logged once, listed
+// by `carousel ps` while it lasts, and kept in the report. pipelines/README.md ("When it goes badly") states
+// how the run reacts. One thread.
 
 #include <string>
 #include <vector>
@@ -14,24 +14,24 @@
 namespace carousel::supervisor {
 
 struct problem {
-    std::string key;  ///< the same as long as it is the same one
+    std::string key;  ///< stays the same while the problem lasts
     std::string text;
-    u64 since_ns = 0, over_ns = 0;  ///< over_ns 0: it lasts
+    u64 since_ns = 0, over_ns = 0;  ///< over_ns 0: it still lasts
     bool logged = false;
 };
 
 class problems {
 public:
-    /// Looks about four times a second. Returns what is to be said now: those that have lasted for some time,
-    /// each once.
+    /// Checks about four times per second. Returns the messages to log now: each problem that has lasted long
+    /// enough, once.
     [[nodiscard]] std::vector<std::string> tick(const run_setup& s, const shm::control_block& c,
                                                 const seat_list& seats, u64 now);
-    /// Something that was over as soon as it was found; `present` shows it for a while.
+    /// Adds a problem that was over as soon as it was found; `present` lists it for a while.
     void report(const std::string& text, u64 now);
-    /// Those that last, as texts.
+    /// The messages of the problems that last.
     [[nodiscard]] nlohmann::json present(u64 now) const;
-    /// All that were said, the first hundred: {"text", "at_s" (since `begin_ns`), "lasted_s" (null: to the
-    /// end)}.
+    /// All logged problems, at most a hundred: {"text", "at_s" (since `begin_ns`), "lasted_s" (null: until
+    /// the end)}.
     [[nodiscard]] nlohmann::json all(u64 begin_ns) const;
 
 private:

@@ -20,7 +20,7 @@ u64 delivered(const run_setup& s, const shm::control_block& c) noexcept {
         for (u32 i = 0; i < std::min(c.stage[k].inputs, shm::max_inputs); ++i) {
             if (c.stage[k].input_link[i] >= shm::max_links) continue;
             const shm::link_block& l = c.link[c.stage[k].input_link[i]];
-            // A closed group (an optional sink that has failed) waits for nothing.
+            // A closed group (an optional sink that has failed) is not waited for.
             const u32 group = c.stage[k].input_group[i];
             if (group < shm::max_blocking &&
                 ring::group_word::of(ring::load(l.group_state[group])).state == ring::group_state::closed)
@@ -51,7 +51,7 @@ void progress::tick(const shm::control_block& c, u64 restarts, const std::string
     for (u32 k = 0; k < stages_.size(); ++k) stages_[k].sample(ring::load(c.stage[k].counters.frames), now);
     if (setup_->quiet || now - shown_ns_ < (console_->terminal() ? terminal_every_ns : line_every_ns)) return;
     if (shown_ns_ == 0 && !console_->terminal()) {
-        shown_ns_ = now;  // off a terminal the first line comes when there is something to tell
+        shown_ns_ = now;  // without a terminal the first line is printed when there is something to report
         return;
     }
     shown_ns_ = now;

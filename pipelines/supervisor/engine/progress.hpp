@@ -1,6 +1,6 @@
 #pragma once
-// Frames and rates of the running pipeline, and the line that shows them: in place on a terminal, every 2 s
-// elsewhere.
+// Frames and rates of the running pipeline, and the progress line: updated in place on a terminal, printed
+// every 2 s elsewhere.
 
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@
 
 namespace carousel::supervisor {
 
-/// Frames that have reached every blocking sink (0-based: the first that has not).
+/// Number of frames that have reached every blocking sink (0-based: the first frame that has not).
 [[nodiscard]] u64 delivered(const run_setup& s, const shm::control_block& c) noexcept;
 
-/// Frames a second over about the last second.
+/// Frames per second, over about the last second.
 class rate {
 public:
     void sample(u64 count, u64 now) noexcept;

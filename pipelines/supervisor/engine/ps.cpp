@@ -1,4 +1,4 @@
-// engine: what `carousel ps` tells of the run.
+// engine: the contents of `carousel ps`.
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// What a sink has counted, source's claim to commit; nothing for a stage that is none.
+/// The latencies that a sink has counted, from the source's claim to the commit; nothing for other stages.
 std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_setup& st,
                                                                    const shm::word* buckets) {
     if (st.has_output()) return std::nullopt;
@@ -33,7 +33,7 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     row.pid = p.pid;
     row.age_s = static_cast<f64>(now - p.spawned_ns) / 1e9;
     row.commits = ring::load(c.entry[p.incarnation.entry].commits);
-    if (!p.elsewhere) row.memory_bytes = shm::resident_bytes(p.pid);  // its pid is another's here
+    if (!p.elsewhere) row.memory_bytes = shm::resident_bytes(p.pid);  // else another process's pid
     const u32 guard = c.entry[p.incarnation.entry].guard;
     const bool is_mapped = (guard & shm::memory_guard::mapped) != 0;
     if (is_mapped && !of.spec.inputs.empty())
@@ -78,7 +78,7 @@ std::string engine::state_name() const {
     return starting ? "starting" : "running";
 }
 
-// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for people.
+// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for display.
 std::string engine::state_text() const {
     std::string text = state_name();
     const char* between = ": ";

@@ -1,8 +1,8 @@
-// engine: memory and words made anew in mid-run. Memory of kind ipc belongs to a process: when that one dies,
-// running stages go on, but no successor could map it. Or the control block is damaged (damage.cpp). All
-// stages end, and the run goes on at the first frame that a sink lacks. What counts comes from the sinks'
-// ledgers and from this process's own memory: the old block may be what is broken, so that nothing is taken
-// from it but figures, and those with doubt.
+// engine: rebuilding memory and words during a run. Memory of kind ipc belongs to a process: when that dies,
+// running stages continue, but no successor could map it. Or the control block is damaged (damage.cpp). All
+// stages end, and the run continues at the first frame that a sink lacks. The authoritative data are the
+// sinks' ledgers and this process's own memory: the old block may be the broken part, so only counters are
+// taken from it, and those only if plausible.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,8 +19,8 @@
 namespace carousel::supervisor {
 namespace {
 
-/// By another host, which may have released what all sinks here have: it can't send that again. Which stage
-/// receives is known by what it has said of itself; its program may be a wrapper.
+/// True if another host sends the frames: it may have released frames that all sinks here have, and cannot
+/// send those again. A stage that receives is known by its own description; its program may be a wrapper.
 bool is_sent_its_frames(const run_setup& s) {
     return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.receives(); });
 }
@@ -38,15 +38,15 @@ void engine::watch_owner() {
     });
 }
 
-/// Where a run goes on whose block was damaged: what is in doubt is delivered once more, if it can be had
-/// again.
+/// The frame at which a run with a damaged block continues: uncertain frames are delivered again, if they can
+/// be made again.
 u64 engine::first_trusted() const {
     return is_sent_its_frames(*setup_) ? first_to_deliver() : first_uncertain();
 }
 
-/// Frames that were under way since the last look at a block that was well may have been made from damaged
-/// words, and delivered; and a window's worth before them; as far as ledgers still have records of their own
-/// for them (ledger_fold.hpp).
+/// Frames in flight since the last check that found the block sound may have been made from damaged words and
+/// delivered. So may a window of frames per ring before them, as far back as the ledgers still have
+/// individual records (ledger_fold.hpp).
 u64 engine::first_uncertain() const {
     const u64 lacking = first_to_deliver();
     u64 first = lacking, under_way = 0, folded = 0;
@@ -62,7 +62,7 @@ u64 engine::first_uncertain() const {
     return std::max(first - std::min(first, under_way), folded);
 }
 
-/// Before the run goes on at `first`: what is in doubt and is not made again.
+/// Before the run continues at `first`: records the uncertain frames that are not made again.
 void engine::record_uncertain_frames(u64 first) {
     const u64 uncertain_from = first_uncertain();
     if (uncertain_from >= first) return;
@@ -73,19 +73,19 @@ void engine::record_uncertain_frames(u64 first) {
     if (repair_recorded_) repairs_.last.back().uncertain = {uncertain_from, first};
 }
 
-/// The lowest frame that a sink has a claim on and no committed record of, whatever the block says.
+/// The lowest frame that a sink has a claim on and no committed record of, whatever the block contains.
 u64 engine::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         if (!counts_frames(setup_->stages[k])) continue;
-        // Without a ledger: as far as its ring had come when it was checked last.
+        // Without a ledger: the tail of its ring at the last check.
         u64 tail = made_->first_ring_sequence;
         if (const u32 link = made_->stage[k].input_link[0]; link < seen_tails_.size())
             tail = std::max(tail, seen_tails_[link]);
         sinks.push_back({setup_->stages[k].spec.name, tail});
     }
     u64 lowest = telemetry::find_undelivered(setup_->directory, sinks, 0).frame;
-    if (lowest == telemetry::no_frame) {  // no sink has a claim: as far as all rings had come
+    if (lowest == telemetry::no_frame) {  // no sink has a claim: up to where all rings were
         for (u32 k = 0; k < made_->links; ++k)
             lowest = std::min(lowest, k < seen_tails_.size() ? seen_tails_[k] : made_->first_ring_sequence);
         lowest = std::max(lowest, made_->first_ring_sequence);
@@ -93,7 +93,7 @@ u64 engine::first_to_deliver() const {
     return std::min(lowest, end_ == ring::end_stopping ? setup_->end : end_);
 }
 
-/// Of a run that goes on for a lost one: what that one has delivered is neither lost nor counted here.
+/// For a run that continues a lost one: frames that the lost run delivered are neither lost nor counted here.
 void engine::begin_ledgers() const {
     if (first_ == 0) return;
     for (const stage_setup& st : setup_->stages)
@@ -101,8 +101,8 @@ void engine::begin_ledgers() const {
             telemetry::begin_ledger(telemetry::ledger_path(setup_->directory, st.spec.name), first_);
 }
 
-// A sink that was ahead of the slowest gets those frames once more: its records of them are taken back. So
-// are those beyond the end.
+// A sink that was ahead of the slowest gets those frames again: its records of them are removed, as are
+// records beyond the end.
 void engine::truncate_ledgers(u64 first) {
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& st = setup_->stages[k];
@@ -125,10 +125,10 @@ void engine::truncate_ledgers(u64 first) {
     }
 }
 
-// What a port has written can't be asked for again, and what it has read is its own: nothing is made anew
-// around it. The frames that no sink has are lost, and the report counts them. How far a ring was written its
-// block says, and is believed within a window of what is known otherwise: the tail that this supervisor has
-// seen, or, where it has only just adopted the run and seen none, what the sinks' ledgers have.
+// Frames that a port has written cannot be requested again, and frames that it has read belong to it: a run
+// with a port is not rebuilt. Frames that no sink has are lost, and the report counts them. The number of
+// frames written to a ring comes from its block, limited to a window above what is known otherwise: the tail
+// that this supervisor has seen, or, right after an adoption, what the sinks' ledgers have.
 void engine::abandon_rings(const std::string& why, const stage_setup& port) {
     const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < made_->links; ++k) {

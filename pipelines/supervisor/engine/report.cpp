@@ -33,7 +33,7 @@ json latency_json(const shm::word* buckets, const shm::word* longest) {
     return j;
 }
 
-/// What the last process of a seat has said of its depth; null: nothing.
+/// The depth that the last process of a seat has reported; null: none.
 json depth_json(u64 word) {
     const auto d = telemetry::depth_view::of(word);
     if (d.why == telemetry::depth_reason::unknown) return nullptr;
@@ -52,7 +52,8 @@ json turns_json(const shm::stage_counters& n) {
     return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
 }
 
-/// What an end of a link has told of itself in this run (stages/hosts/link_figures.hpp); null: it is none.
+/// The figures that one end of a link has written in this run (stages/hosts/link_figures.hpp); null: the
+/// stage is not an end of a link.
 json link_json(const std::string& directory, const std::string& stage, const std::string& run_id) {
     json stored = read_json_file(directory + "/figures-" + stage);
     if (!stored.is_object() || stored.value("run", "") != run_id) return nullptr;
@@ -133,8 +134,8 @@ json samples_json(const std::vector<f64>& samples) {
             {"max", quantile(samples, 1.0)}};
 }
 
-/// Frames that have passed a stage by, as the rings that it reads count them: a frame passes at each of them,
-/// and where the block is damaged the greatest of the counts is told.
+/// Frames that have passed a stage by, as counted by the rings that it reads: a frame passes at each of them,
+/// and in a damaged block the greatest count is returned.
 u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     u64 most = 0;
     if (stage >= std::min(c.stages, shm::max_stages)) return most;
@@ -145,7 +146,7 @@ u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     return most;
 }
 
-/// Of a sink that has not begun its ledger: all claimed frames are lost. Throws output_error.
+/// For a sink that has not begun its ledger: all claimed frames are lost. Throws output_error.
 telemetry::ledger_summary ledger_of(const run_setup& s, const std::string& stage, u64 end) {
     const std::string path = telemetry::ledger_path(s.directory, stage);
     if (const auto ledger = telemetry::ledger_reader::open(path)) return ledger->summarize(end);
@@ -200,8 +201,7 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
                     a.sum = std::move(sum);
                 else
                     a.passed_by = sum.passed;
-            } catch (
-                const output_error& e) {  // the rest of the account and the report are still worth having
+            } catch (const output_error& e) {  // the rest of the account and the report are still useful
                 a.unreadable = e.what();
                 a.not_counted = "its ledger can't be read";
             }
@@ -226,7 +226,7 @@ damage damage_of(const std::vector<sink_account>& sinks, const shm::control_bloc
 
 dead_letter_list dead_letters_of(const std::vector<sink_account>& sinks, const death_account& deaths) {
     dead_letter_list out;
-    std::map<u64, dead_letter> dead_letters;  // one frame may be void in several sinks
+    std::map<u64, dead_letter> dead_letters;  // one frame may be a tombstone in several sinks
     const bool counted =
         std::any_of(sinks.begin(), sinks.end(), [](const sink_account& s) { return s.counted(); });
     for (const sink_account& s : sinks) {
@@ -281,8 +281,8 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
 
 namespace {
 
-/// What the sink's hashes are hashes of; several names: a life of the sink was another build's, and there is
-/// no image_hash.
+/// What the sink's hashes are computed from. Several names: an incarnation of the sink was of another build,
+/// and there is no image_hash.
 json hash_name(const sink_account& a) {
     const std::vector<std::string>& names = a.sum.hash_names;
     const bool show_names = names.size() > 1 || (a.has_hash() && !names.empty());
@@ -383,7 +383,7 @@ json make_report(const report_input& in) {
                               {"to_first_frame", samples_json(parts.to_frame)}};
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
-    // Deaths of stages with a standby behind which a fresh process had to be started.
+    // Deaths in stages with a standby after which a fresh process had to be started.
     r["standby_missed"] = {{"none", in.deaths->no_standby[static_cast<u8>(why_no_standby::none)]},
                            {"starting", in.deaths->no_standby[static_cast<u8>(why_no_standby::starting)]},
                            {"untried", in.deaths->no_standby[static_cast<u8>(why_no_standby::untried)]}};

@@ -1,6 +1,6 @@
 #pragma once
-// The report of a run (--report FILE). What was lost and repeated comes from the sinks' ledgers, never from
-// the protocol's own words; the rest from the counters in the control block and from what the supervisor saw.
+// The report of a run (--report FILE). Lost and repeated frames come from the sinks' ledgers, never from the
+// protocol's own words; the rest comes from the counters in the control block and from the supervisor.
 
 #include <optional>
 #include <string>
@@ -17,64 +17,67 @@
 
 namespace carousel::supervisor {
 
-/// Times that the control block was made anew because nothing moved, or because a word of it was impossible.
+/// One rebuild of the control block because nothing moved or because a word was impossible.
 struct repair_record {
-    u64 at_ns = 0, frame = 0;  ///< frame: where the run went on
+    u64 at_ns = 0, frame = 0;  ///< frame: at which the run continued
     bool stalled = false;
-    std::vector<std::string> found;  ///< empty: no word is wrong
+    std::vector<std::string> found;  ///< empty: no word was wrong
     struct frames {
         u64 first = 0, end = 0;
     };
-    /// Delivered, perhaps made from damaged words, and not made again: another host has sent them.
+    /// Delivered, possibly made from damaged words, and not made again because another host has sent them.
     frames uncertain;
 };
 struct damage_account {
     u64 stalls = 0, damaged = 0;
-    u64 words = 0;       ///< that were wrong by one bit and are mended, with nothing made anew
-    u64 beyond_end = 0;  ///< frames that a sink had delivered beyond the end, taken out of the account
+    u64 words = 0;       ///< words with one flipped bit that were repaired without a rebuild
+    u64 beyond_end = 0;  ///< frames that a sink delivered beyond the end, removed from the account
     std::vector<repair_record> last;  ///< the first hundred
 };
 
-/// The receiving end of a link has reported that its sender keeps frames until the sinks here have them.
+/// True if the receiving end of a link has reported that its sender keeps frames until the sinks here have
+/// delivered them.
 [[nodiscard]] bool is_sent_durably(const std::string& directory, const std::string& stage,
                                    const std::string& run_id);
 
 struct run_outcome {
-    u64 first = 0;          ///< the frames below were delivered by a run before this one
+    u64 first = 0;          ///< the frames below were delivered by an earlier run
     u64 end = 0;            ///< frames first .. end-1 had to reach every sink
     bool complete = false;  ///< they were delivered and every stage left by itself
-    f64 seconds = 0;        ///< from the first frame's claim to the last one's delivery
+    f64 seconds = 0;        ///< from the claim of the first frame to the delivery of the last
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
-    std::string ended_by;  ///< the source that has ended the stream before frame `end`; "": none
-    u64 rebuilds = 0;      ///< times the run began again with memory and words made anew
+    std::string ended_by;  ///< the source that ended the stream before frame `end`; "": none
+    u64 rebuilds = 0;      ///< times that memory and words were rebuilt
     damage_account repairs;
-    u32 taken_over = 0;  ///< times that a second supervisor took the run over from a killed one
+    u32 taken_over = 0;  ///< times that a supervisor took the run over from a killed one
     std::vector<std::string> command_line;
-    u64 planned_end = ~u64{0};  ///< the first frame that `frames` leaves out; above every number: no `frames`
-    std::string end_requested_by;  ///< what asked for the end: "SIGHUP", "--seconds", ...; "": none
-    /// `frames` gives more frames than the run has delivered.
+    u64 planned_end = ~u64{0};  ///< the first frame excluded by `frames`; above every number: `frames` is not
+                                ///< set
+    std::string end_requested_by;  ///< the cause of the end: "SIGHUP", "--seconds", ...; "": none
+    /// True if `frames` asks for more frames than the run has delivered.
     [[nodiscard]] bool ended_early() const noexcept;
-    /// "ended early, after 26 of 150 frames: SIGHUP"; "": it did not end early.
+    /// "ended early, after 26 of 150 frames: SIGHUP"; "": the run did not end early.
     [[nodiscard]] std::string early_text() const;
     /// 0 if no time was measured.
     [[nodiscard]] f64 frames_per_second() const noexcept;
 };
 
-/// One sink's account.
+/// The delivery account of one sink.
 struct sink_account {
     std::string stage;
-    std::string not_counted = {};  ///< why; "": it is, and the sum is of its ledger
+    std::string not_counted = {};  ///< the reason; "": it is counted, and `sum` is from its ledger
     telemetry::ledger_summary sum = {};
-    std::string unreadable = {};        ///< why its ledger can't be read; ""
-    std::optional<u64> passed_by = {};  ///< frames that did, of a port that skips or a sink that is left out
+    std::string unreadable = {};        ///< why its ledger cannot be read; ""
+    std::optional<u64> passed_by = {};  ///< frames not delivered to it: a port that skips, or an excluded
+                                        ///< sink
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
-    /// One over all frames: each has a hash, and all are of one name.
+    /// True if every frame has a hash and all hashes are of the same kind.
     [[nodiscard]] bool has_hash() const noexcept {
         return counted() && sum.without_hash == 0 && sum.passed == 0 && sum.hash_names.size() <= 1;
     }
 };
-/// Reads the ledgers of all sinks, in the order of the pipeline. A sink whose ledger can't be read is not
+/// Reads the ledgers of all sinks, in the order of the pipeline. A sink whose ledger cannot be read is not
 /// counted.
 [[nodiscard]] std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_block& c,
                                                      u64 end);
@@ -87,58 +90,58 @@ struct report_input {
     const std::vector<recovery>* recoveries = nullptr;
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
-    nlohmann::json problems = nlohmann::json::array();  ///< problems.hpp
-    /// as the stages, of outcome.seconds; empty: not measured
+    nlohmann::json problems = nlohmann::json::array();  ///< see problems.hpp
+    /// indexed by stage, over outcome.seconds; empty: not measured
     std::vector<telemetry::stage_shares> shares = {};
-    nlohmann::json parameters = nullptr;  ///< live_parameters::report
+    nlohmann::json parameters = nullptr;  ///< see live_parameters::report
     u64 recoveries_dropped = 0;           ///< deaths that are too old for the list
 };
 [[nodiscard]] nlohmann::json make_report(const report_input& in);
 
 /// Sums over the sinks and stages.
 struct damage {
-    bool counted = false;  ///< some sink is
+    bool counted = false;  ///< at least one sink is counted
     u64 lost = 0, repeated = 0, torn = 0;
     [[nodiscard]] bool any() const noexcept { return lost + repeated + torn != 0; }
 };
-/// A frame that reached a sink, or went nowhere, without a picture.
+/// A tombstone frame: it reached a sink, or was dropped, without a picture.
 struct dead_letter {
     u64 ring_sequence = 0;
-    std::string stage, reason;  ///< "": not known
+    std::string stage, reason;  ///< "": unknown
 };
 struct dead_letter_list {
-    u64 count = 0;                    ///< of the sink that got most
-    std::vector<dead_letter> newest;  ///< by sequence, at most a thousand a sink
+    u64 count = 0;                    ///< of the sink that received most
+    std::vector<dead_letter> newest;  ///< by sequence, at most a thousand per sink
 };
-/// What the sinks' ledgers call void, with what the supervisor saw of it; where nothing is counted, what the
-/// supervisor saw.
+/// The frames that the sinks' ledgers record as tombstones, with the cause where the supervisor saw it. If no
+/// sink is counted, the frames that the supervisor saw.
 [[nodiscard]] dead_letter_list dead_letters_of(const std::vector<sink_account>& sinks,
                                                const death_account& deaths);
-/// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" for none.
+/// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" if there are none.
 [[nodiscard]] std::string dead_letters_text(const dead_letter_list& d);
-/// The run's own code, unless that is 0 and something is wrong with its frames: damage goes before frames
-/// that were given up.
+/// The run's own exit code, unless that is 0 and frames are damaged or abandoned: damage has priority over
+/// abandoned frames.
 [[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
                                u64 allowed) noexcept;
-/// "demo: the stream ended before frame 1000, says its source camera".
+/// A message that names the run, the frame before which its stream ended and the source that ended it.
 [[nodiscard]] std::string stream_end_text(const std::string& run, const std::string& source, u64 end);
-/// "lost 0, repeated 0, torn 0"; where nothing was counted it says so, and which sinks were not.
+/// "lost 0, repeated 0, torn 0"; names the sinks that were not counted.
 [[nodiscard]] std::string damage_text(const damage& d, const std::vector<sink_account>& sinks);
 [[nodiscard]] damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c);
 
-/// Throws output_error before anything is started, when the report could not be written later.
+/// Throws output_error if the report could not be written later. Call it before the run starts.
 void check_report_path(const std::string& path);
-/// Writes the report by the rule of core/output_file.hpp. Copies the ledgers into the folder of the file that
-/// is replaced (ledger_copy_path); a report that is written into a device or a FIFO keeps none. Throws
+/// Writes the report as core/output_file.hpp describes. Copies the ledgers into the folder of the file that
+/// is replaced (ledger_copy_path); a report that is written to a device or a FIFO keeps none. Throws
 /// output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
-/// The file of --report FILE, of any command. Throws output_error.
+/// Opens the file of --report FILE, for any command. Throws output_error.
 [[nodiscard]] output_file open_report(const std::string& path);
-/// Path of the copy of a sink's ledger next to a report, after the report's symbolic links; "": the report is
-/// written into a device or a FIFO.
+/// Path of the copy of a sink's ledger next to a report, with the report's symbolic links resolved. "": the
+/// report is written to a device or a FIFO.
 [[nodiscard]] std::string ledger_copy_path(const std::string& report_path, const std::string& stage);
-/// The p-quantile of some samples, 0 without any.
+/// The p-quantile of `samples`, p in 0 .. 1; 0 if there are none.
 [[nodiscard]] f64 quantile(std::vector<f64> samples, f64 p);
 
 }  // namespace carousel::supervisor

@@ -29,7 +29,7 @@ void check_report_path(const std::string& path) {
 
 void write_report(const std::string& path, const json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks) {
-    std::string failed;  // a ledger that can't be copied costs no report
+    std::string failed;  // a ledger that cannot be copied does not prevent the report
     for (const sink_account& a : sinks) {
         const std::string to = a.counted() ? ledger_copy_path(path, a.stage) : "";
         if (to.empty()) continue;

@@ -1,5 +1,5 @@
-// run_pipeline(): from a checked pipeline to its report. Whatever happens on the way, nothing is left behind:
-// the engine ends the processes and removes the shared memory, the lock removes the folder.
+// run_pipeline(): from a checked pipeline to its report. Nothing is left over, whatever happens: the engine
+// ends the processes and removes the shared memory, the lock removes the folder.
 #include "supervisor/engine/run.hpp"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ std::string new_run_id() {
     return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
 }
 
-/// The last lines: for the terminal as they are, and for those who read the log.
+/// The last lines: printed as they are, and added to the log.
 class closing {
 public:
     closing(console& out, log_sink& journal) : out_(&out), journal_(&journal) {}
@@ -78,14 +78,14 @@ void log_closing(closing& out, const run_setup& s, const run_outcome& o,
     const auto first = [&](auto&& is) { return std::find_if(s.stages.begin(), s.stages.end(), is); };
     auto victim =
         first([](const stage_setup& st) { return st.has_output() && !st.spec.input_indices.empty(); });
-    if (victim == s.stages.end())  // a port's program is somebody else's
+    if (victim == s.stages.end())  // the program of a port is not part of the run
         victim = first([](const stage_setup& st) { return !st.spec.is_port(); });
     if (o.complete && !s.quiet && victim != s.stages.end())
         out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
                              victim->spec.name, s.name));
 }
 
-/// Writes the report. Returns why it or one of its ledgers can't be written; "": written, or none is wanted.
+/// Writes the report. Returns why it or one of its ledgers cannot be written; "": written, or not requested.
 std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
                              const std::vector<sink_account>& sinks) {
     if (s.report_path.empty()) return "";
@@ -106,7 +106,8 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     other_hosts* const hosts = given_options.hosts.get();
     o.exit_code = exit_code_of(o, d, dead_letters, s.allow_dead_letters);
     if (o.exit_code == exit_code::ok && hosts != nullptr) o.exit_code = hosts->code();
-    std::vector<std::string> failed;  // an output that fails costs neither the account nor the other outputs
+    std::vector<std::string> failed;  // an output that fails prevents neither the account nor the other
+                                      // outputs
     for (const sink_account& a : sinks)
         if (!a.unreadable.empty()) failed.push_back(a.unreadable);
     if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;
@@ -138,7 +139,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     return o.exit_code;
 }
 
-/// The run of this name that a dead supervisor has left, if any of its stages lives.
+/// The run of this name that a dead supervisor has left, if any of its stages is alive.
 std::optional<run::record> surviving_run(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
     const auto is_recoverable = [](const run::record& r) {
@@ -148,8 +149,8 @@ std::optional<run::record> surviving_run(const run_lock& lock) {
     return record;
 }
 
-/// The stages stay as they are when this throws: they wait for a supervisor that fits, and end by themselves
-/// without one.
+/// When this throws, the stages stay as they are: they wait for a supervisor with the same pipeline, and end
+/// by themselves without one.
 void restore_identity(const run_lock& lock, const run::record& existing, const nlohmann::json& wanted,
                       run_setup& s) {
     const auto kept = read_identity(lock.folder());
@@ -167,7 +168,7 @@ void restore_identity(const run_lock& lock, const run::record& existing, const n
     restore_depths(kept->depths, s);
 }
 
-/// isolation = "mps" where it says nothing.
+/// The message for stages on which isolation = "mps" has no effect; "": none.
 std::string no_domain_text(const pipeline& p, const run_setup& s) {
     std::string names;
     for (u32 k = 0; k < s.stages.size(); ++k)
@@ -178,15 +179,15 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
                : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
 }
 
-/// The run of that name that a killed supervisor has left, as its control block is still there. Asked before
-/// the lock is waited for.
+/// The run of that name that a killed supervisor has left, if its control block still exists. Called before
+/// waiting for the lock.
 std::optional<run::record> unfinished_run(const std::string& name) {
     auto record = run::read_record(run::run_folder(name));
     if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
     return record;
 }
 
-/// A fresh start in place of an adoption is never silent.
+/// Logs that a fresh run starts instead of an adoption.
 void log_fresh_start(const run::record& existing, console& out) {
     const bool there = shm::segment::exists(existing.run_id);
     out.line(fmt::format(
@@ -204,9 +205,9 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     run_options o = given_options;
     const run_signals_blocked signals;
     arm_crash_points("supervisor");
-    // Nothing that we start is in any MPS domain but the run's own: not in the machine's default one, nor in
-    // one that the user's environment names. With a folder in which nobody listens CUDA makes a context of
-    // the process's own.
+    // No process of this run is in any MPS domain but the run's own: neither in the machine's default domain
+    // nor in one named by the user's environment. With a folder in which no daemon listens, CUDA creates a
+    // context of the process's own.
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
@@ -214,7 +215,8 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     const std::optional<run::record> before = unfinished_run(p.name);
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
-    // From here on the stages of a run that is to be taken over wait for us, however long the rest takes.
+    // From here on, the stages of a run that is taken over wait for this process, however long the rest
+    // takes.
     const std::optional<run::record> existing = o.fresh ? std::nullopt : surviving_run(lock);
     lock.leave_folder(existing || before);
     if (o.stages.empty()) o.stages = describe_stages(p);
@@ -269,7 +271,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         const int code = finish(e, s, outcome, o, out);
         out.flush();
         return code;
-    } catch (const error& failed) {  // said by who started us; in the background nobody hears that
+    } catch (const error& failed) {  // the caller prints it; in the background only the log keeps it
         e.seats().journal->note(::getpid(), fmt::format("error: {}", failed.what()));
         throw;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Runs a pipeline to its end: the one entrance to the engine (memory, spawning, reclaiming, restarts,
+// Runs a pipeline to its end: the only entry point of the engine (memory, spawning, reclaiming, restarts,
 // report).
 
 #include "spec/pipeline_file.hpp"
@@ -7,9 +7,8 @@
 
 namespace carousel::supervisor {
 
-/// Starts the pipeline, or takes over a living run of that name whose supervisor was killed, if it is the
-/// same pipeline (run_identity.hpp). Returns the exit code; throws carousel::error for what stands in the way
-/// of a start.
+/// Starts the pipeline, or takes over a running run of that name whose supervisor was killed, if it is the
+/// same pipeline (run_identity.hpp). Returns the exit code. Throws carousel::error if the run cannot start.
 int run_pipeline(const pipeline& p, const run_options& o);
 
 }  // namespace carousel::supervisor

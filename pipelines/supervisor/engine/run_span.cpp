@@ -24,7 +24,7 @@ bool is_sink(const shm::stage_block& s) noexcept { return s.outputs == 0; }
 
 }  // namespace
 
-// The header of the first frame may be overwritten by then: of its process the first commit is left.
+// The header of the first frame may be overwritten by then; the first commit of the source's process remains.
 u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept {
     u64 first = latest;
     const auto take = [&](u64 at) {

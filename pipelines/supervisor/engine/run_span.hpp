@@ -1,6 +1,6 @@
 #pragma once
-// The time that a run's frames took, from the words that the stages write themselves. The supervisor checks
-// the block only at each tick of 20 ms: a short run begins and ends between two of them.
+// The duration of a run's frames, from the timestamps that the stages write themselves. The supervisor checks
+// the block only at each tick of 20 ms, and a short run begins and ends between two ticks.
 //
 // Both functions only read the block. A word that a crash left unwritten, or that is damaged, is outside
 // `earliest` .. `latest` (CLOCK_MONOTONIC) and is ignored.
@@ -9,11 +9,11 @@
 
 namespace carousel::supervisor {
 
-/// When a source claimed the first frame of the run; call it as soon as a frame is committed, while the
-/// words of the first frame are there. `latest` if no word says when.
+/// Time at which a source claimed the first frame of the run. Call it as soon as a frame is committed, while
+/// the words of the first frame still exist. Returns `latest` if no word has the time.
 [[nodiscard]] u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
-/// When the newest frame was committed by a sink, after each sink has committed its frames. `latest` if no
-/// word says when.
+/// Time at which a sink committed the newest frame. Call it after each sink has committed its frames. Returns
+/// `latest` if no word has the time.
 [[nodiscard]] u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
 
 }  // namespace carousel::supervisor

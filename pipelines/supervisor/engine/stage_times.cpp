@@ -27,7 +27,7 @@ stage_condition condition_of(seat_state s) noexcept {
     }
 }
 
-/// The seat of a stage that is best off; null: it has none.
+/// The seat of a stage that is in the best condition; null: the stage has no seat.
 const seat* best_of(const seat_list& seats, u32 stage) {
     const seat* best = nullptr;
     for (const auto& s : seats)
@@ -52,7 +52,7 @@ std::string how_missing(seat_state s) {
     }
 }
 
-/// Of a port: the call by which a program enters it, in C++ and in Python.
+/// For a port: the call by which a program enters it, in C++ and in Python.
 std::string entrance(const run_setup& s, u32 stage) {
     const stage_spec& p = s.stages[stage].spec;
     return fmt::format(" (open(\"{}\").{}(\"{}\") enters it)", s.name, p.inputs.empty() ? "writer" : "reader",

@@ -1,7 +1,6 @@
 #pragma once
-// The stages' time while the run is watched: of the last seconds for `ps`, and from the first frame to the
-// last for the report (a run that another supervisor began counts from where this one took it over, as its
-// rate does).
+// The stages' shares of time: over the last seconds for `ps`, and from the first to the last frame for the
+// report. In a run that was taken over, both the shares and the rate count from the takeover.
 
 #include <deque>
 #include <vector>
@@ -16,16 +15,16 @@ namespace carousel::supervisor {
 class stage_times {
 public:
     explicit stage_times(const run_setup& s) : setup_(&s) {}
-    /// The first frame is made: the run's time begins.
+    /// Call it at the first frame: the measured time begins.
     void begin(const shm::control_block& c, u64 now);
-    /// At each tick.
+    /// Called in each tick.
     void tick(const shm::control_block& c, u64 now);
-    /// The last frame is delivered, or the run was given up; the first call counts.
+    /// Call it when the last frame is delivered or the run is abandoned; only the first call has an effect.
     void finish(const shm::control_block& c, u64 now);
 
-    /// As run_setup::stages; of about the last 2 s; empty before anything is known.
+    /// Indexed as run_setup::stages, over about the last 2 s; empty before there are two samples.
     [[nodiscard]] std::vector<telemetry::stage_shares> recent() const;
-    /// Of the whole run; before finish() up to the last tick; empty when no frame was made.
+    /// Over the whole run; before finish(), up to the last tick; empty if no frame was made.
     [[nodiscard]] std::vector<telemetry::stage_shares> whole() const;
 
 private:
@@ -42,17 +41,17 @@ private:
     std::deque<sample> past_;  ///< oldest first
 };
 
-/// What limits, as bottleneck_json.hpp writes it, by these shares and what the supervisor knows of the seats;
-/// `seats` null: all of them are up (a run that is over).
+/// The bottleneck in the form of bottleneck_json.hpp, from these shares and the state of the seats. `seats`
+/// null: all of them are up (the run is over).
 [[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s,
                                            const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);
 
-/// Frames pass the optional stage by: all of its instances have failed. One that is down or in backoff is
-/// waited for as any other stage.
+/// True if frames pass the optional stage by because all of its instances have failed. A stage that is down
+/// or in backoff is waited for as any other stage.
 [[nodiscard]] bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage);
 
-/// A stage that the others wait for, and none of its instances has a process, nor will have one in a moment.
+/// A stage that the others wait for and that has no process, nor will have one within moments.
 struct missing_stage {
     /// "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
     std::string name, how;

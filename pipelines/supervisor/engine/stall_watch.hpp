@@ -1,5 +1,5 @@
 #pragma once
-// When anything last moved. Plain data: the engine feeds it with what it sees, about fifty times a second.
+// When the run last made progress. Plain data: the engine adds samples about fifty times per second.
 
 #include <algorithm>
 
@@ -9,8 +9,9 @@ namespace carousel::supervisor {
 
 class stall_watch {
 public:
-    /// `print` differs from the last one when something has moved. Whoever looks too seldom was stopped or
-    /// starved itself, and has seen nothing in between: it begins anew.
+    /// `print` differs from the last sample if something has moved. After a gap of more than 1 s between
+    /// samples this process was itself stopped or starved and has seen nothing in between: the time starts
+    /// again.
     void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;
@@ -18,24 +19,24 @@ public:
         print_ = print;
         since_ns_ = now;
     }
-    /// So much of the time since the last look doesn't count: the run itself was stopped.
+    /// Excludes `ns` of the time since the last progress: the run itself was stopped for that long.
     void leave_out(u64 ns, u64 now) noexcept {
         if (since_ns_ != 0) since_ns_ = std::min(now, since_ns_ + ns);
     }
-    /// There is nothing to be watched: counted from here.
+    /// There is nothing to watch: the time starts again from `now`.
     void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
-    /// Somebody has a reason to wait. When that is over, others get a second to go on.
+    /// A stage has a reason to wait. When that is over, the others get a second to continue.
     void excuse(u64 now) noexcept { excused_ns_ = now; }
-    /// Is the last excuse so young that nobody need be asked for one? Asking reads words of every process and
-    /// /proc: a pipeline that is paused for hours is not asked with every look.
+    /// True if the last excuse is so recent that no new one is needed. Finding one reads words of every
+    /// process and /proc, so a pipeline that is paused for hours is not checked in every tick.
     [[nodiscard]] bool just_excused(u64 patience_ns, u64 now) const noexcept {
         return excused_ns_ != 0 && now < excused_ns_ + std::min(patience_ns, u64{ns_per_s}) / 8;
     }
-    /// For how long nothing has moved.
+    /// Time without progress.
     [[nodiscard]] u64 quiet_ns(u64 now) const noexcept {
         return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0;
     }
-    /// Nothing has for so long, and nobody had a reason in the last second.
+    /// True if there was no progress for `patience_ns`, and no excuse in the last second.
     [[nodiscard]] bool is_stalled(u64 patience_ns, u64 now) const noexcept {
         return quiet_ns(now) >= patience_ns && now >= excused_ns_ + std::min(patience_ns, u64{ns_per_s});
     }

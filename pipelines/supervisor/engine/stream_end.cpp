@@ -1,6 +1,6 @@
 // engine: a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers
-// END to the claim, whoever has asked for what before. What it has done is written down first: a supervisor
-// that takes the run over holds END against that.
+// END to the claim, whatever was requested before. It saves that decision first: a supervisor that takes the
+// run over checks END against it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace carousel::supervisor {
 
-// Looked at in each tick, before a stop looks for an END of its own. unknown and STOPPING are above every
+// Called in each tick, before a stop determines an END of its own. unknown and STOPPING are above every
 // number.
 void engine::watch_stream_end() {
     const auto found = ring::claimed_end(segment_->block());
@@ -29,8 +29,9 @@ void engine::end_stream_of(u32 stage, u64 at) {
         fmt::format("the stream of {} ends before frame {}", setup_->stages[stage].spec.name, end_));
 }
 
-// In place of a claim (E2 of ring/PROTOCOL.md). Who sends to the stage is done and whole, so it has leased no
-// number for a frame that doesn't exist. A block that is being made anew begins with this END.
+// Takes the role of a claim (E2 of ring/PROTOCOL.md). The sender to this stage is done and complete, so the
+// stage has leased no number for a frame that does not exist. A block that is being rebuilt begins with this
+// END.
 void engine::end_the_stream(const std::string& stage, u64 at, const std::string& why) {
     if (phase_ == phase::leaving || phase_ == phase::ending || at >= end_) return;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
@@ -41,7 +42,7 @@ void engine::end_the_stream(const std::string& stage, u64 at, const std::string&
     }
 }
 
-/// The dead supervisor may have come to write it down and no further.
+/// The dead supervisor may have saved the END without lowering it in the block.
 void engine::adopt_stream_end(u32 ended_by) {
     if (ended_by >= setup_->stages.size() || !setup_->stages[ended_by].ends) return;
     if (end_ == ring::end_unknown || end_ == ring::end_stopping) return;
@@ -49,8 +50,8 @@ void engine::adopt_stream_end(u32 ended_by) {
     (void)ring::lower_end(segment_->block(), end_);
 }
 
-/// Frames that other sources may have begun beyond an END that was lowered: a ring may be ahead of the one
-/// behind it by a window.
+/// Frames that other sources may have begun beyond a lowered END: a ring may be ahead of the one downstream
+/// by a window.
 u64 engine::surplus() const noexcept {
     u64 frames = 0;
     for (u32 k = 0; k < made_->links && stream_ended_by_ != shm::none; ++k) frames += made_->link[k].window;

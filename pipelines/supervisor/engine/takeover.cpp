@@ -1,9 +1,9 @@
-// engine: a second supervisor. The first one was killed; its stages stream on, hold the memory of all rings,
-// and present themselves at the control socket once somebody listens there again. Until the memory is back
-// nobody is started; the dead are retired at once.
+// engine: takeover by a second supervisor. The first one was killed; its stages continue to stream, hold the
+// memory of all rings, and connect to the control socket again as soon as a process listens there. No process
+// is started until the memory is back; dead processes are retired at once.
 //
-// What this process counts and wants lies in DIR/state.json, written behind each event that changes it, for
-// the one after it.
+// DIR/state.json has the counters and intentions of this process for its successor. It is written after each
+// event that changes them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,11 +28,11 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
-constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages look every 50 ms
+constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages check every 50 ms
 
 json read_state(const std::string& folder) { return read_json_file(folder + "/state.json"); }
 
-/// The places that viewers have in latest groups bear numbers that the dead supervisor gave out.
+/// Viewers' places in latest groups carry numbers that the dead supervisor assigned.
 u32 next_tap(const shm::control_block& c) {
     u32 next = 0;
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
@@ -45,8 +45,8 @@ u32 next_tap(const shm::control_block& c) {
     return next;
 }
 
-/// A damaged END behind a stop: the number that the file tells, if it is one bit away. Else STOPPING, whether
-/// it was or not: the sources have acknowledged, and the same END is found once more.
+/// Recovers a damaged END after a stop: the number in the file, if it differs by one bit. Otherwise STOPPING,
+/// whether or not it was that: the sources have acknowledged, and the same END is found again.
 u64 end_of_stop(u64 damaged, u64 recorded) noexcept {
     const bool fits = std::popcount(damaged ^ shm::end_word::pack(recorded)) == 1;
     return fits && recorded != ring::end_unknown ? recorded : ring::end_stopping;
@@ -119,7 +119,7 @@ void engine::takeover() {
         repairs_.words = run.value("words_repaired", u64{0});
         repairs_.beyond_end = run.value("beyond_end", u64{0});
         if (ring::load(c.stop_asked) == 0)
-            set_end(run.value("end", end_));  // a stop may be younger than the file
+            set_end(run.value("end", end_));  // a stop may be newer than the file
         else if (ring::load(c.end) == shm::no_number)
             set_end(end_of_stop(ring::load(c.end.raw()), run.value("end", end_)));
         adopt_stream_end(run.value("stream_ended_by", shm::none));
@@ -128,7 +128,7 @@ void engine::takeover() {
             parameters_.adopt(c, *made_, state.is_object() ? state.value("parameters", json()) : json());
         !message.empty())
         seats_->log_line(message);
-    if (!state.is_object()) deaths_then_ = ~u64{0};  // nobody knows how many there were
+    if (!state.is_object()) deaths_then_ = ~u64{0};  // the number of deaths is unknown
     ++taken_over_;
     taps_ = next_tap(c);
     if (ring::load(c.stop_asked) != 0) {
@@ -143,7 +143,7 @@ void engine::takeover() {
     save_state();
 }
 
-// Looked at in each tick.
+// Called in each tick.
 void engine::watch_takeover(u64 now) {
     if (taking_over_since_ns_ == 0 || phase_ == phase::rebuilding || phase_ == phase::ending) return;
     const bool owner_there = !memory_.has_ipc() || memory_.owner_pidfd() >= 0;
@@ -164,8 +164,8 @@ void engine::watch_takeover(u64 now) {
         supervisor::memory_is_there(*seats_);
         return;
     }
-    // A stopped stage gives nothing back before it goes on, and is no reason to end the others: the dead wait
-    // for it.
+    // A stopped stage returns no memory before it continues, and is not a reason to end the others: starting
+    // successors of the dead waits for it.
     const bool stopped = std::any_of(missing.begin(), missing.end(),
                                      [](const seat* s) { return shm::is_stopped(s->now->pid); });
     if (!missing.empty() && (stopped || now - taking_over_since_ns_ < memory_patience_ns)) return;
@@ -176,7 +176,8 @@ void engine::watch_takeover(u64 now) {
     supervisor::memory_is_there(*seats_);
 }
 
-// A stage that the dead supervisor had started: its fds first, whatever becomes of it.
+// A stage that the dead supervisor had started. Its descriptors are kept first, whether or not it is
+// accepted.
 std::string engine::handle_return(connection& c, const run::return_message& message, shm::message& m) {
     if (message.run_id != run_id_) return "this is another run";
     memory_.restore(message.memory, m.fds);
@@ -187,7 +188,8 @@ std::string engine::handle_return(connection& c, const run::return_message& mess
     return why;
 }
 
-// The process that owns ipc memory has waited for us, too. Its connection is its life line from now on.
+// The process that owns ipc memory has waited for a supervisor, too. From now on it lives as long as its
+// connection.
 void engine::adopt_owner(connection& c, const run::owner_message& message) {
     const int number = c.fd.get();
     spawned owner;

@@ -1,6 +1,6 @@
 // engine: taps. A viewer asks for the memory of a ring and joins it as a `latest` reader by itself; the
-// supervisor only lends it the memory and, when its connection closes, frees its place in the ring (a killed
-// viewer can't).
+// supervisor only passes it the memory and, when its connection closes, frees its place in the ring (a killed
+// viewer cannot).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::string rings_text(const stage_setup& st) {
     return text;
 }
 
-/// The ring that is asked for; "": what the last sink reads.
+/// The requested ring; "": the one that the last sink reads.
 ring_place tapped_ring(const run_setup& s, const std::string& name) {
     if (name.empty()) {
         for (std::size_t k = s.stages.size(); k-- > 0;)
@@ -48,7 +48,7 @@ void engine::lease_tap(connection& c, const run::tap_request& request) {
     const stage_setup& st = setup_->stages[at.stage];
     const u32 link = made_->stage[at.stage].output_link[at.output];
     if (c.tap == shm::none) {
-        // Names a place in a latest group; never an incarnation's entry, and not used again for as long as it
+        // Identifies a place in a latest group; never an incarnation's entry, and not reused while it
         // matters.
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
     }

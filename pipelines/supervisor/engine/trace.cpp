@@ -1,5 +1,5 @@
-// engine: `carousel trace`. The command asks again and again while it reads; stages stop stamping by
-// themselves when nobody does.
+// engine: `carousel trace`. The command repeats its request while it reads; stages stop stamping by
+// themselves when the requests end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ run::trace_answer engine::carry_out(const run::trace_request& r) {
     if (!trace_)
         trace_ = std::make_unique<shm::trace_segment>(shm::trace_segment::create(run_id_, made_->seats));
     const u64 until = now_ns() + std::min<u64>(r.lease_ms, longest_lease_ms) * ns_per_ms;
-    // Two may trace at once: the later end counts.
+    // Two commands may trace at once: the later end counts.
     if (until > c.trace_until_ns.load(std::memory_order_relaxed))
         c.trace_until_ns.store(until, std::memory_order_relaxed);
     run::trace_answer a = seats_->notes.since(r.since);

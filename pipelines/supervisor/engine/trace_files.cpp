@@ -64,7 +64,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
     if (all_.size() >= most_at_once)
         throw config_error(fmt::format("trace: {} are recorded here at once already", most_at_once));
     std::error_code failed;
-    if (folder_.empty()) {  // what a supervisor before this one has left
+    if (folder_.empty()) {  // files of an earlier supervisor
         std::filesystem::remove_all(run_folder + "/traces", failed);
         std::filesystem::create_directory(run_folder + "/traces", failed);
         if (failed)
@@ -85,7 +85,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
         remove(r);
         throw;
     }
-    const rlimit most{longest_trace, longest_trace};  // it may be a machine's memory that it writes to
+    const rlimit most{longest_trace, longest_trace};  // the file may be in the machine's memory
     (void)::prlimit(r.child.pid, RLIMIT_FSIZE, &most, nullptr);
     r.polled_ns = now;
     all_.emplace(last_, std::move(r));
@@ -100,11 +100,11 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
         throw config_error(fmt::format("trace: there is no trace {} here (any more)", id));
     recording& r = found->second;
     r.polled_ns = now;
-    // From when it has its file on it takes a signal as the end of its time.
+    // Once its file exists, the process treats a signal as the end of its time.
     const bool records = ::access(part_path(r).c_str(), F_OK) == 0;
     if (stop && records && !r.stopped && !r.over) {
         r.stopped = true;
-        shm::signal_pidfd(r.child.pidfd.get(), SIGINT);  // it writes what it has
+        shm::signal_pidfd(r.child.pidfd.get(), SIGINT);  // it writes what it has recorded
     }
     if (!r.over && has_ended(r.child.pidfd.get())) {
         r.how = reap(r.child.pidfd.get());
@@ -140,7 +140,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
 }
 
 std::string trace_files::part_of(std::istream& file, u64 bytes, u64 at) {
-    constexpr u64 longest_rest = 3;  // of a character behind its first byte
+    constexpr u64 longest_rest = 3;  // bytes of a character after its first byte
     std::string text(std::min(run::trace_part + longest_rest, bytes - at), '\0');
     file.seekg(static_cast<std::streamoff>(at));
     file.read(text.data(), static_cast<std::streamsize>(text.size()));

@@ -1,13 +1,13 @@
 #pragma once
-// Traces of this host's part that a supervisor has made for `carousel trace` of the near host, which can't
-// read this host's memory. Each is recorded by a `carousel trace` of this run, a process of its own in the
-// run's folder, and handed over in parts. The engine's thread; nothing here waits, but for the ends of
-// processes when all is over.
+// Traces of this host's partition that the supervisor records for `carousel trace` on the coordinator, which
+// cannot read this host's memory. Each is recorded by a `carousel trace` of this run, a process of its own in
+// the run's folder, and transferred in parts. Used by the engine's thread; only the destructor blocks, until
+// the recording processes have ended.
 //
-// Who dies: who asks no more for 15 s has its trace ended, and its file removed. The recording process ends
-// with the run, and with its supervisor; who asks the next one is told that there is no such trace: no two
-// supervisors give the same number. The folder of the files is emptied by the next supervisor that makes one,
-// and with the run's runtime directory.
+// A trace that is not polled for 15 s is stopped and its file removed. The recording process ends with the
+// run and with its supervisor; a client that polls the next supervisor gets an error, since no two
+// supervisors use the same number. The folder of the files is emptied by the next supervisor that records a
+// trace, and removed with the run's runtime directory.
 
 #include <istream>
 #include <map>
@@ -27,32 +27,33 @@ public:
     trace_files(const trace_files&) = delete;
     trace_files& operator=(const trace_files&) = delete;
 
-    /// Of the run of that name, in a folder below its own. Throws config_error: as many as may be are made
-    /// already, or it can't be started.
+    /// Starts a trace of the run `name`, in a folder below `run_folder`. Throws config_error if too many
+    /// traces are recorded already, or if the process cannot be started.
     [[nodiscard]] run::trace_file_answer begin(const std::string& run_folder, const std::string& name,
                                                u64 now);
-    /// `stop`: it is to be written. `at`: of what is handed over; behind the end: it is removed. Throws
-    /// config_error: no such trace, it has failed (why), it is longer than what is handed over.
+    /// Polls trace `id`. `stop`: end the recording and write the file. `at`: offset in bytes of the part to
+    /// return; at or beyond the end of the file, the trace is removed. Throws config_error if the trace does
+    /// not exist, has failed (with the cause), or is longer than the limit.
     [[nodiscard]] run::trace_file_answer poll(u64 id, bool stop, u64 at, u64 now);
     void tick(u64 now);
-    /// Of a file of so many bytes the part at `at`, a multiple of run::trace_part: see there.
+    /// The part at offset `at`, a multiple of run::trace_part, of a file of `bytes` bytes; see trace_part.
     [[nodiscard]] static std::string part_of(std::istream& file, u64 bytes, u64 at);
 
 private:
     struct recording {
         spawned child;
-        std::string path;  ///< of the file; what the process has said is in path + ".log"
+        std::string path;  ///< of the file; the output of the process is in path + ".log"
         bool stopped = false, over = false;
         exit_status how;
         u64 polled_ns = 0;
     };
     void discard(recording r) noexcept;
     static void remove(const recording& r) noexcept;
-    /// Where it writes before it is done.
+    /// The temporary file that the process writes to until it is done.
     [[nodiscard]] static std::string part_path(const recording& r);
 
     std::map<u64, recording> all_;
-    std::vector<recording> dying_;  ///< killed, and not gone yet
+    std::vector<recording> dying_;  ///< killed, and not ended yet
     std::string folder_;
     u64 last_ = now_ns();
 };

@@ -1,11 +1,12 @@
 #pragma once
-// When all words of the control block are held against the protocol while frames move, and what of such looks
-// stands. A look reads one word after the other, so a frame that moves meanwhile looks like damage. But what
-// the protocol leaves between any two of its steps never does (tests/ring/test_block_check.cpp), wherever a
-// process stands still or has died. So a finding that stands, word for word, through several looks one after
-// the other is no frame on its way: frames that move have other numbers by then.
+// When all words of the control block are checked against the protocol while frames move, and which findings
+// are confirmed. A check reads one word after the other, so a frame that moves meanwhile can appear as
+// damage. But every state that the protocol leaves between two of its steps passes the check
+// (tests/ring/test_block_check.cpp), wherever a process has stopped or died. So a finding that is identical,
+// word for word, in several consecutive checks cannot be a moving frame: that would have other numbers by
+// then.
 //
-// Plain data: the engine asks it about fifty times a second.
+// Plain data: the engine calls it about fifty times per second.
 
 #include <algorithm>
 #include <utility>
@@ -19,26 +20,27 @@ namespace carousel::supervisor {
 class word_audit {
 public:
     static constexpr u64 every_ns = ns_per_s;
-    static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< of the looks that must agree
+    static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< between the checks that must agree
     static constexpr u32 checks = 6;
 
-    /// `at_deaths_alone`: for tests, none comes by the time that has passed.
+    /// `at_deaths_alone`: for tests; no check is due merely because time has passed.
     explicit word_audit(bool at_deaths_alone = false)
         : rest_ns_(at_deaths_alone ? 3600 * ns_per_s : every_ns) {}
 
-    /// Is it time for a look?
+    /// True if a check is due.
     [[nodiscard]] bool due(u64 now) const noexcept { return now >= next_ns_; }
-    /// Somebody has died: the next look is due now, or where some are under way behind these.
+    /// A process has died: the next check is due now, or, if a series is under way, after that series.
     void request_audit(u64 now) noexcept {
         audit_requested_ = seen_ != 0;
         if (!audit_requested_) next_ns_ = now;
     }
-    /// There is nothing to be watched: counted from here.
+    /// There is nothing to watch: the time starts again from `now`.
     void restart(u64 now) noexcept {
         audit_requested_ = false;
         rest(now);
     }
-    /// A look has found this. Returns what has stood through all of them; empty: nothing, or not yet.
+    /// Adds the findings of a check. Returns those that are in all checks of the series; empty: none, or not
+    /// yet.
     [[nodiscard]] std::vector<ring::finding> add_sample(std::vector<ring::finding> found, u64 now) {
         if (seen_ == 0)
             standing_ = std::move(found);
@@ -64,7 +66,7 @@ private:
         next_ns_ = std::exchange(audit_requested_, false) ? now : now + rest_ns_;
     }
     u64 rest_ns_;
-    bool audit_requested_ = false;  ///< somebody has died while looks were under way
+    bool audit_requested_ = false;  ///< a process died during a series of checks
     std::vector<ring::finding> standing_;
     u32 seen_ = 0;
     u64 next_ns_ = 0;

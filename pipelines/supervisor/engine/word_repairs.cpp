@@ -1,7 +1,7 @@
-// engine: single words that are damaged by one bit, looked for in each tick. What follows from the other
-// words and from what this process knows is written back, behind a second look; the run goes on, and nobody
-// but the log has noticed. A supervisor that dies in between leaves the word as it was found. Parts that are
-// written once are held against the copy.
+// engine: single words with one flipped bit, checked in each tick. A value that follows from the other words
+// and from what this process knows is written back after a second check; the run continues, and only the log
+// shows it. A supervisor that dies in between leaves the word as it was found. Parts that are written once
+// are compared with the copy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace carousel::supervisor {
 
-// True: some word is damaged still, or the block is about to be made anew.
+// True if a word is still damaged, or the block is about to be rebuilt.
 bool engine::repair_words() {
     shm::control_block& c = segment_->block();
     const std::vector<ring::damaged_word> damaged = ring::damaged_words(c, *made_);
@@ -45,7 +45,7 @@ bool engine::repair_words() {
     return true;
 }
 
-// Parts that nobody acts on. One look is enough: the copy is certain, and nobody else writes there.
+// Parts that no process acts on. One check is enough: the copy is certain, and no other process writes there.
 void engine::repair_static_parts() {
     const std::vector<std::string> repaired = ring::repair_static(segment_->block(), *made_, what_is_known());
     if (repaired.empty()) return;

@@ -1,7 +1,6 @@
 #pragma once
-// A word of the control block that is damaged by one bit, between two looks of the engine: it is mended when
-// two of them, one after the other, agree on what it was (ring/word_repair.hpp), and the block is made anew
-// when they never do.
+// A word of the control block with one flipped bit, between two checks of the engine: it is repaired when two
+// consecutive checks compute the same value (ring/word_repair.hpp); if they never do, the block is rebuilt.
 
 #include <optional>
 
@@ -10,10 +9,11 @@
 namespace carousel::supervisor {
 
 struct pending_repair {
-    static constexpr u32 max_checks = 8;  ///< about 160 ms: within what stages wait (ring::repair_timeout_ns)
+    static constexpr u32 max_checks = 8;  ///< about 160 ms: shorter than stages wait
+                                          ///< (ring::repair_timeout_ns)
 
     ring::damaged_word word;
-    std::optional<u64> value;  ///< what the last look said
+    std::optional<u64> value;  ///< the result of the last check
     u32 checks = 0;
 };
 
