@@ -12,7 +12,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// According to the supervisor's own copy of the block.
+/// Uses the supervisor's own copy of the block.
 template <typename F>
 void for_each_blocking_group(const process_table& t, u32 stage, F&& fn) noexcept {
     const shm::stage_block& b = t.made->stage[stage];
@@ -28,14 +28,14 @@ bool is_absent(const process_table& t, u32 stage) noexcept {
     });
 }
 
-/// Nothing: the word is damaged. It is repaired before the next tick, or the block is made again.
+/// Returns nothing if the word is damaged: it is repaired before the next tick, or the block is rebuilt.
 std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
     const u64 raw = ring::load(t.c->link[link].tail.raw());
     if (!ring::intact(raw)) return std::nullopt;
     return shm::tail_word::unpack(raw);
 }
 
-/// All of the stage's rings have passed on the frames below. Nothing: a tail is damaged.
+/// All of the stage's rings have passed on the frames below the result. Nothing: a tail is damaged.
 std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     std::optional<u64> lowest = ~u64{0};
     for_each_blocking_group(t, stage, [&](u32 link, u32) {
@@ -45,8 +45,8 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// No stage has begun a frame from here on. A process that has read CLOSED lets at most a frame pass that was
-/// in a ring at that moment, which is below. Nothing: a tail is damaged.
+/// No stage has begun a frame from the result on. A process that has read CLOSED lets at most a frame pass
+/// that was in a ring at that moment, which is below. Nothing: a tail is damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
@@ -57,7 +57,7 @@ std::optional<u64> first_not_begun(const process_table& t) noexcept {
     return first;
 }
 
-/// False: the word of a group is damaged, or another process has changed it at this moment.
+/// False: the word of a group is damaged, or another process has just changed it.
 bool open_groups(const process_table& t, u32 stage) noexcept {
     bool open = true;
     for_each_blocking_group(t, stage,
@@ -67,8 +67,8 @@ bool open_groups(const process_table& t, u32 stage) noexcept {
 
 }  // namespace
 
-// Without its claims on the disk the stage is waited for: a sender would keep frames, and the report count
-// losses, that are none.
+// While its claims on the disk are not suspended, the stage is waited for: otherwise a sender would keep
+// frames for it, and the report would count losses that are none.
 void skip_frames(process_table& t, u32 stage) {
     const stage_setup& st = t.setup->stages[stage];
     if (st.spec.optional && !t.ledgers.claim_suspended(stage)) {

@@ -35,15 +35,15 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     auto p = std::make_unique<process>();
     if (ring::withdraw(*t.c, entry)) {
         const bool was_current = ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry;
-        if (!was_current) {  // the dead one fell between the two steps of appoint(): nobody can ever have
-                             // been told of this entry
+        if (!was_current) {  // the dead supervisor died between the two steps of appoint(): no process can
+                             // have been given this entry
             ring::discard(*t.c, entry);
             return nullptr;
         }
     }
     // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry
-    // that no word names: not this one, or the two would be one and the successor be doomed in the
-    // predecessor's place.
+    // that no word names. It must not take this one: both would be the same entry, and the successor would be
+    // doomed instead of the predecessor.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry)
         ring::doom_again(*t.c, entry);
     const entry_word w = entry_word::of(ring::load(e.identity));
@@ -53,12 +53,12 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
               : w.state == entry_state::doomed ? retirement_step::doomed
                                                : retirement_step::working;
     p->port = is_port(t, s);
-    p->elsewhere = p->port;  // whose number it is, is not known any more
+    p->elsewhere = p->port;  // which namespace its number belongs to is not known any more
     if (!is_fenced(*p) && !p->port) p->pidfd = open_claimer(e, run_id);
     p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_has_ended(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);  // it has been found by that
+    if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);  // it was found by this
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
     for (const json& r : remembered) {
@@ -71,14 +71,14 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->user_signal = r.value("user_signal", 0);
         p->by_supervisor = r.value("by_us", false);
         p->counted = r.value("counted", false);
-        if (p->counted) p->signalled_ns = 0;  // so is the time that it took to see it
+        if (p->counted) p->signalled_ns = 0;  // and so is the time until it was seen
         p->judged = p->judged || r.value("judged", false);
         p->how.outside = r.value("outside", false);
         p->how.restart_requested = r.value("restart_requested", false);
         p->how.deadline = r.value("deadline", false);
     }
-    // The generation that the dead supervisor had is the first one here. One that is fenced holds nothing any
-    // more.
+    // The dead supervisor's generation is the first one here. A client that is fenced has no device work
+    // left.
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
     p->mps.terminated = is_fenced(*p);
@@ -97,10 +97,11 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
                     found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
-        ring::revoke(*t.c, s.index, 0);  // of the very first start, if it came no further than to appoint
+        ring::revoke(*t.c, s.index, 0);  // for the very first start, if the dead supervisor got no further
+                                         // than to appoint
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
-        if (w.seat != s.index || w.state == entry_state::damaged) continue;  // whose it is, nobody can tell
+        if (w.seat != s.index || w.state == entry_state::damaged) continue;  // its owner cannot be determined
         const found_entry what =
             what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
         if (what == found_entry::unowned) continue;
@@ -120,9 +121,9 @@ void find_processes(process_table& t, seat& s, const std::string& run_id, const 
     }
     if (s.now && s.by_standby) ++n.alive;
     n.standbys += s.standby ? 1 : 0;
-    // A promotion that was cut between its two steps, and the standby is dead: the seat names an epoch that
-    // no process bears. A fresh one now, before any retirement hands the dead holder's words on to that
-    // epoch, where nobody would ever open them.
+    // A promotion was interrupted between its two steps, and the standby is dead: the seat names an epoch
+    // that no process has. A fresh process is appointed now, before any retirement passes the dead holder's
+    // words on to that epoch, where no process would ever open them.
     if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
 }
 
@@ -137,7 +138,7 @@ void resume_seat(process_table& t, seat& s) {
         record_death(t, s, *p);
         if (!is_doomed(*p)) p->step = retirement_step::doomed;
         p->mps.breaks = death_breaks_domain(t, s, *p);
-        p->judged = p->judged || (s.now && s.now->pid != 0);  // it has a successor: that was the judgement
+        p->judged = p->judged || (s.now && s.now->pid != 0);  // it has a successor, so it was judged
         if (p->ended) p->ended_ns = now;
         if (!p->ended) watch_process(t, s, *p);
     }
@@ -162,12 +163,12 @@ void resume_seat(process_table& t, seat& s) {
         if (p.pid != 0 && rests(before))
             // started since the state was written
             s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());
-        p.step = retirement_step::working;  // the retirement takes it from the first step on
+        p.step = retirement_step::working;  // the retirement begins with its first step
         const bool unclaimed = p.pid == 0;
         retire(t, s);
-        if (!unclaimed) return;  // the judgement of its death has decided
+        if (!unclaimed) return;  // the verdict on its death has decided
     }
-    // `carousel down STAGE`, nearly done
+    // `carousel down STAGE`, almost complete
     if (before == seat_state::stopping) s.machine.on(seat_event::died_outside, now);
     if (!successor_is_wanted(
             {before, std::any_of(s.gone.begin(), s.gone.end(), [](const auto& p) { return !p->judged; })}))
@@ -195,9 +196,9 @@ bool successor_is_wanted(const vacancy_view& v) noexcept { return !rests(v.befor
 
 found_processes adopt_processes(process_table& t, const json& state, const std::string& run_id) {
     t.memory_there = false;
-    // what start_all() would have come to
+    // the states as after start_all()
     for (auto& s : t.seats) s->machine.resume(seat_state::starting, now_ns(), 0);
-    json remembered = json::array();  // what the dead supervisor knew of the processes, by seat
+    json remembered = json::array();  // the processes that the dead supervisor knew, by seat
     try {
         if (state.is_object()) remembered = restore_state(t, state);
     } catch (const json::exception& e) {
@@ -224,8 +225,8 @@ std::vector<const seat*> not_returned(const process_table& t) {
     return out;
 }
 
-// What a stage has written while it had no reader. Not before it says that it writes elsewhere, or is dead:
-// what came behind the reading would be lost.
+// Reads the output that a stage wrote while it had no reader. Not before the stage has reported that it
+// writes elsewhere, or is dead: output written after this would be lost.
 void read_alone(process_table& t, seat& s, i32 pid) {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory,
                                          t.setup->stages[s.stage].spec.name, s.index, pid);

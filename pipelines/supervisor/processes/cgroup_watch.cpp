@@ -14,9 +14,9 @@ namespace {
 constexpr u64 tick_ns = 20 * ns_per_ms;
 constexpr u64 late_tick_ns = 3 * tick_ns;
 constexpr u64 window_length_ns = 100 * ns_per_ms;  ///< the usual period of a CPU quota
-constexpr u64 groups_every_ns = ns_per_s;  ///< a process may be moved, and a quota be set, at any time
+constexpr u64 groups_every_ns = ns_per_s;          ///< a process may be moved, and a quota set, at any time
 constexpr u64 claim_within_ns = 5 * ns_per_s;
-/// At least one part in N of any time counts, so every deadline passes in the end.
+/// At least 1/least_share of any time counts, so every deadline passes in the end.
 constexpr u64 least_share = 100;
 
 }  // namespace
@@ -60,7 +60,7 @@ void cgroup_watch::tick(u64 now) {
     groups_ = cgroups::of(0, root_);
     const auto quota = groups_.cpu();
     const std::string file = quota ? quota->file : "";
-    if (file != quota_file_) throttled_ns_ = groups_.throttled_ns();  // other groups, other counters
+    if (file != quota_file_) throttled_ns_ = groups_.throttled_ns();  // other groups have other counters
     quota_file_ = file;
     read_oom(now);
 }
@@ -74,7 +74,7 @@ void cgroup_watch::read_oom(u64 now) {
         oom_unclaimed_ += *count - *oom_seen_;
         oom_at_ns_ = now;
     } else if (now > oom_at_ns_ + claim_within_ns) {
-        oom_unclaimed_ = 0;  // the kill of a process that is no stage
+        oom_unclaimed_ = 0;  // the kill of a process that is not a stage
     }
     oom_seen_ = count;
 }

@@ -1,9 +1,10 @@
 #pragma once
-// What the control groups of the supervisor do to the run: time for which a CPU quota stops it, and processes
-// that the kernel's out-of-memory killer ends. Stages are in the same groups unless a tool moves them.
+// The effect of the supervisor's control groups on the run: time for which a CPU quota stops it, and
+// processes that the kernel's out-of-memory killer ends. Stages are in the same groups unless a tool moves
+// them.
 //
-// Nothing here ends with the process: a supervisor that takes a run over starts with fresh counters, so an
-// out-of-memory kill that fell between the two supervisors is reported as a plain SIGKILL.
+// No state here outlives the process: a supervisor that takes a run over starts with fresh counters, so an
+// out-of-memory kill between the two supervisors is reported as a plain SIGKILL.
 
 #include <optional>
 #include <string>
@@ -20,13 +21,14 @@ public:
     /// Called in each tick, before any deadline is judged. Reads files at most ten times per second.
     void tick(u64 now);
     [[nodiscard]] const uncounted_time& uncounted() const noexcept { return uncounted_; }
-    /// How much of the time since the last call did not count.
+    /// The part of the time since the last call that did not count.
     [[nodiscard]] u64 consume_uncounted_ns() noexcept;
-    /// Once, after the quota has stopped the run for more than half of a second: that, and the quota's file.
-    /// Otherwise "".
+    /// A log message with the quota's file, returned once after the quota has stopped the run for more than
+    /// half of a second. Otherwise "".
     [[nodiscard]] std::string log_text();
-    /// A process has died by SIGKILL from an unknown sender. True: the out-of-memory killer has ended a
-    /// process of the group in the last seconds, and no other death has been attributed to that kill.
+    /// Call it when a process has died by SIGKILL from an unknown sender. True if the out-of-memory killer
+    /// has ended a process of the group in the last seconds and no other death has been attributed to that
+    /// kill.
     [[nodiscard]] bool consume_oom_kill(u64 now);
     /// "memory.max of GROUP allows 512.0 MiB"; "": no group has a limit.
     [[nodiscard]] std::string memory_text() const;
@@ -39,7 +41,7 @@ private:
     std::string quota_file_;  ///< "": no quota
     u64 checked_ns_ = 0;      ///< when the groups were last read from /proc
     u64 ticked_ns_ = 0, window_ns_ = 0, starved_ns_ = 0;
-    u64 throttled_ns_ = 0;  ///< the counter at the window's begin
+    u64 throttled_ns_ = 0;  ///< the counter at the beginning of the window
     uncounted_time uncounted_;
     u64 untaken_ns_ = 0, second_ns_ = 0, stopped_ns_ = 0;
     bool reported_ = false;

@@ -27,7 +27,7 @@ std::vector<ring::known_process> recorded_processes(const json& remembered) {
     return recorded;
 }
 
-/// Whoever it may have been: one bit from the pid that is found.
+/// Kills each process that the entry may have named: the pid found in it, or one that differs by one bit.
 void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
     constexpr unsigned pid_from = 40;
     const u64 raw = ring::load(e.identity);
@@ -40,7 +40,7 @@ void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
 
 }  // namespace
 
-// One CAS an entry: a supervisor that dies here leaves some of them to the next one.
+// One CAS per entry: a supervisor that dies here leaves the remaining ones to the next one.
 void repair_adopted_entries(process_table& t, const json& remembered, const std::string& run_id) {
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& e = t.c->entry[k];
@@ -70,7 +70,7 @@ void repair_adopted_entries(process_table& t, const json& remembered, const std:
     }
 }
 
-// The same value, however often: a supervisor that dies here leaves the others to the next one.
+// Idempotent: a supervisor that dies here leaves the remaining ones to the next one.
 void repair_start_times(process_table& t, const json& remembered) {
     ring::known_run known;
     known.processes = recorded_processes(remembered);

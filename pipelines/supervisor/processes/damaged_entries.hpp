@@ -1,6 +1,6 @@
 #pragma once
-// Entries that were damaged while nobody supervised a run: the one who takes it over tells whose they are, or
-// says that nothing does.
+// Entries that were damaged while a run had no supervisor: the supervisor that takes it over determines their
+// owner, or reports that it cannot.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace carousel::supervisor {
 
-/// Mends each entry that is damaged by one bit (ring/entry_repair.hpp) before it is looked at. `remembered`:
-/// what the dead supervisor knew of the processes, by seat. Where nothing says whose an entry is, that is
-/// said, and whatever process of this run may be its is ended; the word stays as it is, so the block is made
-/// anew.
+/// Repairs each entry with one flipped bit (ring/entry_repair.hpp) before any other use. `remembered`: the
+/// processes that the dead supervisor knew, by seat. If the owner of an entry cannot be determined, that is
+/// logged, and each process of this run that may be its owner is killed; the word stays as it is, so the
+/// block is rebuilt.
 void repair_adopted_entries(process_table& t, const nlohmann::json& remembered, const std::string& run_id);
 
-/// Writes back start times that are not what the dead supervisor knew of the process with that entry, epoch
-/// and pid: a living process that isn't found by its own would be taken for a dead one.
+/// Restores start times that differ from what the dead supervisor recorded for the process with that entry,
+/// epoch and pid: a living process that cannot be found by its start time would be treated as dead.
 void repair_start_times(process_table& t, const nlohmann::json& remembered);
 
 }  // namespace carousel::supervisor

@@ -38,8 +38,8 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
     return nullptr;
 }
 
-/// It is LIVE, or could take over: its entry says since when it runs, and what is known here can be held
-/// against that from now on. Nobody finds a port's program by it.
+/// The process is LIVE, or could take over: its entry has the time since when it runs, which is checked from
+/// now on against the value recorded here. A port's program is never found by it.
 void now_ready(process& p) {
     p.how.was_ready = true;
     if (!p.port) p.start_time = shm::start_time_of(p.pidfd.get(), p.pid);
@@ -111,7 +111,7 @@ void reply_to_hello(process_table& t, seat& s, process& p, int connection) {
     p.attached_ns = now_ns();
     std::vector<int> fds;
     const std::string text = attach_answer(t, s, p, fds);
-    // A failed send closes the connection on the other side's way out; the death is then seen like any other.
+    // A failed send closes the connection as the other side exits; the death is then seen as any other.
     if (!shm::send_message(connection, text, fds))
         t.log_line(fmt::format("{}: the answer to its hello can't be sent: {}", s.label, errno_text(errno)));
 }
@@ -149,7 +149,7 @@ std::string accept_stage(process_table& t, int connection, shm::peer_process pee
         ring::revoke(*t.c, s->index, 0);
         auto p = std::make_unique<process>();
         p->incarnation = s->successor;
-        p->by_hand = p->tool = true;  // somebody looks at it: no deadline
+        p->by_hand = p->tool = true;  // a user is debugging it: no deadline
         p->spawned_ns = now_ns();
         if (why = adopt_process(t, *s, *p, std::move(peer)); !why.empty())
             return why;  // before the seat is taken
@@ -213,7 +213,7 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
     seat& s = *t.seats[index];
     const u32 entry = message.incarnation.entry, epoch = message.incarnation.epoch;
     const auto is_it = [&](const std::unique_ptr<process>& p) {
-        // Its pidfd was opened before the peer connected, and it lives: the pid has been its own all along.
+        // Its pidfd was opened before the peer connected, and it is alive: the pid cannot have been reused.
         const bool same = p && p->incarnation.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
                           p->connection < 0 && !p->ended && !has_ended(p->pidfd.get());
         return same && (p->incarnation.epoch == epoch || epoch == 0);  // promoted since it wrote this

@@ -20,7 +20,7 @@ namespace {
     return t.domain != nullptr && p.mps.generation != 0 && !t.domain->has_ended(p.mps.generation);
 }
 
-/// Of a generation that is being ended, or has ended.
+/// A client of a generation that is being ended, or has ended.
 [[nodiscard]] bool is_previous_generation(const process_table& t, const process& p) noexcept {
     return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation != t.domain->generation();
 }
@@ -29,8 +29,8 @@ namespace {
     return {is_client(t, p), p.mps.terminated, p.by_supervisor, p.ended, through, t.ending || t.paused};
 }
 
-/// Has a client of that generation been injected with a fault? All get the same error, and the injected one
-/// need not be the first.
+/// True if a client of that generation had a fault injected. All clients get the same error, and the one with
+/// the injected fault need not be the first.
 bool fault_was_injected(const process_table& t, u32 domain) noexcept {
     const auto restart_requested = [&](const std::unique_ptr<process>& p) {
         return p && p->mps.generation == domain && p->how.injected;
@@ -49,7 +49,7 @@ void abandon_domain(process_table& t, const std::string& why) {
                     why));
 }
 
-/// Has a process of it frames in work?
+/// True if process `p` has frames in work.
 bool has_work(const process_table& t, const seat& s, const process& p) noexcept {
     if (!p.sequences.empty()) return true;
     const shm::seat_block& sb = t.made->seat[s.index];
@@ -60,7 +60,7 @@ bool has_work(const process_table& t, const seat& s, const process& p) noexcept 
     return false;
 }
 
-/// A stage's processes go where they belong now: into the domain, or out of it.
+/// Moves a stage's processes to where they belong now: into the domain, or out of it.
 void move_stage(process_table& t, u32 stage) {
     for (auto& s : t.seats) {
         if (s->stage != stage || !s->now || s->now->by_hand) continue;
@@ -89,7 +89,7 @@ void move_on(process_table& t) {
     if (t.trial.in_progress()) move_stage(t, t.trial.on_trial);
 }
 
-/// Of the stages that had work in the domain which has faulted, one at a time works outside of it.
+/// Of the stages that had work in the domain that has faulted, one at a time works outside of it.
 void begin_trial(process_table& t, u32 generation) {
     std::vector<u32> suspects;
     for (const auto& s : t.seats) {
@@ -104,7 +104,8 @@ void begin_trial(process_table& t, u32 generation) {
     if (t.trial.in_progress()) log_trial(t);
 }
 
-/// It has committed what it had in flight, and one frame more, or has nothing left to do.
+/// True if the stage on trial has committed what it had in flight and one frame more, or has nothing left to
+/// do.
 bool has_stood_trial(const process_table& t) noexcept {
     const u32 stage = t.trial.on_trial;
     return std::all_of(t.seats.begin(), t.seats.end(), [&](const auto& s) {
@@ -115,8 +116,8 @@ bool has_stood_trial(const process_table& t) noexcept {
     });
 }
 
-// Called with each death that was excused, unless it was asked for. Those of stages that were just starting
-// count, too: a new server in which nothing can be set up would be renewed for ever.
+// Called with each excused death that was not injected. Deaths of stages that were starting count, too:
+// otherwise a new server in which no stage can start would be renewed indefinitely.
 void count_fault(process_table& t, u32 generation) {
     if (generation == t.faults.generation) return;
     t.faults.generation = generation;
@@ -130,7 +131,7 @@ void count_fault(process_table& t, u32 generation) {
     } else if (t.faults.in_row == faults_before_trial) {
         begin_trial(t, generation);
     }
-    // Those of a trial are bounded by its suspects.
+    // The faults during a trial are bounded by the number of suspects.
     if (over && !t.trial.in_progress())
         abandon_domain(t,
                        fmt::format("{} faults in a row and no frame delivered in between", t.faults.in_row));
@@ -154,7 +155,7 @@ void poll_ended_processes(process_table& t) {
 void domain_is_up(process_table& t, const std::string& why) {
     t.renewing = false;
     if (!t.domain->is_up() && !t.domain->has_ended(t.domain->generation())) {
-        if (!t.ending) renew_domain(t, why);  // in state D: its buffers stay in quarantine until it goes
+        if (!t.ending) renew_domain(t, why);  // in state D: its buffers stay in quarantine until it is gone
         return;
     }
     if (!why.empty()) abandon_domain(t, why);
@@ -228,19 +229,19 @@ void renew_domain(process_table& t, const std::string& why) {
     t.account.domain_restored = false;
     const u32 over = t.domain->generation();
     t.log_line(fmt::format("the MPS domain is renewed with all its stages: {}", why));
-    // Words first, all of them; only then the server, whose end decides about events that words may still
-    // stand behind.
+    // First all words are revoked; only then is the server ended, which settles events that words may still
+    // depend on.
     in_order(t, [&] {
         for (auto& s : t.seats) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    // else beside the one whose death was seen first
+                    // otherwise it died by itself too, in addition to the one whose death was seen first
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
                     s->now->mps.with_domain = true;
                 report_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no
-                                             // other word of this
+                                             // other record of this
             }
             retire(t, *s);
         }
@@ -282,8 +283,8 @@ void update_trial(process_table& t, const seat& s, const process& p) {
                     s.label, p.pid));
 }
 
-// It may have gone while nothing could be started anyway (memory and words made anew): nobody would ever
-// start without this.
+// The daemon may have died while no process could be started anyway (memory and words were being rebuilt):
+// without this check none would be started again.
 void watch_domain(process_table& t) {
     if (t.domain == nullptr || t.account.domain_abandoned) return;
     if (!t.domain->is_up()) return renew_domain(t, "its daemon is gone");

@@ -1,35 +1,36 @@
 #pragma once
-// Stages that share an MPS domain: carrying out the rules of mps_policy.hpp.
+// Stages that share an MPS domain: carries out the decisions of mps_policy.hpp.
 
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-/// Before anything is started or taken over. Null: every stage has a GPU context of its own.
+/// Call it before anything is started or taken over. `domain` null: every stage has a GPU context of its own.
 void use_domain(process_table& t, mps_domain* domain);
-/// Is this stage to be a client?
+/// True if this stage should be a client of the domain.
 [[nodiscard]] bool wants_domain(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool may_start(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept;
-/// Nothing of a process that has ended writes any more.
+/// True if a process that has ended can no longer write, its device work included.
 [[nodiscard]] bool fence_is_known(const process_table& t, const process& p) noexcept;
-/// Of an innocent one nothing is held against it.
+/// Marks the death of an innocent process as not its fault.
 void excuse_process(const process_table& t, process& p) noexcept;
-/// Is it to be ended by terminate_client rather than by a signal?
+/// True if it is to be ended by terminate_client instead of by a signal.
 [[nodiscard]] bool can_terminate_client(const process_table& t, const process& p) noexcept;
-/// Its words are aborted. A stopped process can't be ended by the server: it goes on, and finds itself
-/// revoked.
+/// Ends a client whose words are aborted. The server cannot end a stopped process: it is continued, and finds
+/// itself revoked.
 void end_client(process_table& t, const process& p);
 /// The death of `p` ends the domain.
 void domain_breaks(process_table& t, seat& s, process& p);
-/// Condemns all clients; the daemon follows when their words are taken (work::renew_domain).
+/// Condemns all clients; the daemon is renewed when their words are revoked (work::renew_domain).
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);
-/// The verdict on `p` is known: does it end a trial (mps_trial.hpp)?
+/// Call it once the verdict on `p` is known: ends a trial (mps_trial.hpp) if `p` decides it.
 void update_trial(process_table& t, const seat& s, const process& p);
-/// For whoever asks which deaths belong together, and which of them is nobody's own (`carousel chaos`).
+/// Reports which deaths belong together and which of them are not the process's own fault (for `carousel
+/// chaos`).
 void report_end(process_table& t, const seat& s, const process& p);
-/// Of each tick.
+/// Called in each tick.
 void watch_domain(process_table& t);
 
 }  // namespace carousel::supervisor

@@ -44,7 +44,7 @@ std::string no_such_port(const process_table& t, const std::string& name) {
                          : fmt::format("{}; its ports are: {}", what, fmt::join(listed, ", "));
 }
 
-/// "" or why the seat can't be taken now.
+/// "", or why the seat cannot be taken now.
 std::string occupied(const seat& s, bool& again) {
     again = true;
     if (s.now)
@@ -63,7 +63,7 @@ std::string occupied(const seat& s, bool& again) {
     }
 }
 
-/// The process behind a connection: by the kernel's word for it where there is one.
+/// Identifies the process of a connection, by the kernel's credentials if available.
 std::string watch_program(process& p, shm::peer_process peer, const run::hello_message& hello,
                           std::vector<shm::unique_fd>& fds) {
     p.elsewhere = peer.id.pid == 0;
@@ -99,7 +99,7 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
     if (std::string why = occupied(s, again); !why.empty()) return why;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
     if (!s.successor) return "too many processes of this run have not ended yet: try again";
-    ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words bear epoch 0
+    ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words have epoch 0
     auto p = std::make_unique<process>();
     p->incarnation = s.successor;
     p->port = true;
@@ -139,7 +139,7 @@ bool port_has_ended(const process_table& t, const process& p) {
 
 void remove_port_lock(const process_table& t, const process& p) noexcept try {
     ::unlink(lock_of(t, p).c_str());
-} catch (const std::exception&) {  // out of memory: it lies until the folder goes
+} catch (const std::exception&) {  // out of memory: the file stays until the folder is removed
 }
 
 std::string describe_port_end(const process& p) {

@@ -1,15 +1,16 @@
 #pragma once
-// The seats of a run and the processes on them, as plain data. What is to be done about them is said in
-// policy/, what is kept of them in stores/. What is done stands beside this, one subject a file:
-//   start.hpp          starting a process, watching it    handshake.hpp          the sockets that stages come
-//   to retire.hpp         its end, as policy/retirement.hpp   restart.hpp         what follows from a death
-//                      says; one loop for all work
-//   standby.hpp        warm standbys                      watch.hpp           deadlines, ticks
-//   mps_seats.hpp      those that share an MPS domain     port_seats.hpp      programs of others on ports
-//   adoption.hpp       a second supervisor                seat_state.hpp      what it needs to know
-//   seat_commands.hpp  what users ask for                 stall_reasons.hpp  why a run stands still
+// The seats (instance slots) of a run and the processes on them, as plain data. Decisions are in policy/,
+// what is stored of them in stores/. The actions are in the files next to this one, one subject per file:
+//   start.hpp          starting a process, watching it    handshake.hpp      sockets for stages
+//   retire.hpp         its end, as                        restart.hpp        consequences of a death
+//                      policy/retirement.hpp decides;
+//                      one loop for all work
+//   standby.hpp        warm standbys                      watch.hpp          deadlines, ticks
+//   mps_seats.hpp      those that share an MPS domain     port_seats.hpp     external programs on ports
+//   adoption.hpp       a second supervisor                seat_state.hpp     the state saved for it
+//   seat_commands.hpp  user commands                      stall_reasons.hpp  why a run stands still
 //
-// One thread; nothing in any of them waits.
+// One thread; nothing in any of these files blocks.
 
 #include <deque>
 #include <memory>
@@ -37,32 +38,32 @@ namespace carousel::supervisor {
 
 class mps_domain;
 
-/// Its part in an MPS domain (mps_policy.hpp).
+/// A process's membership in an MPS domain (mps_policy.hpp).
 struct domain_part {
-    u32 generation = 0;        ///< of the domain whose client it is; 0: it has a GPU context of its own
+    u32 generation = 0;        ///< of the domain that it is a client of; 0: it has a GPU context of its own
     bool terminated = false;   ///< terminate_client has ended all its work
     bool breaks = false;       ///< its death ends the domain
-    bool broke = false;        ///< and has
-    bool with_domain = false;  ///< it ends because its domain does
-    bool moved = false;        ///< it ends to go on elsewhere: in its domain, or in a context of its own
+    bool broke = false;        ///< and has done so
+    bool with_domain = false;  ///< it is ended because its domain is
+    bool moved = false;        ///< it is ended to be moved: into its domain, or into a context of its own
     bool excused = false;      ///< it is not blamed for its own end
 };
 
-/// One process. While it is well it is seat::now; from the doom of its entry until its end is complete, one
-/// of seat::gone.
+/// One process. While it works it is seat::now; from the doom of its entry until its end is complete it is in
+/// seat::gone.
 struct process {
     ring::incarnation_id incarnation;
     i32 pid = 0;
-    u64 start_time = 0;    ///< known from when it is ready; 0 of a port's program, which isn't found by it
-    shm::unique_fd pidfd;  ///< of the process that works
-    shm::unique_fd tool_pidfd;  ///< of a tool in front of it (gdb ...), once the stage behind it has attached
-    i32 group = 0;              ///< process group that we made, 0: none
+    u64 start_time = 0;         ///< set once it is ready; 0 for a port's program, which is not found by it
+    shm::unique_fd pidfd;       ///< of the process that works
+    shm::unique_fd tool_pidfd;  ///< of a tool (gdb ...) that started the stage, once the stage has attached
+    i32 group = 0;              ///< the process group made for it; 0: none
     int connection = -1;        ///< its liveness socket; owned by the engine
     bool by_hand = false, tool = false;
-    bool port = false;          ///< somebody else's program (port_seats.hpp): never signalled
-    bool elsewhere = false;     ///< its pid is of another namespace: a number to be shown, nothing else
-    bool has_detached = false;  ///< it has unmapped all, and lives on
-    bool standing_by = false;   ///< a standby that has said that it is ready to take over
+    bool port = false;          ///< an external program (port_seats.hpp): never signalled
+    bool elsewhere = false;     ///< its pid is of another namespace: for display only
+    bool has_detached = false;  ///< it has unmapped all memory of the run, and continues to run
+    bool standing_by = false;   ///< a standby that has reported that it is ready to take over
     log_pipe log;
     u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
     domain_part mps;
@@ -70,23 +71,24 @@ struct process {
     // Its end.
     retirement_step step = retirement_step::working;
     death how;
-    int user_signal = 0;   ///< sent by `carousel kill`: such a death is from outside, whatever the signal
-    bool leaving = false;  ///< has closed its connection but is not dead yet: it ends by its own hand
-    bool by_supervisor = false;  ///< alive when it was condemned: a deadline, `restart`, `down`
+    int user_signal = 0;   ///< sent by `carousel kill`: such a death counts as one from outside, whatever the
+                           ///< signal
+    bool leaving = false;  ///< has closed its connection but is not dead yet: it exits by itself
+    bool by_supervisor = false;  ///< alive when it was condemned: by a deadline, `restart`, `down`
     bool counted = false;        ///< its death is in the account
     bool kill_sent = false, ended = false;
     bool judged = false;    ///< the restart policy has been asked
     bool requeued = false;  ///< at least once: its frames are back in the queue
     ring::blame why = ring::blame::none;
-    std::vector<u64> sequences;  ///< frames that were in flight when its death was seen
-    /// Words of its jobs that were damaged by then: each may have been a frame's, and nobody knows which.
+    std::vector<u64> sequences;  ///< frames in flight when its death was seen
+    /// Words of its jobs that were damaged by then: each may have stood for a frame, whose number is unknown.
     u32 unknown_frames = 0;
-    std::vector<u64> committed;  ///< frames whose job words still said COMMITTED when they were taken from it
-    u32 quarantined = 0;         ///< buffers that wait for its end
-    std::string wild_write;      ///< wild_write_text.hpp
+    std::vector<u64> committed;  ///< frames whose job words were still COMMITTED when they were revoked
+    u32 quarantined = 0;         ///< buffers in quarantine until its end
+    std::string wild_write;      ///< see wild_write_text.hpp
 };
 
-/// How many frames its death may have hit: none is blamed alone where a word of a job can't be read.
+/// Number of frames that its death may have hit; with an unreadable job word no frame can be blamed alone.
 [[nodiscard]] inline u32 frames_in_flight(const process& p) noexcept {
     return static_cast<u32>(p.sequences.size()) + p.unknown_frames;
 }
@@ -98,32 +100,33 @@ struct seat {
     std::unique_ptr<process> now;
     std::vector<std::unique_ptr<process>> gone;
     ring::incarnation_id successor;    ///< appointed, not spawned yet
-    std::unique_ptr<process> standby;  ///< warm, behind `now`
+    std::unique_ptr<process> standby;  ///< a warm standby for `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
     bool by_standby = false;  ///< the present holder was its predecessor's standby
-    /// death of the last holder, until its successor commits: the takeover that the report tells
+    /// death of the last holder, until its successor commits: the takeover time in the report
     u64 vacant_since_ns = 0;
-    i32 vacant_pid = 0;  ///< that holder
+    i32 vacant_pid = 0;  ///< pid of that holder
     u32 vacant_epoch = 0;
-    /// a start is put off since descriptors, processes, threads or memory are short: logged once
+    /// a start is postponed because descriptors, processes, threads or memory are short: logged once
     bool start_short = false;
-    std::string shortage;       ///< the newest such start's reason; "": none in the present shortage
+    std::string shortage;       ///< the reason of the newest postponed start; "": none in the present
+                                ///< shortage
     bool start_wanted = false;  ///< to be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
-    std::vector<i32> pids;  ///< of those that sat here, the newest; remember() adds one
+    std::vector<i32> pids;  ///< of the newest processes on this seat; remember() adds one
     u32 restarts = 0;
     std::string last_exit;
-    i32 last_exit_pid = 0;   ///< whose
+    i32 last_exit_pid = 0;   ///< the process of last_exit
     u64 clock_base_ns = 0;   ///< no deadline counts time before this
-    u64 device_base_ns = 0;  ///< nor that of a frame on the device before this
+    u64 device_base_ns = 0;  ///< nor, for a frame on the device, time before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
     u64 depth =
-        0;  ///< telemetry/depth.hpp: what its newest process has said that said something; 0: none has
+        0;  ///< the last known depth (telemetry/depth.hpp) that a process of the seat has reported; 0: none
 
-    static constexpr std::size_t kept_pids =
-        2000;  ///< at least; a run of weeks with a death a second must not grow, here or in a file
+    static constexpr std::size_t kept_pids = 2000;  ///< at least; bounded because a run of weeks with a death
+                                                    ///< per second must not grow here or in a file
     void remember(i32 pid) {
         if (pids.size() >= 2 * kept_pids) pids.erase(pids.begin(), pids.end() - kept_pids);
         pids.push_back(pid);
@@ -146,34 +149,33 @@ struct tombstone_frame {
 /// Why the standby of a seat did not take over.
 enum class why_no_standby : u8 {
     none,      ///< the last one had been used or had died, and the next was not started yet
-    starting,  ///< it had not said that it was ready
-    untried,  ///< it would have: but a holder that has delivered nothing is followed by a fresh process, with
-              ///< delays
+    starting,  ///< it had not reported that it was ready
+    untried,   ///< it was ready, but a holder that has delivered nothing is followed by a fresh process, with
+               ///< delays
 };
 
-/// What deaths looked like, for the report.
+/// Counts of deaths, for the report.
 struct death_account {
     u64 kills_at[5] = {};  ///< by ring::job_state
     u64 deaths = 0, restarts = 0;
     u64 promoted = 0;        ///< successors that were warm standbys
-    u64 no_standby[3] = {};  ///< deaths behind which none could be, by why_no_standby
+    u64 no_standby[3] = {};  ///< deaths after which no standby took over, by why_no_standby
     u64 domain_faults = 0;   ///< times that the MPS domain was renewed
-    u64 domain_ends = 0;  ///< of these the ones that ended a whole domain: what fails in the next one until
-                          ///< then is the same end
+    u64 domain_ends = 0;  ///< of these, the ends of a restored domain; failures before it is restored belong
+                          ///< to the same end
     bool domain_restored = true;             ///< all its stages are back since the last end
-    bool domain_abandoned = false;           ///< its stages have GPU contexts of their own since
-    std::vector<u32> domain_blamed;          ///< stages whose faults those of the domain were (mps_trial.hpp)
+    bool domain_abandoned = false;           ///< its stages have had GPU contexts of their own since
+    std::vector<u32> domain_blamed;          ///< stages whose faults the domain's faults were (mps_trial.hpp)
     std::vector<tombstone_frame> abandoned;  ///< the newest thousand
-    u64 abandoned_before = 0;                ///< and how many before those
+    u64 abandoned_before = 0;                ///< number of frames before those
 };
 
-/// Something that is to be done behind what is being done: done by settle(), in the order in which it was
-/// found.
+/// Work that comes up during other work: done after it by settle(), in the order in which it came up.
 struct work {
     enum class kind : u8 {
-        retire,        ///< the process `incarnation` of `seat`
-        start,         ///< a process for `seat`
-        renew_domain,  ///< the MPS domain's server and daemon, whose clients are all condemned
+        retire,        ///< retire the process `incarnation` of `seat`
+        start,         ///< start a process for `seat`
+        renew_domain,  ///< renew the MPS domain's server and daemon, whose clients are all condemned
     };
     kind what = kind::retire;
     u32 seat = 0;
@@ -186,30 +188,30 @@ struct process_table {
     process_table(const process_table&) = delete;
     process_table& operator=(const process_table&) = delete;
 
-    /// Uses this control block and memory from now on; no process may be left. `published`: what the block
-    /// was published as; its static parts are read there, since a broken process may write into the block
+    /// Uses this control block and memory from now on; no process may be left. `published`: the block as it
+    /// was published, from which static parts are read, since a broken process may write into the block
     /// itself (null: trust the block).
     void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
-    /// Seats of "stage" or "stage.N". Throws config_error naming those there are.
+    /// Seats of "stage" or "stage.N". Throws config_error, which lists the seats, if there is none.
     [[nodiscard]] std::vector<seat*> find(const std::string& name) const;
     [[nodiscard]] bool all_gone() const noexcept;
     [[nodiscard]] std::vector<std::string> unended_processes() const;
-    /// Every frame of the run is through it.
+    /// True if the stage has processed every frame of the run.
     [[nodiscard]] bool through(u32 stage) const noexcept;
-    /// Something beside the stages has failed for good.
+    /// Records a fatal failure of something other than a stage.
     void fail(const std::string& label, const std::string& what, int code);
-    /// What the supervisor itself says: the console, and DIR/logs.
+    /// Writes a message of the supervisor to the console and to DIR/logs.
     void log_line(const std::string& text) const;
-    /// For those who watch the run: an event of a process.
+    /// Records an event of a process for observers of the run.
     void note(const char* kind, u64 time_ns, const seat& s, const process& p, std::string text);
 
     const run_setup* setup;
     event_loop* loop;
     console* out;
     shm::control_block* c = nullptr;
-    const shm::control_block* made = nullptr;  ///< static parts
-    /// END as the engine has set it; what the block says about it is only what it should say
+    const shm::control_block* made = nullptr;  ///< static parts of the block
+    /// END as the engine has set it; the word in the block is not authoritative
     std::optional<u64> end;
     const memory_store* memory = nullptr;
     seat_list seats;
@@ -223,16 +225,16 @@ struct process_table {
     mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
     bool renewing = false;         ///< the domain's next generation is not up yet
     fault_row faults;              ///< of the domain
-    mps_trial trial;               ///< of those whose faults they may be
-    bool ending = false;           ///< the run ends: nothing is started any more
-    bool paused = false;           ///< memory and words are made anew
-    int block_fd = -1;             ///< the control block's, for those that don't see its name
-    bool memory_there = true;      ///< processes may be started and let in
+    mps_trial trial;               ///< of the stages that may cause those faults
+    bool ending = false;           ///< the run ends: no process is started any more
+    bool paused = false;           ///< memory and words are being rebuilt
+    int block_fd = -1;             ///< the control block's, for programs that cannot open it by name
+    bool memory_there = true;      ///< processes may be started and accepted
     u64 last_tick_ns = 0;
     u64 orphans_due_ns = 0;
     cgroup_watch groups;
-    std::size_t label_width = 8;        ///< of what stands before the bar of a log line
-    std::unique_ptr<log_sink> journal;  ///< what the supervisor itself says
+    std::size_t label_width = 8;        ///< of the text before the bar of a log line
+    std::unique_ptr<log_sink> journal;  ///< messages of the supervisor
 };
 
 }  // namespace carousel::supervisor

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t max_listed_abandoned = 1000;
 
-/// Would the pipeline have nobody left who reads every frame? A latest reader takes what it can get and ends
-/// no run.
+/// True if the pipeline would have no stage left that reads every frame. A latest reader takes what it can
+/// get and ends no run.
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];
@@ -46,7 +46,7 @@ void fail_seat(process_table& t, seat& s, const process* p) {
         skip_frames(t, s.stage);
         return;
     }
-    if (t.failure || t.ending) return;  // the first one counts, and nobody fails by being ended
+    if (t.failure || t.ending) return;  // the first failure counts; being ended is not a failure
     root_cause f;
     f.label = s.label;
     f.what = s.last_exit;
@@ -103,9 +103,8 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         return;
     }
     update_trial(t, s, p);
-    const seat_event e = p.port && !p.how.through
-                             ? seat_event::died_outside  // the next one may come at once, whatever it was
-                             : classify(p.how, t.setup->stages[s.stage].spec.restart);
+    const seat_event e = p.port && !p.how.through ? seat_event::died_outside  // the next one may come at once
+                                                  : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.log_line(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
                                p.port ? " is off its port" : " died", how, frames_in_flight(p)));
@@ -172,7 +171,8 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
         });
     if (cap == 0 || failures < cap) return;
     const std::string& stage = t.setup->stages[s.stage].spec.name;
-    // Its tombstone has ended a process of a stage that asks for tombstones. The frame was given up once.
+    // The frame's tombstone has ended a process of a stage that asks for tombstones. The frame was abandoned
+    // only once.
     if (std::any_of(t.account.abandoned.begin(), t.account.abandoned.end(), [&](const auto& g) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {

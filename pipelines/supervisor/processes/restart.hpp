@@ -1,23 +1,23 @@
 #pragma once
-// What follows from a death: for the seat, by its restart policy and the state table; for the frames, by
+// The consequences of a death: for the seat, by its restart policy and the state table; for the frames, by
 // blame.hpp; for the run.
 
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-/// Asks the policy, once for each death.
+/// Applies the restart policy, once for each death.
 void apply_restart_policy(process_table& t, seat& s, process& p);
-/// Carries out what the state table answers. `p`: the process it is about, if there is one.
+/// Carries out an action of the state table. `p`: the process that it concerns; may be null.
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p);
-/// At which state of its jobs a kill fell. Words of all epochs count: a predecessor's ABORTED ones show a
-/// kill that falls into its retirement.
+/// Counts a death by the states of its seat's jobs. Words of all epochs count: a predecessor's ABORTED ones
+/// show a kill during its retirement.
 void count_death(process_table& t, u32 seat_index);
-/// The exit status shows an own act that the note did not tell (a bare _exit, a fault without a handler): the
-/// attempt is added to the frames that nobody has taken up yet.
+/// Call it when the exit status shows that the process caused its own death although its note did not (a bare
+/// _exit, a fault without a handler): adds the attempt to those of its frames that no process has taken yet.
 void blame_late(process_table& t, seat& s, process& p) noexcept;
-/// A frame that has had its attempts, by the death of `p`, goes on without a picture: into the account and
-/// the log.
+/// A frame whose attempts are used up by the death of `p` continues without a picture: adds it to the account
+/// and logs it.
 void note_abandoned(process_table& t, const seat& s, const process& p);
 
 }  // namespace carousel::supervisor

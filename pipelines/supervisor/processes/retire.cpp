@@ -35,8 +35,8 @@ void kill_process(process_table& t, process& p) {
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
 }
 
-// What the dying process could still say, before the kernel says it (with a GPU context that takes about 90
-// ms).
+// Reads the last note of the dying process before the kernel reports its end, which takes about 90 ms with a
+// GPU context.
 void read_exit_note(const process_table& t, process& p) noexcept {
     const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.incarnation.entry].exit_note));
     if (p.how.known || p.how.deadline || p.how.outside || !note.present) return;
@@ -47,8 +47,8 @@ void read_exit_note(const process_table& t, process& p) noexcept {
     if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
 }
 
-// The word is about to move on. In a sink the death may have come between commit and mark: the mark is made
-// here.
+// Called when a word is about to be passed on. In a sink the death may have come between commit and mark: the
+// mark is made here.
 void found_committed(process_table& t, const seat& s, process& p, u64 ring_sequence) {
     if (std::find(p.committed.begin(), p.committed.end(), ring_sequence) == p.committed.end())
         p.committed.push_back(ring_sequence);
@@ -64,16 +64,16 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
 
 // ---- the table's actions
 
-/// R1. False: no entry is free, the next look tries again.
+/// R1. False: no entry is free, the next poll tries again.
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (!p.mps.breaks && promote_standby(t, s)) return true;
-    // else the whole block is about to be made anew
+    // while paused no successor is needed: the whole block is about to be rebuilt
     if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);
     return s.successor || t.paused;
 }
 
-/// R1. The seat is its successor's: a standby that has been promoted bears an epoch, and sits.
+/// R1. From here on the seat belongs to its successor: a promoted standby has an epoch and occupies the seat.
 void doom(process_table& t, seat& s, process& p) {
     record_death(t, s, p);
     ring::doom(*t.c, p.incarnation.entry);
@@ -98,13 +98,13 @@ bool revoke(process_table& t, seat& s, process& p) {
 
 /// R3
 void end_process(process_table& t, const seat& s, process& p) {
-    if (p.by_supervisor && !p.how.through) count_death(t, s.index);  // this kill falls behind the abort
+    if (p.by_supervisor && !p.how.through) count_death(t, s.index);  // this kill comes after the abort
     if (p.leaving && !p.ended) p.how.deadline = true;
     kill_process(t, p);
 }
 
-/// R4. Until the fence a process that is stopped between two of its own CASes may still tag words: it is done
-/// again at each look.
+/// R4. Until the fence, a process that is stopped between two of its own CASes may still tag words: repeated
+/// at each poll.
 void requeue(process_table& t, seat& s, process& p) {
     ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
     crash_here(crash_point::words_requeued);
@@ -118,7 +118,7 @@ void requeue(process_table& t, seat& s, process& p) {
     ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words are its own now
 }
 
-/// The process is gone and its device work with it: nothing of it writes any more.
+/// The process and its device work are gone: it can no longer write.
 void fence(process_table& t, seat& s, process& p) {
     if (!p.how.through && p.pidfd && p.incarnation.epoch != 0)
         t.recoveries.report({s.label, p.pid, p.incarnation.epoch, "", 0, 0,
@@ -132,11 +132,11 @@ void fence(process_table& t, seat& s, process& p) {
         t.loop->forget(p.log.fd());
         p.log.close(*s.log, p.pid);
     }
-    // once behind the fence
+    // once after the fence
     ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
 }
 
-/// R5. True: nothing bears its epoch any more.
+/// R5. True: nothing carries its epoch any more.
 bool reclaim(process_table& t, seat& s, process& p) {
     const bool freed = ring::reclaim(*t.c, s.index, p.incarnation.epoch);
     crash_here(crash_point::words_reclaimed);
@@ -146,7 +146,7 @@ bool reclaim(process_table& t, seat& s, process& p) {
     return freed;
 }
 
-/// Tells the table what has come about, and does what it answers; what comes of that is told at once.
+/// Reports an event to the table, carries out the action that it returns, and reports the result at once.
 void report(process_table& t, seat& s, process& p, retirement_event e) {
     const retirement_move m = on(p.step, e);
     CAROUSEL_ASSERT(m.action != retirement_action::refuse);
@@ -267,7 +267,7 @@ void settle(process_table& t) {
 }
 
 void record_death(process_table& t, seat& s, process& p) {
-    // an entry that nobody has claimed; a standby, which owned no word
+    // an entry that no process has claimed; a standby, which owned no word
     if (p.pid == 0 || p.incarnation.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
@@ -288,7 +288,7 @@ void record_death(process_table& t, seat& s, process& p) {
     if (p.how.commits > 0) s.machine.note_commit();
     if (!p.how.through && !p.by_supervisor && !p.counted) count_death(t, s.index);
     p.counted = true;
-    read_alone(t, s, p.pid);  // it may not have come to say that it is back
+    read_alone(t, s, p.pid);  // it may have died before it reported that it is back
     p.log.drain(*s.log, p.pid);
     read_exit_note(t, p);
     excuse_process(t, p);
@@ -321,7 +321,7 @@ void on_process_end(process_table& t, seat& s, process& p) {
         if (p.mps.excused && p.mps.broke) report_end(t, s, p);  // it had left no note
     }
     if (p.judged && p.how.known && s.last_exit_pid == p.pid && s.last_exit == death_by_signal_text) {
-        s.last_exit = describe(p.how);  // now the kernel has said it
+        s.last_exit = describe(p.how);  // the kernel has reported the cause now
         t.recoveries.report({s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false});
     }
     if (!is_doomed(p)) return retire(t, s);

@@ -34,7 +34,7 @@ std::string pause_text(const seat& s) {
                               : "";
 }
 
-// A fault that is to hit its stage alone. `guard` was written before the stage said that it is ready.
+// For a fault that must hit its stage alone. `guard` was written before the stage reported that it is ready.
 void require_guarded_input(const process_table& t, const seat& s, const process& p,
                            const shm::injected_fault_row& row) {
     if (t.made->stage[s.stage].inputs == 0)
@@ -70,7 +70,8 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
             "{}: it could write to all of the control block: {} would harm other stages", s.label, row.name));
 }
 
-// Views show the end as requested, not as a crash. Before the entry is doomed: they read the note then.
+// Observers show the end as requested, not as a crash. Written before the entry is doomed: they read the note
+// then.
 void note_request(const process_table& t, const process& p, ring::requested_end why) noexcept {
     t.c->entry[p.incarnation.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
 }
@@ -96,7 +97,7 @@ std::string continue_seat(process_table& t, seat& s) {
     require_no_port(t, s, "cont");
     const seat_action a = is_paused(s) ? s.machine.on(seat_event::resume, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "cont", "it is not paused");
-    // Others may have waited for it all the time: no deadline counts that.
+    // Other stages may have waited for it all the time: no deadline counts that.
     restart_clocks(t, now_ns());
     apply_seat_action(t, s, a, nullptr);
     return a == seat_action::resume && s.now
@@ -122,8 +123,7 @@ std::string kill_seat(process_table& t, seat& s, int signal) {
                        p.pid, stops ? "" : pause_text(s));
 }
 
-// The successor is the program that lies on the disk now; the predecessor's frames are thrown back, none is
-// lost.
+// The successor is the program that is on the disk now; the predecessor's frames are requeued, none is lost.
 std::string restart_seat(process_table& t, seat& s) {
     require_no_port(t, s, "restart");
     const seat_state before = s.machine.state();
@@ -133,7 +133,7 @@ std::string restart_seat(process_table& t, seat& s) {
     if (!s.now || before == seat_state::done || before == seat_state::stopping)
         refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
-    end_standby(s);  // it is of the old program too
+    end_standby(s);  // it is of the old program, too
     s.now->how.restart_requested = s.now->how.outside = s.now->by_supervisor = true;
     note_request(t, *s.now, ring::requested_end::restart);
     retire(t, s);
@@ -141,8 +141,7 @@ std::string restart_seat(process_table& t, seat& s) {
     return fmt::format("{} (pid {}) is being replaced by pid {}{}", s.label, old, s.now->pid, pause_text(s));
 }
 
-// A faulty stage on demand. Its death is held neither against the stage nor against the frame that it had in
-// hand.
+// A faulty stage on demand. Its death is blamed neither on the stage nor on the frame that it was working on.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     require_no_port(t, s, "inject");
     if (!s.now || s.machine.state() != seat_state::running)
@@ -229,10 +228,10 @@ void resume_all(process_table& t, bool revive) {
     for (auto& s : t.seats) {
         const seat_state was = s->machine.state();
         t.c->seat[s->index].paused.store(s->machine.paused() ? 1 : 0, std::memory_order_release);
-        // An optional sink whose failure was the run's, since no other one was left, still has its claim: the
-        // run would go on for no sink without it.
+        // An optional sink whose failure ended the run, because no other sink was left, still has its claim:
+        // without it the run would continue for no sink.
         const bool excluded = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
-        // A source may be done long before the sinks are: there is nothing left of its frames now.
+        // A source may be done long before the sinks are: none of its frames is left now.
         if (was == seat_state::done ||
             (revive && ((was == seat_state::failed && !excluded) || was == seat_state::backoff))) {
             s->machine.resume(seat_state::starting, now_ns(), 0);
@@ -255,7 +254,7 @@ void signal_all(process_table& t, int signal) {
         const auto send = [&](const process& p) {
             if (p.ended || !p.pidfd || p.port) return;
             shm::signal_pidfd(p.pidfd.get(), signal);
-            // a stopped process gets its TERM when it goes on
+            // a stopped process gets its TERM when it continues
             if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);
             if (p.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(p.tool_pidfd.get(), signal);
         };

@@ -40,7 +40,7 @@ json seat_json(const seat& s) {
     json processes = json::array();
     if (s.now) processes.push_back(process_json(*s.now));
     for (const auto& p : s.gone) processes.push_back(process_json(*p));
-    if (s.standby) processes.push_back(process_json(*s.standby));  // for an entry that is damaged meanwhile
+    if (s.standby) processes.push_back(process_json(*s.standby));  // in case its entry is damaged meanwhile
     return {{"label", s.label},
             {"state", static_cast<int>(s.machine.state())},
             {"since_ns", s.machine.since_ns()},
@@ -117,7 +117,7 @@ json state_json(const process_table& t) {
               {"abandoned", abandoned}}}};
 }
 
-// Throws json::exception on a file that is not ours; the caller goes on without it.
+// Throws json::exception on a file that is not ours; the caller continues without it.
 json restore_state(process_table& t, const json& state) {
     const json& seats = state.at("seats");
     json remembered = json::array();

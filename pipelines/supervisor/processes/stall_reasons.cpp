@@ -15,15 +15,15 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 slack_ns = 2 * ns_per_s;  ///< until a deadline that has passed is seen and its kill has told
+constexpr u64 slack_ns = 2 * ns_per_s;  ///< until a passed deadline is seen and its kill has taken effect
 
-/// Is `since` the begin of something that this process does now, and that its deadline still allows?
+/// True if `since` can be the beginning of something that this process does now, within its deadline.
 bool believable(u64 since, u64 spawned_ns, u64 timeout_ns, u64 now) noexcept {
     return since != 0 && since <= now && since >= spawned_ns &&
            (timeout_ns == 0 || now - since <= timeout_ns + slack_ns);
 }
 
-// A job of its epoch is in work, and one of the process's clocks says since when, within the frame's
+// True if a job of its epoch is in work, and one of the process's clocks has its start, within the frame's
 // deadline.
 bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     const process_view v = view_of(t, s, now);
@@ -57,7 +57,8 @@ std::string frame_text(const std::optional<u64>& frame) {
     return frame ? fmt::format("frame {}", *frame) : "its frames";
 }
 
-// A receiver: which frame is next, and which reader here may be why the other host sends none.
+// For a receiver: which frame is next, and which reader here may be the reason that the other host sends
+// none.
 std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
     std::string text = fmt::format("{} waits for another host: {} has not come from there", s.label,
@@ -72,7 +73,7 @@ std::string missing_input(const process_table& t, const seat& s) {
     return text;
 }
 
-// A sender keeps a frame until the reader there has it: the ring, or the sinks' files.
+// For a sender, which keeps a frame until it is in the remote ring, or in the remote sinks' files.
 std::string missing_reader(const process_table& t, const seat& s) {
     const stage_setup& st = t.setup->stages[s.stage];
     const nlohmann::json& with = st.settings_of(s.instance);
@@ -86,12 +87,13 @@ std::string missing_reader(const process_table& t, const seat& s) {
         with.value("release", "committed") == "durable" ? "in the files of all sinks" : "in the ring", host);
 }
 
-/// A process waits for another host. The reasons of this host go before it: the other one may wait for them.
+/// Why a process waits for another host. Reasons on this host have priority: the other host may wait for this
+/// one.
 std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
     if (!s.now || s.now->ended || s.machine.state() != seat_state::running || !waits_for_link(t, s, now))
         return "";
     try {
-        // A source waits with nothing in hand, a sink with its frames.
+        // A source waits without a frame, a sink with its frames.
         return t.setup->stages[s.stage].receives() ? missing_input(t, s) : missing_reader(t, s);
     } catch (const std::exception& e) {
         return fmt::format("{} waits for another host (for which frame can't be read: {})", s.label,
@@ -131,7 +133,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
         return fmt::format("{} (pid {}) is stopped from outside", s.label, p.pid);
-    if (waits_for_link(t, s, now)) return "";  // link_reason_of()
+    if (waits_for_link(t, s, now)) return "";  // see link_reason_of()
     if (is_at_work(t, s, now))
         return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
                                                 : fmt::format("{} is at work on a frame", s.label);
@@ -144,7 +146,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
 
 void fill_known_run(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
-        // A fenced one's entry may be another's by now; its epoch may still stand on words.
+        // A fenced process's entry may be reused by now; its epoch may still be in words.
         known.processes.push_back({p.incarnation.seat, is_fenced(p) ? shm::none : p.incarnation.entry,
                                    p.incarnation.epoch, static_cast<u32>(p.pid), current, standby,
                                    p.how.was_ready, p.start_time});
@@ -169,9 +171,9 @@ std::string stall_reason(const process_table& t, u64 now) {
     if (t.renewing) return "the MPS domain is being renewed";
     for (const auto& s : t.seats) {
         const stage_setup& st = t.setup->stages[s->stage];
-        if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // holds nobody up
+        if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // no stage waits for it
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
-        // Buffers of a process that has been killed and has not gone: problems.hpp names it.
+        // Buffers of a process that was killed and has not ended: problems.hpp names it.
         const bool unfenced = std::any_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
             return !p->ended && p->pid > 0 && p->kill_sent;
         });

@@ -26,8 +26,7 @@ void start_standby(process_table& t, seat& s, u64 now) {
     p->incarnation = ring::reserve_standby(*t.c, s.index);
     if (!p->incarnation) return;  // every entry belongs to an unfenced process: the next tick tries again
     p->spawned_ns = now;
-    // Whatever becomes of this one, the next is started later and later, until one of them has said that it
-    // is ready.
+    // Whatever the result of this start, the delays grow until a standby has reported that it is ready.
     s.standby_delay_ns = std::clamp(2 * s.standby_delay_ns, first_delay_ns, longest_standby_delay_ns);
     s.standby_due_ns = now + s.standby_delay_ns;
     try {
@@ -50,8 +49,8 @@ void count_promotion(process_table& t, seat& s, i32 pid) {
     ++t.account.promoted;
 }
 
-/// When it was ready at the latest: its word for that may be read behind its first frame, or not yet.
-/// 0: a supervisor before this one was there when it came.
+/// The latest time at which it was ready: its report of that may be read after its first frame, or not yet.
+/// 0: it attached under an earlier supervisor.
 u64 ready_before(const process& p, u64 first_commit_ns) noexcept {
     if (p.attached_ns == 0) return 0;
     return p.ready_ns == 0 ? first_commit_ns : std::min(p.ready_ns, first_commit_ns);
@@ -157,9 +156,9 @@ bool promote_standby(process_table& t, seat& s) {
     return true;
 }
 
-// A STANDBY entry that a dead supervisor has left. Nobody has claimed it: withdrawn, whoever was spawned for
-// it finds no place. Its process has died meanwhile: it owned nothing, its entry is free. It lives: it stays,
-// or ends for a reason that is said.
+// A STANDBY entry that a dead supervisor has left. If no process has claimed it, it is withdrawn, and a
+// process spawned for it finds no place. If its process has died, it owned nothing, and the entry is free. If
+// its process is alive, it stays, or is ended for a reason that is logged.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;
@@ -175,9 +174,9 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->spawned_ns = now_ns();
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    if (p->how.was_ready) p->start_time = ring::load(e.start_time);  // it has been found by that
+    if (p->how.was_ready) p->start_time = ring::load(e.start_time);  // it was found by this
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
-    // The seat names it already: the dead supervisor had decided that it takes over.
+    // The seat names it already: the dead supervisor had decided to promote it.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {
         if (const ring::incarnation_id incarnation = ring::promote(*t.c, s.index, entry); incarnation) {
             p->incarnation = incarnation;
@@ -206,7 +205,7 @@ void end_standby(const seat& s) noexcept {
     if (s.standby && s.standby->pidfd) shm::signal_pidfd(s.standby->pidfd.get(), SIGKILL);
 }
 
-// It owned nothing: its entry is free as soon as its process is gone.
+// A standby owned nothing: its entry is free as soon as its process is gone.
 void standby_ended(process_table& t, seat& s, u64 now) {
     process& p = *s.standby;
     t.loop->forget(p.pidfd.get());

@@ -1,18 +1,18 @@
 #pragma once
 // Warm standbys. A standby is a process of the same stage that has claimed an entry, mapped the rings, opened
-// its device and prepared itself, and then sleeps: it bears epoch 0, which owns no word, so nothing that it
-// does or fails to do can harm a frame. When the seat's holder dies, raising the epoch and naming the standby
-// are two CASes, and it works. It outlives its supervisor as its holder does: it is needed most when things
-// go badly.
+// its device and prepared itself, and then sleeps: it has epoch 0, which owns no word, so no action or
+// failure of it can harm a frame. When the seat's holder dies, raising the epoch and naming the standby are
+// two CASes, and the standby works. It outlives its supervisor as its holder does, since it is needed most
+// during failures.
 
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-// ---- the rules: they look, and say what is to be done
+// ---- decisions: pure functions of these views
 
 struct standby_view {
-    /// by the file; nothing in the run's state speaks against it
+    /// `configured`: in the file; `wanted_now`: the run's state permits one
     bool configured = false, wanted_now = false;
     seat_state seat = seat_state::down;
     bool holder_there = false, holder_ready = false;
@@ -22,32 +22,33 @@ struct standby_view {
     bool due = false;  ///< the delay since the last one is over
 };
 enum class standby_care : u8 { none, start, end_late };
-/// Is a standby to be started, or one that does not become ready to be ended? Beside a holder that is still
-/// starting only when others before it have worked: a stage that can't is not tried twice at once.
+/// Decides whether to start a standby, or to end one that does not become ready. While the holder is still
+/// starting, a standby is started only if earlier holders have worked: a stage that cannot work is not
+/// started twice at once.
 [[nodiscard]] standby_care care_for(const standby_view& v) noexcept;
 
 struct succession_view {
-    bool configured = false;  ///< configured, and the death is one that a standby may follow
+    bool configured = false;  ///< configured, and the death is one after which a standby may take over
     bool holder_running = false, holder_delivered = false;
     bool there = false, standing_by = false;
 };
 enum class succession : u8 { fresh, standby, none, starting, untried };
-/// Who follows? Only behind a holder that has delivered a standby does: it must not hide that a stage can't
-/// work at all, nor outrun its delays. none, starting, untried: a fresh process, and why it is not the
-/// standby.
+/// Chooses the successor. A standby follows only a holder that has delivered: otherwise it would hide that a
+/// stage cannot work at all, and bypass the delays. none, starting, untried: a fresh process, and why it is
+/// not the standby.
 [[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out
 
-/// The run ends: what only waits for a death that no longer matters may go.
+/// The run ends: standbys are ended, since the death that they wait for no longer matters.
 void no_more_starts(process_table& t) noexcept;
 void keep_standby(process_table& t, seat& s, u64 now);
-/// The standby is named the successor of the seat's holder, when the rule says so. It is seat::standby still,
-/// with an epoch.
+/// Makes the standby the successor of the seat's holder if choose_succession() permits it. It remains
+/// seat::standby, with an epoch.
 [[nodiscard]] bool promote_standby(process_table& t, seat& s);
 void end_standby(const seat& s) noexcept;
 void standby_ended(process_table& t, seat& s, u64 now);
-/// A STANDBY entry that a dead supervisor has left.
+/// Takes over a STANDBY entry that a dead supervisor has left.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id);
 
 }  // namespace carousel::supervisor

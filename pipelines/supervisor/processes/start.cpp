@@ -1,5 +1,5 @@
-// The order at a death is: the successor is appointed and spawned as soon as the words are its own; it waits
-// for nothing of its predecessor.
+// The order at a death: the successor is appointed, and spawned as soon as it owns the words; it does not
+// wait for its predecessor.
 #include "supervisor/processes/start.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ void start_all(process_table& t) {
     }
 }
 
-// Starts the stage's program for the entry that p.who names. Throws carousel::error.
+// Starts the stage's program for the entry that p.incarnation names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p) {
     const stage_setup& st = t.setup->stages[s.stage];
     spawn_request r;
@@ -86,7 +86,7 @@ void start_seat(process_table& t, seat& s) {
     const bool first = s.pids.empty() || !s.successor;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
     if (!s.successor) return;  // every entry belongs to an unfenced process: the next tick tries again
-    if (first) ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words bear epoch 0
+    if (first) ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words have epoch 0
     const stage_setup& st = t.setup->stages[s.stage];
     s.start_wanted = false;
     auto p = std::make_unique<process>();
@@ -94,7 +94,7 @@ void start_seat(process_table& t, seat& s) {
     p->spawned_ns = now_ns();
     try {
         spawn_process(t, s, *p);
-        // ours, not the stage's: it is started again, and nothing is counted
+        // a shortage, not the stage's fault: the start is repeated and not counted
     } catch (const out_of_resources& e) {
         return postpone_start(t, s, e.what());
     } catch (const error& e) {
@@ -121,8 +121,8 @@ void start_seat(process_table& t, seat& s) {
 }
 
 void watch_process(process_table& t, seat& s, process& p) {
-    // Lives move from seat::now to seat::gone but stay where they are in memory, until tick() erases them
-    // (and forgets the fds).
+    // Processes move from seat::now to seat::gone but stay at the same address, until supervise_seats()
+    // erases them (and forgets the fds).
     if (p.pidfd) t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
     if (p.log.fd() >= 0) watch_log(t, s, p);
 }
@@ -136,11 +136,11 @@ void watch_log(process_table& t, seat& s, process& p) {
 }
 
 std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer) {
-    if (peer.id.pid == p.pid) return "";  // our child, not reaped: the number is its own
+    if (peer.id.pid == p.pid) return "";  // our child, not reaped: the pid cannot have been reused
     if (peer.id.pid == 0 || !peer.pidfd)
         return fmt::format("process {} can't be watched: it has ended, or is of another pid namespace",
                            peer.id.pid);
-    if (p.pidfd) {  // the tool in front of the stage: it ends behind the stage, and is reaped then
+    if (p.pidfd) {  // the tool that started the stage: it ends after the stage, and is reaped then
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
         t.loop->watch(p.tool_pidfd.get(), EPOLLIN, [&t, &p](u32) {

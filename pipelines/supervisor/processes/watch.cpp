@@ -22,13 +22,13 @@ namespace {
 constexpr u64 sample_every_ns = ns_per_s;
 constexpr u64 orphans_every_ns = 500 * ns_per_ms;
 
-/// a heart that beats every 50 ms and is later: was the process stopped?
+/// a heartbeat is due every 50 ms; if it is later than this, the process may be stopped
 constexpr u64 suspect_after_ns = 200 * ns_per_ms;
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
 
-/// Seats that share a GPU have one number: the first stage with an instance on it, and which instance of that
-/// it is. Those on the CPU have none.
+/// A number for seats that share a GPU: that of the first instance on it, counted over all stages. Seats on
+/// the CPU have none.
 u32 shared_device(const run_setup& s, u32 stage, u32 instance) noexcept {
     const device::device_id& own = s.stages[stage].device_of(instance);
     if (own.kind != device::device_kind::cuda) return shm::none;
@@ -40,8 +40,8 @@ u32 shared_device(const run_setup& s, u32 stage, u32 instance) noexcept {
     return number;
 }
 
-/// A heart beats while its process computes, so a stage with a long frame_timeout_ms needs no longer one for
-/// its heart.
+/// The heart beats while its process computes, so a long frame_timeout_ms does not require a longer heart
+/// timeout.
 u64 heart_timeout(const run_setup& s, u32 stage) noexcept {
     const u64 all = s.frame_timeout_ns() != 0 ? s.frame_timeout_ns() : default_heart_timeout_ns;
     const u64 own = s.stages[stage].spec.frame_timeout_ns();
@@ -125,7 +125,7 @@ bool waits_for_asset(const process_table& t, const seat& s) noexcept {
 void replace_late(process_table& t, seat& s, const std::string& what) {
     process& p = *s.now;
     p.by_supervisor = true;
-    // A process that somebody has stopped is no offender: its frames are innocent.
+    // A process that was stopped from outside is not at fault: its frames are innocent.
     if (p.port) {
         p.how.deadline = true;
         t.log_line(fmt::format("{} (pid {}): {}: its place is another's now", s.label, p.pid, what));
@@ -149,7 +149,8 @@ void watch_start(process_table& t, seat& s, u64 now) {
         replace_late(t, s, "it does not become ready");
 }
 
-/// Whether a quota, a freezer or a busy machine has stopped the run while the frame was late.
+/// A note that a quota, a freezer or a busy machine has stopped the run while the frame was late; "": none
+/// has.
 std::string uncounted_text(const process_table& t, u64 now) {
     const u64 before = now - std::min(now, 10 * ns_per_s);
     const u64 lost = t.groups.uncounted().between(before, now);
@@ -158,7 +159,7 @@ std::string uncounted_text(const process_table& t, u64 now) {
                        static_cast<f64>(lost) / 1e9);
 }
 
-/// As PID 1, or as a child subreaper.
+/// For a supervisor that is PID 1 or a child subreaper.
 void reap_inherited(process_table& t, u64 now) {
     if (now < t.orphans_due_ns || !inherits_orphans()) return;
     t.orphans_due_ns = now + orphans_every_ns;
@@ -189,11 +190,12 @@ void watch_deadlines(process_table& t, u64 now) {
             views.push_back(view_of(t, *s, now));
         }
     }
-    const std::vector<offence> verdicts = judge(views, now);  // not the judgement of a death
+    const std::vector<offence> verdicts = judge(views, now);  // of lateness, not of a death
     for (std::size_t k = 0; k < all.size(); ++k) {
         seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;
-        // Another's end in this tick may have been its end, too (they share an MPS domain).
+        // The retirement of another process in this tick may have ended this one, too (they share an MPS
+        // domain).
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->incarnation.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
             restart_device_clocks(t, views[k].device, now);
@@ -214,7 +216,7 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
     s.sampled_at_ns = now;
 }
 
-// Of an adopted one nothing tells the end but its lock.
+// The end of an adopted port program is only visible by its lock.
 void end_silent_ports(process_table& t, seat& s) {
     const auto check = [&](process& p) {
         if (p.port && !p.pidfd && !p.ended && port_has_ended(t, p)) on_process_end(t, s, p);
@@ -226,7 +228,7 @@ void end_silent_ports(process_table& t, seat& s) {
 }  // namespace
 
 void supervise_seats(process_table& t, u64 now) {
-    // A supervisor that was stopped or starved itself has no right to call others late.
+    // A supervisor that was itself stopped or starved cannot judge others as late.
     if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
     t.last_tick_ns = now;
     t.groups.tick(now);
@@ -263,14 +265,13 @@ void restart_clocks(process_table& t, u64 now) noexcept {
     for (auto& s : t.seats) s->clock_base_ns = std::max(s->clock_base_ns, now);
 }
 
-// What the process says of itself. Its words may be damaged: a clock counts only while a job word of its
-// epoch says that it can.
+// Its words may be damaged: a clock counts only while a job word of the process's epoch permits it.
 process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     const shm::incarnation& e = t.c->entry[s.now->incarnation.entry];
     process_view v;
     v.state = s.machine.state();
     v.tool = s.now->tool;
-    // Every clock is set back by the time that does not count.
+    // Every clock is shifted by the time that does not count.
     const auto counted = [&](u64 since) { return t.groups.uncounted().shifted(since, now); };
     v.base_ns = counted(s.clock_base_ns);
     v.device_base_ns = counted(s.device_base_ns);
@@ -279,7 +280,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     v.frame_timeout_ns = v.first_frame ? spec.first_frame_timeout_ns() : spec.frame_timeout_ns();
     v.heart_timeout_ns = heart_timeout(*t.setup, s.stage);
     v.device = shared_device(*t.setup, s.stage, s.instance);
-    v.pause_ns = ring::paused_since(e);  // before the clock that begins anew when it ends
+    v.pause_ns = ring::paused_since(e);  // read before the clock that starts again when the pause ends
     v.processing_ns = counted(ring::load(e.processing_since_ns));
     v.device_ns = counted(ring::load(e.device_since_ns));
     v.finishing_ns = counted(ring::load(e.finishing_since_ns));
@@ -293,7 +294,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
             v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
     }
     v.has_frame = v.open || v.submitted;
-    // Asked of /proc only where it would save somebody from a deadline.
+    // /proc is read only where the result could spare a process from a deadline.
     v.stopped = v.state == seat_state::running && v.has_frame && !s.now->elsewhere &&
                 age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
     v.frames_wait = heart_is_late(v, now) && work_waits(t, s);

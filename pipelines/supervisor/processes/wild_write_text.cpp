@@ -15,7 +15,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Of a link of the run's own plan: the stage before it and which of its outputs; nothing: there is none.
+/// The stage that writes a link of the run's plan, and which of its outputs; nothing: there is none.
 std::optional<ring_place> ring_place_of(const process_table& t, u32 link) {
     if (link >= std::min(t.made->links, shm::max_links)) return std::nullopt;
     const u32 stage = t.made->link[link].stage;
@@ -52,7 +52,8 @@ std::string text_of_header(const process_table& t, const ring::wild_write& to) {
                        ring::load(t.c->frames[to.index].header[to.slot].ring_sequence), to.offset);
 }
 
-/// Whose: a name of the run's own plan, for the place comes from a process that has just gone astray.
+/// The owner, by a name from the run's own plan, since the place comes from a process that has just written
+/// wildly.
 std::string text_of_owner(const process_table& t, shm::block_part part, u32 index) {
     const auto stage = [&](u32 k) { return k < t.setup->stages.size() ? t.setup->stages[k].spec.name : ""; };
     switch (part) {
@@ -86,8 +87,8 @@ std::string text_of_owner(const process_table& t, shm::block_part part, u32 inde
 
 struct part_text {
     shm::block_part part;
-    const char* text;   ///< before whose it is
-    const char* spare;  ///< of a row that the run has no use for
+    const char* text;   ///< followed by the owner
+    const char* spare;  ///< for a row that the run does not use
 };
 constexpr part_text part_texts[] = {
     {shm::block_part::head, "the head of the control block", ""},
@@ -121,7 +122,7 @@ std::string text_of_block(const process_table& t, const ring::wild_write& to) {
     return "";
 }
 
-// No error that CUDA returns has an address: neither ring, plane nor offset can be said.
+// CUDA errors carry no address: neither ring, plane nor offset can be given.
 std::string text_of_device(const ring::wild_write& to) {
     if (to.index <= 1)
         return fmt::format("an illegal address, with frame {} alone in flight (a GPU tells no place)",
@@ -131,7 +132,7 @@ std::string text_of_device(const ring::wild_write& to) {
         to.offset, to.index, to.offset + to.slot);
 }
 
-/// By the canary.
+/// Found by the canary.
 bool found_late(const process& p) {
     return p.how.signal == 0 && p.how.exit_code == exit_code::stage_exception;
 }
@@ -150,7 +151,7 @@ std::string place_in_slot(const nlohmann::json& format, u64 offset) {
             name = (offset - begin < p.bytes() ? "plane " : "behind plane ") + p.name;
         }
     } catch (const error&) {
-        name = "the slot";  // its place in it says enough
+        name = "the slot";  // the offset in it is enough
     }
     return fmt::format("{}, offset {}", name, offset - begin);
 }
