@@ -1,5 +1,5 @@
 #pragma once
-// Files that a stage reads, as hosts compare them before a frame flows: by size and hash.
+// Files that a stage reads. Hosts compare them by size and hash before any frame is sent.
 
 #include <filesystem>
 
@@ -7,9 +7,9 @@
 
 namespace carousel::supervisor {
 
-/// Each file's name -> its size and hash, or "not there": of this one and of those that it names beside it,
-/// buffers and images of glTF (.gltf, .glb), materials and their textures of OBJ (.obj). What can't be
-/// understood is left to the stage's own error. Throws config_error: `path` is there and can't be read.
+/// Returns name -> size and hash, or "not there", of the file and of the files that it names: buffers and
+/// images of glTF (.gltf, .glb), materials and their textures of OBJ (.obj). Content that cannot be parsed is
+/// left to the stage, which reports the error. Throws config_error if `path` exists and cannot be read.
 [[nodiscard]] nlohmann::json compared_files(const std::filesystem::path& path);
 
 }  // namespace carousel::supervisor

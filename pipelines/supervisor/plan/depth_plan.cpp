@@ -15,13 +15,13 @@ namespace {
 using device::device_kind;
 using nlohmann::json;
 
-/// On the CPU one frame is computed while the next is queued: more only lie in the way of the caches.
+/// On the CPU one frame is computed while the next is queued: more frames would only pollute the caches.
 constexpr u32 lanes_on_gpu = max_in_flight, lanes_on_cpu = 2, lanes_for_low = 2, ahead = 2;
-constexpr u64 share = 2;  ///< rings and assets take one part in so many of what is free
+constexpr u64 share = 2;  ///< rings and assets take 1/share of the free memory
 
 bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
 
-/// Of one instance, when `most` may be under way.
+/// Lanes of one instance if `most` frames may be in flight.
 u32 lanes_of(const stage_setup& s, u32 most) {
     if (s.spec.in_flight) return *s.spec.in_flight;
     if (s.spec.latest()) return 1;  // it reads one frame at a time
@@ -44,8 +44,8 @@ u32 window_of(const run_setup& s, ring_place at, u32 most) {
     const u32 both = own + readers;
     u32 window = both;
     if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
-    if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // some of it is on a GPU
-    const u32 extra_slots = own + from.lanes + 1;  // derived_slots(): what a ring holds beside its window
+    if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // a stage of the run is on a GPU
+    const u32 extra_slots = own + from.lanes + 1;  // derived_slots(): slots beyond the window
     const u32 room = shm::max_slots > extra_slots ? shm::max_slots - extra_slots : 1;
     return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;
 }
@@ -93,7 +93,7 @@ std::map<std::string, memory_place> places_of(const run_setup& s, const free_mem
     return out;
 }
 
-/// The first place of which more than its share is taken; null: none.
+/// The first place where more than 1/parts of the free memory is taken; null: none.
 const memory_place* crowded(const std::map<std::string, memory_place>& all, u64 parts) {
     for (const auto& [uuid, p] : all)
         if (p.taken > p.there / parts) return &p;
@@ -108,7 +108,7 @@ bool has_auto(const run_setup& s) {
                        [&](ring_place at) { return !s.stages[at.stage].ring(at.output).link.window; });
 }
 
-/// Which of the run's GPUs that of this uuid is, counted as the stages and their instances come.
+/// Index of the GPU of this uuid among the run's GPUs, in the order of the stages and their instances.
 u32 token_of(const run_setup& s, const std::string& uuid) {
     std::vector<std::string> seen;
     for (const stage_setup& st : s.stages) {
@@ -177,8 +177,7 @@ void require_room(const run_setup& s, const free_memory& memory) {
 
 namespace {
 
-/// Who has a context of its own on the GPU of an instance of `own`: how many contexts there are, and which
-/// stages' work is in them.
+/// The contexts on the GPU of an instance of `own`: how many there are, and which stages' work is in them.
 struct sharers {
     u32 contexts = 0;
     std::vector<u32> stages;
@@ -203,9 +202,9 @@ const char* sharing_of(const stage_setup& own, const sharers& with) {
     return !on_gpu(own) ? "cpu" : own.mps ? "overlap" : with.contexts > 1 ? "turns" : "alone";
 }
 
-/// Turns halve the time of a frame where a GPU is saturated. With two frames in flight, of a run that asks
-/// for low latency, a turn is worth less than its hand-over. So a balanced run takes turns, and others only
-/// where the file says of how many frames.
+/// Turns halve the time of a frame where a GPU is saturated. With two frames in flight, in a run with low
+/// latency, a turn gains less than its hand-over costs. So a balanced run takes turns, and others only if the
+/// file gives the number of frames.
 bool takes_turns(const run_setup& s, const stage_setup& own, u32 instance) {
     if (!s.turn_frames && s.latency != latency_kind::balanced) return false;
     return s.turn_frames != 0U && !own.spec.latest() &&

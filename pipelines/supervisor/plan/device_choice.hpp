@@ -1,6 +1,7 @@
 #pragma once
-// Which device a stage gets: "auto", "cpu" or "cuda:N" against what carousel-probe finds. The supervisor asks
-// a helper because it never loads CUDA itself; a machine without a driver answers like any other.
+// Chooses the device of a stage: "auto", "cpu" or "cuda:N", from what carousel-probe finds. The supervisor
+// runs this helper because it never loads CUDA itself; a machine without a driver gives a reply like any
+// other.
 
 #include <optional>
 #include <string>
@@ -14,21 +15,21 @@ namespace carousel::supervisor {
 struct gpu_offer {
     device::device_id id;
     std::string name;
-    bool vmm = true;                ///< memory can be handed out by fd
-    bool read_only_host = false;    ///< host memory can be page-locked for reading alone
-    bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses on it
-    u64 free_bytes =
-        ~u64{0};  ///< of its memory, or all of it where nobody says what is free; all ones: unknown
-    /// ordinals of the GPUs whose memory its kernels can reach; empty: not known
+    bool vmm = true;                ///< memory can be exported as a file descriptor
+    bool read_only_host = false;    ///< host memory can be page-locked read-only
+    bool same_host_address = true;  ///< page-locked host memory has the same addresses on it as on the CPU
+    u64 free_bytes = ~u64{0};  ///< of its memory; the total if the free size is not known; all ones: unknown
+    /// ordinals of the GPUs whose memory its kernels can access; empty: unknown
     std::optional<std::vector<int>> peers;
 };
 struct machine_offer {
     std::vector<gpu_offer> gpus;
-    std::string why_none;  ///< why there is no GPU to be used
+    std::string why_none;  ///< why there is no usable GPU
 };
 
-/// Runs carousel-probe (in `folder`). A probe that can't be run or talks nonsense is a machine without a GPU,
-/// with the reason.
+/// Runs carousel-probe (in `folder`). If the probe cannot be run or gives an invalid reply, the result is a
+/// machine without a GPU, with the reason. Throws out_of_resources if the probe cannot be started for lack of
+/// resources.
 [[nodiscard]] machine_offer probe_machine(const std::string& folder);
 [[nodiscard]] machine_offer read_probe(const std::string& json_text);
 
@@ -39,8 +40,8 @@ struct device_choice {
     bool read_only_host = false;
     bool same_host_address = true;
 };
-/// Throws device_error for a GPU that isn't there: what was asked, what there is. "auto" takes the first GPU,
-/// or the CPU, as far as the stage can run there.
+/// Throws device_error for a GPU that does not exist: the message has the request and the available devices.
+/// "auto" takes the first GPU, or the CPU, if the stage can run there.
 [[nodiscard]] device_choice choose_device(const std::string& requested, const machine_offer& machine,
                                           runs_on needed = runs_on::any);
 

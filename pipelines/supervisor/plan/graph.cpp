@@ -18,7 +18,7 @@ std::string with_count(const std::string& name, std::size_t instances) {
     return instances > 1 ? fmt::format("{} x {}", name, instances) : name;
 }
 
-/// Edges of all links; `node_of`: by the stage's name.
+/// Adds the edges of all links; `node_of`: by the stage's name.
 void add_edges(drawing& d, const std::vector<run::ps_link>& links,
                const std::map<std::string, std::size_t>& node_of) {
     for (const run::ps_link& l : links) {
@@ -37,7 +37,7 @@ void add_edges(drawing& d, const std::vector<run::ps_link>& links,
     }
 }
 
-/// The stages of `ps`, whose rows are instances.
+/// A stage of a `ps` reply, whose rows are instances.
 struct stage_row {
     std::string name, device, state;
     std::size_t instances = 0;
@@ -71,7 +71,7 @@ std::string states_text(const stage_row& r) {
     return text;
 }
 
-/// Frames that the reader has not done yet.
+/// The number of frames that the reader has not done yet, as text.
 std::string lag_text(const telemetry::snapshot& s, const std::string& ring, const std::string& to) {
     for (const telemetry::link_view& l : s.links) {
         if (l.name != ring) continue;
@@ -173,7 +173,7 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
             if (const std::string lag = lag_text(*live, e.ring, names[e.to]); !lag.empty())
                 e.lines.push_back(lag);
         return d;
-    } catch (const std::exception& e) {  // also maps' that miss a name
+    } catch (const std::exception& e) {  // also that of a map without the name
         throw shm_error(fmt::format(
             "the supervisor's answer can't be drawn ({}): are both programs of one version?", e.what()));
     }

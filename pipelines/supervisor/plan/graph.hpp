@@ -1,6 +1,6 @@
 #pragma once
-// A pipeline as a drawing for Graphviz or Mermaid. From a file that was read, or from what a running pipeline
-// says of itself.
+// A pipeline as a drawing for Graphviz or Mermaid, from a pipeline file or from the `ps` reply of a running
+// pipeline.
 
 #include <string>
 #include <vector>
@@ -13,10 +13,10 @@ namespace carousel::supervisor {
 
 struct graph_node {
     std::vector<std::string> lines;  ///< the first is the stage's name
-    std::string state;               ///< "running", "failed", ...; "": not known
+    std::string state;               ///< "running", "failed", ...; "": unknown
 };
 struct graph_edge {
-    std::size_t from = 0, to = 0;  ///< nodes
+    std::size_t from = 0, to = 0;  ///< indices into drawing::nodes
     std::string ring;              ///< "fork", "fork.square"
     std::vector<std::string> lines;
     bool latest = false;
@@ -28,14 +28,15 @@ struct drawing {
 };
 
 [[nodiscard]] drawing drawing_of(const run_setup& s);
-/// `ps`: the supervisor's answer to "ps". Throws shm_error when it is of a version that does not tell its
-/// links. With a snapshot of the same run: states, frames/s and how many frames each reader is behind.
+/// `ps`: the supervisor's reply to "ps". Throws shm_error if it has no name or links, as one of another
+/// version. With a snapshot of the same run, the drawing includes states, frames/s and the lag of each reader
+/// in frames.
 [[nodiscard]] drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live);
 
 [[nodiscard]] std::string dot_text(const drawing& d);
 [[nodiscard]] std::string mermaid_text(const drawing& d);
 
-/// What `ps` says of the links of a run.
+/// The links of a run as `ps` lists them.
 [[nodiscard]] std::vector<run::ps_link> links_of(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -18,7 +18,7 @@ bool reads(const run_setup& s, u32 reader, const memory_item& m, const std::vect
     return a.maker != reader && std::find(a.users.begin(), a.users.end(), reader) != a.users.end();
 }
 
-/// A GPU's fault ends what shares the domain.
+/// A GPU fault ends all processes that share the MPS domain.
 const char* in_domain(const run_setup& s, bool can_fault) {
     return can_fault && s.has_mps() ? " (a client of MPS: its domain, which is renewed)" : "";
 }

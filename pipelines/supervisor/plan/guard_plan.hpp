@@ -1,6 +1,6 @@
 #pragma once
-// Which stages could write to what isn't theirs. Rings and assets of others are mapped for reading, and gaps
-// or canaries lie behind the slots of rings, except where that can't be had.
+// Which stages could write to memory that is not theirs. Rings and assets of other stages are mapped
+// read-only, and gaps or canaries follow the slots of rings, except where that is not possible.
 
 #include <string>
 #include <vector>
@@ -21,20 +21,20 @@ struct unguarded_output {
     std::string memory;  ///< "ring vertex"
     std::string why;
 };
-/// Rings with neither gaps nor canaries behind their slots, in the order of the control block.
+/// Rings with neither gaps nor canaries after their slots, in the order of the control block.
 [[nodiscard]] std::vector<unguarded_output> unguarded_outputs(const run_setup& s);
 
-/// Whether all rings behind that stage were made with canaries: their slots are larger than their payload.
+/// True if all output rings of that stage were made with canaries: their slots are larger than their payload.
 [[nodiscard]] bool has_canaries(const shm::control_block& made, u32 stage, const stage_setup& as);
 
-/// Throws config_error with the place in the file: guard = "gap" or "canary" is asked for where it can't be
-/// had.
+/// Throws config_error with the place in the file if guard = "gap" or "canary" is requested where it is not
+/// possible.
 void require_guards(const run_setup& s);
 
-/// For the plan: "inputs: guarded ..." or "inputs: unguarded: ..."; the same of outputs.
+/// A text for the plan: "inputs: guarded ..." or "inputs: unguarded: ..."; the same for outputs.
 [[nodiscard]] std::string guard_text(const run_setup& s);
 [[nodiscard]] std::string output_guard_text(const run_setup& s);
-/// "control block: ...": on this host and with this CPU.
+/// "control block: ...": the guard on this host and with this CPU.
 [[nodiscard]] std::string block_guard_text(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -1,7 +1,7 @@
 #pragma once
-// A pipeline file over several hosts, as the host that it is read on sees it: its own part, the others, and
-// what all of them must agree on before a frame flows. Every host reads the file itself and comes to the same
-// plan; what differs is named (differences of files that stages read, too: by their hash).
+// A pipeline file for several hosts, as seen by the host that reads it: its own partition, the other hosts,
+// and what all of them must agree on before any frame is sent. Every host reads the file itself and derives
+// the same plan; differences are reported, including those of files that stages read (by their hash).
 
 #include <map>
 
@@ -13,22 +13,22 @@
 namespace carousel::supervisor {
 
 struct hosts_plan {
-    std::string self;               ///< this host; "": that of `carousel run`
-    std::string coordinator;        ///< name of that one
-    std::vector<host_spec> others;  ///< on that one: all that stages run on
+    std::string self;               ///< this host; "": the coordinator, the host of `carousel run`
+    std::string coordinator;        ///< name of the coordinator
+    std::vector<host_spec> others;  ///< the hosts other than the coordinator that stages run on
     std::vector<crossing> links;
-    std::vector<std::string> leading;    ///< leading_hosts()
-    std::vector<std::string> helping;    ///< only_helps(): their loss costs nothing
-    std::map<std::string, f64> grace_s;  ///< grace_of(), of each host
+    std::vector<std::string> leading;    ///< see leading_hosts()
+    std::vector<std::string> helping;    ///< see only_helps(): their loss costs no frame
+    std::map<std::string, f64> grace_s;  ///< see grace_of(); by host
     parameter_plan parameters;
-    nlohmann::json plan;                  ///< what all hosts must have alike
+    nlohmann::json plan;                  ///< must be equal on all hosts
     std::string name;                     ///< of the pipeline
     std::string file, token;              ///< absolute paths here
-    u64 first = 0;                        ///< --first, as it was given here
-    std::vector<std::string> words = {};  ///< options that the other hosts are to be started with
+    u64 first = 0;                        ///< --first as given on this host
+    std::vector<std::string> words = {};  ///< options with which the other hosts are to be started
     [[nodiscard]] bool leads(const std::string& host) const noexcept;
     [[nodiscard]] bool helps(const std::string& host) const noexcept;
-    /// A host ("": that of `carousel run`) that has been away for so long has no supervisor that finds its
+    /// Time after which the supervisor of `host` ("": the coordinator), once out of contact, cannot find its
     /// stages alive.
     [[nodiscard]] u64 patience_ns(const std::string& host) const;
     [[nodiscard]] std::string name_of(const std::string& host) const {
@@ -36,16 +36,17 @@ struct hosts_plan {
     }
 };
 
-/// `all`: of the whole file. Throws config_error: a file that can't be read.
+/// Plans the pipeline `whole`; `all`: the descriptions of its stages. Throws config_error if a file cannot be
+/// read.
 [[nodiscard]] hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
                                     const std::vector<stage_description>& all);
 
-/// "fragment goes to b over 10.0.0.2 port 47101 (fragment-to-b, b/fragment-from-here)", a line each; for
-/// `carousel validate`.
+/// "fragment goes to b over 10.0.0.2 port 47101 (fragment-to-b, b/fragment-from-here)", one line per link;
+/// for `carousel validate`.
 [[nodiscard]] std::string hosts_text(const pipeline& whole);
 [[nodiscard]] nlohmann::json hosts_json(const pipeline& whole);
 
-/// The token that the hosts of a pipeline share: NAME.token beside its file.
+/// Path of the token that the hosts of a pipeline share: NAME.token next to the pipeline file.
 [[nodiscard]] std::string token_path(const pipeline& whole);
 
 }  // namespace carousel::supervisor

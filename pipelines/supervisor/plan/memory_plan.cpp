@@ -54,7 +54,7 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
     const ring::plan p = plan_of(s);
     std::vector<memory_item> items;
     const std::vector<ring_place> rings = s.rings();
-    const u64 blocks = s.assets.size() + rings.size();  // of which each has a descriptor at least
+    const u64 blocks = s.assets.size() + rings.size();  // each of which has at least one descriptor
     u64 left = most_descriptors - std::min(blocks, most_descriptors);
     for (u32 link = 0; link < rings.size(); ++link) {
         const auto [k, output] = rings[link];
@@ -90,7 +90,7 @@ ring::plan guarded_plan_of(const run_setup& s) {
     const auto make_room = [&](ring::stage_plan& st, u64& slot_bytes) {
         if (!(of++)->guard.canaries()) return;
         slot_bytes += device::canary_bytes;
-        st.owner_commits = true;  // nobody else looks at them
+        st.owner_commits = true;  // no other process checks them
     };
     for (ring::stage_plan& st : p.stages) {
         if (!st.has_output) continue;
@@ -114,7 +114,7 @@ void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const 
     }
 }
 
-/// What stages on GPUs keep of a ring that they only look at: sampled_inputs.hpp of the runner.
+/// The copies that stages on GPUs keep of a sampled ring: see sampled_inputs.hpp of the runner.
 void add_sampled_copies(const memory_item& of, const run_setup& s, ring_place at,
                         std::vector<memory_item>& to) {
     for (const stage_setup& st : s.stages)

@@ -44,8 +44,8 @@ std::string now_stamp() {
 }
 
 void prepare_outputs(run_setup& s, const std::string& stamp) {
-    // A stage that writes files creates the directory; without a working directory it reports that there is
-    // none.
+    // A stage that writes files creates the directory; without a working directory that stage reports the
+    // error.
     std::error_code failed;
     if (const fs::path here = fs::current_path(failed); !failed)
         s.output_directory = (here / "runs" / fmt::format("{}-{}", s.name, stamp)).string();
@@ -53,12 +53,12 @@ void prepare_outputs(run_setup& s, const std::string& stamp) {
     for (stage_setup& st : s.stages) {
         if (!writes_pictures(st)) continue;
         const nlohmann::json given = st.spec.settings.value("out", nlohmann::json(default_pattern));
-        if (!given.is_string()) continue;  // the stage refuses it with its own words
+        if (!given.is_string()) continue;  // the stage refuses it with its own message
         const std::string pattern = given;
         if (pattern.empty() || pattern == "none") continue;
         fs::path whole = pattern;
         if (whole.is_relative()) {
-            if (s.output_directory.empty()) (void)working_directory();  // throws: it can't be read
+            if (s.output_directory.empty()) (void)working_directory();  // throws why it cannot be read
             whole = as_pattern(s.output_directory);
             if (displays > 1) whole /= st.spec.name;
             whole = (whole / pattern).lexically_normal();

@@ -1,5 +1,5 @@
 #pragma once
-// What `carousel validate` and `--dry-run` print: the pipeline as it was understood.
+// The text that `carousel validate` and `--dry-run` print: the pipeline as it was understood.
 
 #include <string>
 #include <vector>
@@ -11,15 +11,15 @@
 
 namespace carousel::supervisor {
 
-inline constexpr std::size_t paper_columns = 110;  ///< how wide texts are where there is no terminal
+inline constexpr std::size_t paper_columns = 110;  ///< width of texts where there is no terminal
 
-/// Stages, what they read, write and run, in lines of at most `width` columns. No device is looked for.
+/// Stages, what they read, write and run, in lines of at most `width` columns. Does not search for devices.
 [[nodiscard]] std::string plan_text(const pipeline& p, const std::vector<stage_description>& all,
                                     std::size_t width = paper_columns);
 [[nodiscard]] nlohmann::json plan_json(const pipeline& p, const std::vector<stage_description>& all);
 
-/// What plan_text can't know without the machine: the devices that were chosen, rings and assets with the
-/// memory that they take, how the run would end and where its report would go.
+/// The part that depends on the machine: the chosen devices, rings and assets with their memory, how the run
+/// would end and where its report would be written.
 [[nodiscard]] std::string placement_text(const run_setup& s, std::size_t width = paper_columns);
 
 /// "carousel.image.rgba8 {color: u8[720][1280][4]}"; "-" for none.

@@ -23,8 +23,8 @@ json parameters_identity(const parameter_plan& p) {
     return {{"schema", p.schema.to_json()}, {"values", p.schema.values_json(p.values)}};
 }
 
-// All keys, as they were resolved; but standbys are the supervisor's own: a successor may keep some where the
-// first one kept none.
+// All keys, as resolved, except standby, which belongs to the supervisor: a successor may keep standbys where
+// the first supervisor kept none.
 json stage_json(const stage_setup& s) {
     json j = values_of(s.spec);
     j.erase("standby");
@@ -90,8 +90,8 @@ json identity_of(const run_setup& s) {
     for (const asset_setup& a : s.assets)
         assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
     json j = values_of(static_cast<const pipeline_spec&>(s));
-    for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages say what they came to
-    j.erase("allow_dead_letters");                                   // the supervisor's own: its exit code
+    for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages have the resolved values
+    j.erase("allow_dead_letters");                                   // the supervisor's: its exit code
     j.update({{"frames", s.end == ring::end_unknown ? 0 : s.end},
               {"parameters", parameters_identity(s.parameters)},
               {"stages", stages},
@@ -106,7 +106,8 @@ std::string digest_of(const json& identity) {
 
 std::string difference(const json& there, const json& here) {
     if (digest_of(there) == digest_of(here)) return "";
-    // The number of stages and their names first: what is inside them says little when they are others.
+    // The number of stages and their names come first: differences inside the stages mean little if the
+    // stages differ.
     const auto names = [](const json& j) {
         json out = json::array();
         for (const json& s : j.value("stages", json::array())) out.push_back(s.value("name", ""));

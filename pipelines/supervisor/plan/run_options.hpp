@@ -1,5 +1,5 @@
 #pragma once
-// What a caller asks of one run.
+// Options of one run.
 
 #include <memory>
 #include <optional>
@@ -15,23 +15,23 @@ namespace carousel::supervisor {
 
 class other_hosts;  // supervisor/hosts/other_hosts.hpp
 
-/// What belongs to one run and not to the pipeline.
+/// Options that belong to one run and not to the pipeline.
 struct run_options {
-    std::vector<stage_description> stages;  ///< describe_stages(p); empty: run_pipeline asks them
+    std::vector<stage_description> stages;  ///< describe_stages(p); empty: run_pipeline calls it
     std::string report_file;                ///< JSON; "": none
-    bool color = false;       ///< ANSI colours on stderr are wanted (a terminal, no NO_COLOR, no --no-color)
-    u64 first = 0;            ///< begins with this frame: a run that was lost has delivered those below
-    f64 seconds = 0;          ///< ends as by Ctrl-C after so long; 0: never
+    bool color = false;       ///< ANSI colours on stderr (a terminal, no NO_COLOR, no --no-color)
+    u64 first = 0;            ///< the first frame: the frames below were delivered by a run that was lost
+    f64 seconds = 0;          ///< ends the run as Ctrl-C does after this time; 0: never
     bool keep_logs = false;   ///< DIR/logs outlives the run, until the next of that name or `carousel clean`
-    bool background = false;  ///< nobody looks at stderr once all stages are ready: no progress line
-    f64 wait_s = 0;           ///< waits so long for a running pipeline of the same name to end
-    std::string http;         ///< where the run's web UI is served, as given; "": nowhere
+    bool background = false;  ///< stderr is not read once all stages are ready: no progress line
+    f64 wait_s = 0;           ///< how long to wait for a running pipeline of the same name to end
+    std::string http;         ///< address of the run's web UI, as given; "": none
     std::vector<std::string> http_hosts;  ///< further names of this machine in its address
-    bool fresh = false;  ///< a living run of the name whose supervisor is dead is ended, not taken over
+    bool fresh = false;  ///< a running run of the name whose supervisor is dead is ended, not taken over
     std::vector<std::string> command_line;     ///< for the report
-    std::optional<parameter_plan> parameters;  ///< of a part of a pipeline: the whole file's
-    std::shared_ptr<other_hosts> hosts;        ///< null: the pipeline is on this host alone
-    test_hooks hooks;                          ///< as the environment has them
+    std::optional<parameter_plan> parameters;  ///< for a partition of a pipeline: those of the whole file
+    std::shared_ptr<other_hosts> hosts;        ///< null: the pipeline runs on this host only
+    test_hooks hooks;                          ///< from the environment
 };
 
 }  // namespace carousel::supervisor

@@ -1,6 +1,6 @@
 #pragma once
-// Everything the engine needs to know before the first process starts: the pipeline as it was read, described
-// and placed on devices. Plain data, written by run.cpp, read by all the rest of the supervisor.
+// All data that the engine needs before the first process starts: the pipeline as it was read, described and
+// placed on devices. Plain data, written by setup_from() and run.cpp, read by the rest of the supervisor.
 
 #include <string>
 #include <vector>
@@ -17,8 +17,8 @@ namespace carousel::supervisor {
 struct asset_setup {
     std::string name;
     u64 bytes = 0;
-    u32 maker = 0;           ///< stage
-    std::vector<u32> users;  ///< stages, the maker among them
+    u32 maker = 0;           ///< index of a stage
+    std::vector<u32> users;  ///< indices of stages, the maker among them
 };
 
 struct stage_device {
@@ -26,40 +26,39 @@ struct stage_device {
     std::string name;  ///< "cuda:0"
 };
 
-/// An output of a stage, and the ring behind it.
+/// An output of a stage, and the ring that it writes.
 struct ring_setup {
     std::string output;     ///< its name; "": it has none
-    link_spec link;         ///< what the file says of the ring
+    link_spec link;         ///< the ring's keys in the file
     nlohmann::json format;  ///< null: there is no output
     u64 slot_bytes = 0;
-    device::memory_kind memory = device::memory_kind::vmm;  ///< wish for the ring
-    u32 window = 0;  ///< what the ring's came to; 0: not chosen, the file's or derived
+    device::memory_kind memory = device::memory_kind::vmm;  ///< requested for the ring
+    u32 window = 0;  ///< the chosen window; 0: not chosen, from the file or derived
 };
 
-/// A stage as its file describes it, and what was decided behind that. What it inherits is of its first
-/// output.
+/// A stage as the file and its program describe it, and what was decided for it. The inherited members are
+/// those of its first output.
 struct stage_setup : ring_setup {
-    stage_spec spec;                    ///< what the file says
-    std::vector<ring_setup> more;       ///< outputs behind the first
-    std::vector<u32> input_outputs;     ///< which output each input is, by index; missing: the first
-    std::vector<u32> sampled_outputs;   ///< the same of its sampled inputs
+    stage_spec spec;                    ///< its keys in the file
+    std::vector<ring_setup> more;       ///< outputs after the first
+    std::vector<u32> input_outputs;     ///< index of the output that each input reads; missing: the first
+    std::vector<u32> sampled_outputs;   ///< the same for its sampled inputs
     std::string program;                ///< path
-    std::string remote_program;         ///< of spec.far
-    device::device_id device;           ///< of a list: the first
-    std::string device_name;            ///< "cpu", "cuda:0"; of a list: "cuda:0+cuda:1"
-    std::vector<stage_device> devices;  ///< of a list, as it stands there; else empty
+    std::string remote_program;         ///< of spec.remote
+    device::device_id device;           ///< if the file has a list: the first
+    std::string device_name;            ///< "cpu", "cuda:0"; for a list: "cuda:0+cuda:1"
+    std::vector<stage_device> devices;  ///< if the file has a list: its devices in that order; else empty
     bool deep_on_cpu = false;           ///< for tests: its depth is planned and chosen as on a GPU
-    u32 lanes = 0;  ///< what in_flight came to (depth_plan.hpp); 0: not chosen, a number of the file or 3
+    u32 lanes = 0;  ///< chosen for in_flight (depth_plan.hpp); 0: not chosen, the file's number or 3
     bool owner_commits = false;
     bool ends = false;              ///< a source that may end its stream
-    bool forwards_frames = false;   ///< what others have made; with `ends`: it receives from another host
-    bool writable_inputs = false;   ///< it asks for inputs that it can write to
-    bool read_only_host = false;    ///< its GPUs page-lock host memory for reading alone
-    bool same_host_address = true;  ///< what its GPUs page-lock has the CPU's addresses, gaps and all
-    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): it was asked for, and it
-                       ///< computes on a GPU
+    bool forwards_frames = false;   ///< frames of other stages; with `ends`: it receives from another host
+    bool writable_inputs = false;   ///< it requests inputs that it can write to
+    bool read_only_host = false;    ///< its GPUs page-lock host memory read-only
+    bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses, gaps included
+    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): requested, and on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
-    /// It listens for another host.
+    /// True if it listens for another host.
     [[nodiscard]] bool receives() const noexcept { return ends && forwards_frames; }
     [[nodiscard]] u32 outputs() const noexcept {
         return has_output() ? 1 + static_cast<u32>(more.size()) : 0;
@@ -70,13 +69,13 @@ struct stage_setup : ring_setup {
     [[nodiscard]] ring_setup& ring(u32 output) {
         return output == 0 ? static_cast<ring_setup&>(*this) : more.at(output - 1);
     }
-    /// "fork"; behind its first output "fork.square".
+    /// "fork" for the first output, "fork.square" for another one.
     [[nodiscard]] std::string ring_name(u32 output) const {
         return output == 0 ? spec.name : spec.name + "." + ring(output).output;
     }
-    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< one of its outputs
+    [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< any of its outputs
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
-    /// As a sampled input.
+    /// True if it reads that output as a sampled input.
     [[nodiscard]] bool samples(u32 stage, u32 output) const noexcept;
     [[nodiscard]] bool maps(u32 stage, u32 output) const noexcept {
         return reads(stage, output) || samples(stage, output);
@@ -87,63 +86,62 @@ struct stage_setup : ring_setup {
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;
     }
-    /// Of an instance, whose last may stand for others on another host.
+    /// The program of an instance; the last instance may stand for others on another host.
     [[nodiscard]] const std::string& program_of(u32 instance) const noexcept {
         return spec.is_remote(instance) ? remote_program : program;
     }
     [[nodiscard]] const nlohmann::json& settings_of(u32 instance) const noexcept {
         return spec.is_remote(instance) ? spec.remote->settings : spec.settings;
     }
-    /// Of an instance: those of a list go round.
+    /// The device of an instance; a list is assigned round robin.
     [[nodiscard]] const device::device_id& device_of(u32 instance) const noexcept {
         return devices.empty() ? device : devices[instance % devices.size()].id;
     }
     [[nodiscard]] const std::string& device_name_of(u32 instance) const noexcept {
         return devices.empty() ? device_name : devices[instance % devices.size()].name;
     }
-    /// How many instances lie on a device of that uuid.
+    /// Number of instances on the device of that uuid.
     [[nodiscard]] u32 instances_on(const std::string& uuid) const noexcept;
 };
 
-/// Which ring of a run: of that stage, by index, behind that output of it.
+/// A ring of the run: that of output `output` of stage `stage`, both by index.
 struct ring_place {
     u32 stage = 0, output = 0;
 };
 
-/// The keys of [pipeline], and what was decided behind them.
+/// The keys of [pipeline], and what was decided from them.
 struct run_setup : pipeline_spec {
     std::string file, directory;  ///< directory: the runtime directory, see run/directory.hpp
     std::string folder;           ///< of the pipeline file, absolute
-    std::string device_name;      ///< what `device` came to: "cpu", "cuda:0"
+    std::string device_name;      ///< the device chosen for `device`: "cpu", "cuda:0"
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
-    u64 end = ring::end_unknown;    ///< `frames`, where there is an end
-    ring::first_counters counters;  ///< where those of the words begin
-    /// of each sink's ledger, the newest; older ones are folded (telemetry/ledger_fold.hpp)
+    u64 end = ring::end_unknown;    ///< `frames`, if the file has that key
+    ring::first_counters counters;  ///< initial values of the counters in the words
+    /// newest records kept in each sink's ledger; older ones are folded (telemetry/ledger_fold.hpp)
     u64 kept_records = 100'000;
-    u64 kill_delay_ns = 0;            ///< for tests: the unwanted live on so long (test_hooks.hpp)
-    bool overruns_anywhere = false;   ///< for tests: overrun-output is taken where nothing guards
+    u64 kill_delay_ns = 0;            ///< for tests: delays the kill of unwanted processes (test_hooks.hpp)
+    bool overruns_anywhere = false;   ///< for tests: overrun-output is accepted where nothing guards
     bool scribbles_anywhere = false;  ///< for tests: so is scribble-control
-    bool audits_at_deaths_alone =
-        false;                        ///< for tests: words are not held against the rules each second, too
-    bool depth_lowered = false;       ///< memory or limits have not let it be what was wished for
-    std::string depth_reason;         ///< how in_flight and window were chosen, a clause; "": none was
-    parameter_plan parameters;        ///< what may be set, and the values at the start
-    std::vector<stage_setup> stages;  ///< producers before consumers
+    bool audits_at_deaths_alone = false;  ///< for tests: words are audited at deaths only, not each second
+    bool depth_lowered = false;           ///< memory or limits required a lower depth than requested
+    std::string depth_reason;             ///< how in_flight and window were chosen, as a clause; "": none was
+    parameter_plan parameters;            ///< the parameters that may be set, and their initial values
+    std::vector<stage_setup> stages;      ///< producers before consumers
     std::vector<asset_setup> assets;
-    std::string output_directory;  ///< what environment::output_directory() of its stages returns; "": none
+    std::string output_directory;  ///< returned by environment::output_directory() of its stages; "": none
     std::string pictures;          ///< folder of the pictures, for the closing lines; "": none
     std::string report_path;       ///< --report FILE; "": none
     std::string http;              ///< --http ADDR:PORT; "": no web UI
     std::vector<std::string> http_hosts;  ///< --http-host NAME
     bool color = false, terminal = false, quiet = false;
-    [[nodiscard]] bool has_mps() const noexcept;  ///< some stage is a client of an MPS domain
-    /// Why two such runs may make different pictures, so that their hashes say nothing; "": they may not.
+    [[nodiscard]] bool has_mps() const noexcept;  ///< at least one stage is a client of an MPS domain
+    /// Why two such runs may make different pictures, so that their hashes cannot be compared; "": they can.
     [[nodiscard]] std::string why_not_comparable() const;
     /// All rings, in the order of the control block's links.
     [[nodiscard]] std::vector<ring_place> rings() const;
 };
 
-/// What the ring library makes a control block from.
+/// The plan from which the ring library makes a control block.
 [[nodiscard]] ring::plan plan_of(const run_setup& s);
 
 }  // namespace carousel::supervisor

@@ -1,5 +1,5 @@
 #pragma once
-// From the pipeline file's values and the stages' descriptions to what the engine works with.
+// Makes the engine's setup from the pipeline file's values and the stages' descriptions.
 
 #include "spec/pipeline_file.hpp"
 #include "supervisor/plan/device_choice.hpp"
@@ -8,10 +8,10 @@
 
 namespace carousel::supervisor {
 
-/// Asks for GPUs only when some stage may use one.
+/// Probes for GPUs only if a stage may use one.
 [[nodiscard]] machine_offer probe_for(const pipeline& p);
-/// Throws device_error (with the place in the file) for a device that isn't there, config_error for assets
-/// that don't fit together.
+/// Throws device_error (with the place in the file) for a device that does not exist, and config_error for
+/// assets that do not match.
 [[nodiscard]] run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine);
 
 }  // namespace carousel::supervisor

@@ -1,7 +1,7 @@
 #pragma once
-// What lies behind each slot of a ring. A gap: addresses at which nothing is mapped, in every process, so
-// that a write beyond a slot faults its writer (device/backend.hpp, memory_handle). Or a canary: bytes that
-// its writer looks at before it commits a frame (device/canary.hpp). Decisions only.
+// What follows each slot of a ring. A gap: addresses at which nothing is mapped, in every process, so that a
+// write beyond a slot faults its writer (device/backend.hpp, memory_handle). Or a canary: bytes that its
+// writer checks before it commits a frame (device/canary.hpp). Decisions only.
 
 #include <string>
 
@@ -10,17 +10,17 @@
 
 namespace carousel::supervisor {
 
-/// A piece of GPU memory is a multiple of this.
+/// The size of a piece of GPU memory is a multiple of this.
 inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
-/// Descriptors that one message carries: a stage gets those of all memory of its run at once.
+/// Maximum number of descriptors in one message: a stage gets those of all memory of its run at once.
 inline constexpr u64 most_descriptors = 240;
 
 struct slot_guard {
-    u32 pieces = 0;              ///< 0: no gaps, slots lie side by side
-    u64 piece_bytes = 0;         ///< with what a slot is padded by
-    std::string why;             ///< there are no gaps; "": there are
-    u64 canary_bytes = 0;        ///< behind each slot; 0: no canaries
-    bool others_write = false;   ///< others than one instance of its maker can write into its canaries
+    u32 pieces = 0;              ///< 0: no gaps, slots are contiguous
+    u64 piece_bytes = 0;         ///< size of a slot with its padding
+    std::string why;             ///< why there are no gaps; "": there are
+    u64 canary_bytes = 0;        ///< after each slot; 0: no canaries
+    bool others_write = false;   ///< its canaries are writable for others than one instance of its maker
     bool readers_write = false;  ///< a reader is among them
     [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
     [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
@@ -28,18 +28,18 @@ struct slot_guard {
     [[nodiscard]] const char* name() const noexcept;
 };
 
-/// The stage in front of a ring, as far as it matters here.
+/// The stage that writes a ring: the properties that matter here.
 struct slot_writer {
     bool plants = true;
     bool same_host_address = true;  ///< else it maps host memory as one block, without gaps
 };
 
-/// Of a ring of `slots` x `slot_bytes` of that kind of memory. On the CPU gaps cost the rest of a page. On a
-/// GPU each slot is an allocation of its own: less than 2 MiB more memory a slot, and a descriptor. So all
-/// rings have them whose descriptors are among the `descriptors_left`, which bounds a run's padding to less
-/// than 480 MiB; depths are chosen with it (depth_plan.hpp). A ring without gaps gets canaries, 64 KiB a slot
-/// and a little of the device's time a frame, if its writer `plants` them: a stage program does, a port
-/// doesn't.
+/// Chooses the guard of a ring of `slots` x `slot_bytes` in memory of `kind`. On the CPU a gap costs the rest
+/// of a page. On a GPU each slot is an allocation of its own: less than 2 MiB more memory per slot, and a
+/// descriptor. So all rings have gaps whose descriptors are among the `descriptors_left`, which bounds a
+/// run's padding to less than 480 MiB; depths are chosen with it (depth_plan.hpp). A ring without gaps gets
+/// canaries, 64 KiB per slot and a little of the device's time per frame, if its writer `plants` them: a
+/// stage program does, a port does not.
 [[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots,
                                       u64 slot_bytes, u64 descriptors_left, slot_writer by = {});
 

@@ -22,8 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// As long as it lives, this process has the environment of another one: the program is to be asked with what
-/// its supervisor would start it with, another interpreter (CAROUSEL_PYTHON) or PYTHONPATH, say.
+/// While this object exists, the process has the environment of another one: the program must be queried with
+/// what its supervisor would start it with, for example another interpreter (CAROUSEL_PYTHON) or PYTHONPATH.
 class environment_override {
 public:
     explicit environment_override(const shm::process_id& of) : own_(environ) {
@@ -44,7 +44,7 @@ private:
     std::vector<char*> words_;
 };
 
-/// Of the pipeline file, which the record names as its supervisor was told of it.
+/// The folder of the pipeline file, which the record names by the path that its supervisor was given.
 std::string folder_of_file(const run::record& r) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);
@@ -52,8 +52,8 @@ std::string folder_of_file(const run::record& r) {
     return file.parent_path().lexically_normal().string();
 }
 
-/// [{output, format}] of a stage, in the words of a run's identity or of a program's answer: they are the
-/// same.
+/// The outputs of a stage as [{output, format}], from a run's identity or a program's reply: both have the
+/// same form.
 json outputs_of(const json& stage) {
     json all = json::array();
     if (stage.at("format").is_null()) return all;
@@ -70,7 +70,7 @@ const json* stage_named(const json& run, const std::string& name) {
     return found == all.end() ? nullptr : &*found;
 }
 
-/// What an input, "fork" or "fork.square", is called and what lies in it.
+/// The name and the format of an input, "fork" or "fork.square".
 json ring_named(const json& run, const std::string& name) {
     const std::string stage = name.substr(0, name.find('.'));
     const std::string output = stage.size() < name.size() ? name.substr(stage.size() + 1) : "";
@@ -123,7 +123,7 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
             "stage \"{}\": {} makes frames of another format now, and the run's memory was made for the old "
             "one; end the run and start it again",
             s.name, s.run));
-} catch (const json::exception&) {  // of another version: nothing is known from here
+} catch (const json::exception&) {  // of another version: nothing is known here
 }
 
 }  // namespace carousel::supervisor

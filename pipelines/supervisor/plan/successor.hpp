@@ -1,9 +1,9 @@
 #pragma once
-// Whether the program that is on the disk now can take a stage of a run over: it is asked as it was before
-// the run started, with what it would be started with. So a mistake in it is a sentence to whoever asks for
-// the restart, while the old program goes on.
+// Checks whether the program that is on the disk now can take over a stage of a run: it is queried as before
+// the start of the run, with the inputs that it would be started with. So a mistake in it is reported to the
+// user who requests the restart, while the old program continues.
 //
-// Who may call: clients of a run (`carousel restart`), not its supervisor, which waits for nobody.
+// Called by clients of a run (`carousel restart`), not by its supervisor, which never blocks.
 
 #include <string>
 
@@ -11,9 +11,9 @@
 
 namespace carousel::supervisor {
 
-/// `stage` as users name it: "fragment", "fragment.1". Throws config_error: the program refuses, or makes
-/// other frames than the run was made for. A stage or a run that nothing is known of from here is let
-/// through: the supervisor has the last word.
+/// `stage`: the name that users give, "fragment", "fragment.1". Throws config_error if the program refuses,
+/// or makes frames of another format than the run was made for. A stage or a run that is unknown here passes:
+/// the supervisor decides.
 void require_able_successor(const run::record& r, const std::string& stage);
 
 }  // namespace carousel::supervisor
