@@ -47,7 +47,7 @@ std::vector<std::string> path_folders() {
     return folders;
 }
 
-/// A stage's tool (gdb, nsys) is looked for before anything starts, as its program is.
+/// A stage's tool (gdb, nsys) is searched for before anything starts, as its program is.
 void check_prefix(const stage_spec& s) {
     if (s.prefix.empty()) return;
     const std::string& tool = s.prefix.front();
@@ -59,7 +59,7 @@ void check_prefix(const stage_spec& s) {
                            s.name, tool, tool.find('/') == std::string::npos ? " in PATH" : ""));
 }
 
-/// Names of the programs beside carousel, for "did you mean".
+/// Names of the programs next to carousel, for "did you mean".
 std::vector<std::string> stage_programs() {
     std::vector<std::string> names;
     std::error_code failed;
@@ -71,7 +71,7 @@ std::vector<std::string> stage_programs() {
     return names;
 }
 
-/// The last lines of what a program wrote to stderr, for the end of a message.
+/// The end of a program's stderr output (at most 600 characters), for the end of a message.
 std::string last_line(const subprocess_result& r) {
     std::string text = r.messages;
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
@@ -79,11 +79,11 @@ std::string last_line(const subprocess_result& r) {
     return text.empty() ? "" : "; its last words: " + text;
 }
 
-/// A stage's own complaint, at the key it complains about.
+/// Reports an error that a stage has found, at the key that it names.
 [[noreturn]] void refuse_complaint(const stage_spec& s, const json& e) {
     const std::string key = e.value("key", "");
     std::string message = e.value("message", "no reason given");
-    // A mistyped key of the supervisor's looks like one of the stage's own.
+    // A mistyped key of the supervisor looks like one of the stage's own.
     if (s.settings.contains(key) && message.find("unknown key") != std::string::npos &&
         message.find("did you mean") == std::string::npos)
         message += did_you_mean_clause(key, stage_keys());
@@ -101,7 +101,7 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     }
     json query{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
                {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
-    // Those of stages behind this one have no format yet: their own may hang on this stage's.
+    // Stages downstream of this one have no format yet: theirs may depend on this stage's.
     for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
         const u32 from = s.sampled_indices[i];
         const bool has_format = from < known.size();
@@ -194,8 +194,8 @@ stage_description description_from(const stage_spec& s, const std::string& progr
     return d;
 }
 
-// What "auto" comes to is the machine's to say (choose_device); a file that names a device is judged on every
-// machine.
+// The machine determines the device for "auto" (choose_device); a file that names a device is checked on
+// every machine.
 void check_device(const stage_spec& s, const stage_description& d) {
     if (d.device == runs_on::any || s.device == "auto" || (s.device == "cpu") == (d.device == runs_on::cpu))
         return;
@@ -251,7 +251,7 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
     }
 }
 
-/// The stages that frames of stage `from` come to, itself among them.
+/// The stages that frames of stage `from` reach, including itself.
 std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
     std::vector<bool> reached(p.stages.size(), false);
     reached[from] = true;
@@ -260,11 +260,12 @@ std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
     return reached;
 }
 
-/// One END counts for the whole run. It is exact for a sink that gets no frame without the source which says
-/// it. (One that reads as latest may see a frame too many, as it may miss some.)
+/// One END applies to the whole run. It is exact for a sink that gets no frame without the source that sets
+/// it. (A sink that reads as latest may see a frame too many, as it may miss some.)
 void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
-        // One that hears the END of this run's own sources from another host, later than they have said it.
+        // A stage with `returns` receives the END of this run's own sources back from another host, after
+        // they have set it.
         if (!all[k].ends || p.stages[k].returns) continue;
         const stage_spec& source = p.stages[k];
         if (!source.inputs.empty())

@@ -71,14 +71,14 @@ std::string shown_host(const pipeline& p, const std::string& host) {
     return host.empty() ? coordinator_name(p) : host;
 }
 
-/// A frame counts as durable when each sink there has it: one that waits for every frame.
+/// A frame counts as durable when each sink there has it, so there must be one that waits for every frame.
 bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::string& host) {
     return std::any_of(all.begin(), all.end(), [&](const crossing& c) { return c.from == host; }) ||
            std::any_of(p.stages.begin(), p.stages.end(),
                        [&](const stage_spec& s) { return s.host == host && !s.has_output && !s.latest(); });
 }
 
-/// Hosts that wait for the files of this one, and those that wait for theirs.
+/// Hosts whose files this one waits for, and those that they wait for in turn.
 std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossing>& all,
                                     const std::string& host) {
     std::set<std::string> out;
@@ -91,7 +91,7 @@ std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossin
     return out;
 }
 
-/// What the section of a host says of links that lead to it. `all` have hosts with addresses.
+/// Checks the keys of a host's section for links to that host. The hosts in `all` have sections.
 void check_links_to(const pipeline& p, const std::vector<crossing>& all, const host_spec& h) {
     const std::string to = h.launcher == launcher_kind::here ? "" : h.name;
     const auto leads_there = [&](const crossing& c) { return c.to == to; };
@@ -119,7 +119,7 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
                            "them, and none of its stages is one that gets every frame; expected a sink there "
                            "with group = \"blocking\"",
                            h.name));
-    // A host's sending stages are sinks, too: each would wait for the other one's, for ever.
+    // A host's sending stages are sinks, too: each host would wait for the other one's indefinitely.
     const std::set<std::string> waits_for = downstream_of(p, all, to);
     for (const crossing& c : all)
         if (c.to == to && waits_for.count(c.from) != 0)

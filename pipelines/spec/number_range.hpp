@@ -1,6 +1,6 @@
 #pragma once
-// What a key of a pipeline file takes if its value is a number: the range that is checked, documented and
-// printed. Bounds are exact: every one of them is below 2^53.
+// The valid values of a numeric key of a pipeline file: the range that is checked, documented and printed.
+// Bounds are exact: each of them is below 2^53.
 
 #include <string>
 
@@ -11,9 +11,9 @@ namespace carousel::supervisor {
 struct number_range {
     f64 low = 0, high = 0;   ///< both included
     const char* unit = "";   ///< "ms", "frames/s"
-    const char* zero = "";   ///< not empty: 0 is taken, too, and means this
-    const char* words = "";  ///< not empty: the words that are taken, too, as they are written
-    bool whole = true;       ///< no fraction
+    const char* zero = "";   ///< not empty: 0 is valid, too, with this meaning
+    const char* words = "";  ///< not empty: words that are valid, too, as they are written
+    bool whole = true;       ///< integers only
     [[nodiscard]] bool contains(f64 value) const noexcept;  ///< false for NaN
     /// "a whole number from 10 to 3600000, or 0 for none"
     [[nodiscard]] std::string text() const;

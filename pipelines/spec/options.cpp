@@ -32,7 +32,8 @@ nlohmann::json size_from(const std::string& option, const std::string& text) {
     return {width, height};
 }
 
-/// A relative path on the command line is relative to where the user stands; stages stand elsewhere.
+/// A relative path on the command line is relative to the user's working directory; that of stages may
+/// differ.
 std::string absolute(const std::string& path) { return absolute_path(path).lexically_normal().string(); }
 
 key_override set_from(const std::string& text) {
@@ -53,7 +54,7 @@ nlohmann::json value_from(const std::string& text) {
             d.links.empty())
             return e->value;
     } catch (const config_error&) {
-        // no TOML value: a word
+        // not a TOML value: a word
     }
     return text;
 }
@@ -109,7 +110,7 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
         all.push_back({"--allow-dead-letters " + *o.allow_dead_letters, "allow_dead_letters",
                        value_from(*o.allow_dead_letters), scope::path});
     if (o.mesh) {
-        // A shape's name ("torus-knots") has neither a dot nor a slash; a file has.
+        // A shape's name ("torus-knots") has neither a dot nor a slash; a file's name has one.
         const bool file = o.mesh->find_first_of("./") != std::string::npos;
         all.push_back({"--mesh " + *o.mesh, "mesh", file ? absolute(*o.mesh) : *o.mesh, scope::sources});
     }

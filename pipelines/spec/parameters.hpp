@@ -1,5 +1,5 @@
 #pragma once
-// The parameters of a pipeline: the schema that its stages name, and the values that they begin with.
+// The parameters of a pipeline: the schema that its stages name, and the initial values.
 
 #include "ring/parameter_schema.hpp"
 #include "spec/describe.hpp"
@@ -7,12 +7,12 @@
 namespace carousel::supervisor {
 
 struct parameter_plan {
-    ring::parameter_schema schema;  ///< none: no stage takes parameters
-    std::vector<std::byte> values;  ///< the schema's own, with what [parameters] says put in
+    ring::parameter_schema schema;  ///< empty: no stage takes parameters
+    std::vector<std::byte> values;  ///< the schema's defaults, overridden by [parameters]
 };
 
-/// Throws config_error: stages that name different ones (both are told), keys and values of [parameters] that
-/// the schema doesn't take, at their place in the file.
+/// Throws config_error if stages name different schemas (the message has both), or, at their place in the
+/// file, for keys and values of [parameters] that the schema does not accept.
 [[nodiscard]] parameter_plan plan_parameters(const pipeline& p,
                                              const std::vector<stage_description>& described);
 

@@ -15,7 +15,7 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u32 fewest_in_flight = 1;  ///< what "auto" can come down to, so that all else fits
+constexpr u32 fewest_in_flight = 1;  ///< the lowest value for "auto": everything else must fit with it
 
 u32 index_of(const pipeline& p, const std::string& name) {
     const auto at =
@@ -70,7 +70,7 @@ void resolve_inputs(pipeline& p) {
     }
 }
 
-/// "a -> b -> a", beginning with a stage of which it is known that it is upstream of itself.
+/// "a -> b -> a", beginning with a stage that is upstream of itself.
 std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     u32 at = 0;
     while (placed[at]) ++at;
@@ -89,8 +89,8 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     return text;
 }
 
-/// Producers before consumers; among those that are free, the file's order. Whom a stage only looks at comes
-/// before it, too, where that can be.
+/// Producers before consumers; otherwise the file's order. A stage also comes after those that it samples, if
+/// possible.
 std::vector<u32> order_of(const pipeline& p) {
     std::vector<u32> order;
     std::vector<bool> placed(p.stages.size());
@@ -174,7 +174,7 @@ void check_groups(pipeline& p) {
     }
 }
 
-/// Of a stage that others only look at.
+/// For a stage that other stages only sample.
 [[noreturn]] void refuse_unwaited(const pipeline& p, u32 stage) {
     const auto samples = [&](const stage_spec& s) {
         return std::find(s.sampled_indices.begin(), s.sampled_indices.end(), stage) !=
@@ -193,7 +193,7 @@ void check_readers(const pipeline& p) {
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
         u32 blocking = 0, latest = 0;
-        bool by_name = false;  // its outputs have readers each: outputs.cpp counts them
+        bool by_name = false;  // each of its outputs has its own readers: outputs.cpp counts them
         for (const stage_spec& reader : p.stages) {
             const auto& inputs = reader.input_indices;
             const auto at = std::find(inputs.begin(), inputs.end(), k);
@@ -256,8 +256,8 @@ void complete_links(pipeline& p) {
     }
 }
 
-/// A ring's buffers follow from its window and from the frames under way at both ends; the control block has
-/// room for so many.
+/// The number of a ring's buffers follows from its window and from the frames in flight at both ends; the
+/// control block has a limit for it.
 void check_rings(const pipeline& p) {
     ring::plan plan;
     for (const stage_spec& s : p.stages) {

@@ -1,6 +1,6 @@
 #pragma once
-// What of a pipeline file depends on more than one section: names, links, cycles, groups, limits. Internal to
-// the reading of pipeline files.
+// Checks of a pipeline file that involve more than one section: names, links, cycles, groups, limits.
+// Internal to the reading of pipeline files.
 
 #include "spec/pipeline_file.hpp"
 

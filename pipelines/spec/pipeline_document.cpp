@@ -1,8 +1,8 @@
 #include "spec/pipeline_document.hpp"
 
 #include <fmt/format.h>
-// The library asserts things of its input that no file need keep ("[[[stage]]]"): in every build that is a
-// refusal, neither an abort nor an assumption of the optimiser's.
+// The library asserts properties of its input that a file may violate ("[[[stage]]]"): in every build this
+// becomes an error, neither an abort nor an assumption of the optimiser.
 namespace carousel::supervisor {
 struct toml_assertion {};
 [[noreturn]] static void refuse_assertion() { throw toml_assertion(); }
@@ -32,8 +32,7 @@ source_position place(const std::string& file, const toml::source_region& region
     return {file, static_cast<u32>(region.begin.line), static_cast<u32>(region.begin.column), ""};
 }
 
-/// A TOML value as JSON, in which at most `depth` arrays and tables are inside each other. `key` is for
-/// messages.
+/// A TOML value as JSON, with at most `depth` nested arrays and tables. `key` is for messages.
 json to_json(const toml::node& node, const std::string& key, const std::string& file,
              u32 depth = max_settings_depth) {
     if (const auto* text = node.as_string()) return text->get();
@@ -83,7 +82,7 @@ void read_stages(document& d, const toml::node& node) {
     }
 }
 
-/// Sections that bear a name: `form` is "[link.STAGE]", `meaning` what such a section is.
+/// Reads named sections: `form` is "[link.STAGE]", `meaning` describes such a section.
 void read_named(std::map<std::string, document_section>& to, const toml::node& node, const std::string& kind,
                 const std::string& form, const char* meaning, const std::string& file) {
     const toml::table* all = node.as_table();
@@ -95,7 +94,7 @@ void read_named(std::map<std::string, document_section>& to, const toml::node& n
         if (one == nullptr)
             refuse(place(file, name.source()),
                    fmt::format("[{}] has no keys of its own: expected {} above \"{}\"", kind, form, word));
-        // [link.STAGE.OUTPUT] is a table in [link.STAGE], which may stand alone.
+        // [link.STAGE.OUTPUT] is a table in [link.STAGE], which may be absent.
         document_section own = section_from(*one, fmt::format("[{}.{}]", kind, word), file);
         for (const auto& [inner, node_of] : *one) {
             const toml::table* ring = kind == "link" ? node_of.as_table() : nullptr;
@@ -121,7 +120,7 @@ std::vector<std::string> stage_names(const document& d) {
     return names;
 }
 
-/// Sets a key; for a path of more than one key the value goes into the table that is there.
+/// Sets a key; for a path of more than one key, sets the value inside the existing table.
 void put(document_section& s, const std::vector<std::string>& keys, const json& value,
          const source_position& at) {
     if (keys.size() - 1 + json_depth(value) > max_settings_depth)
@@ -172,8 +171,8 @@ bool writes_nothing(const document_section& s) {
     return out != nullptr && out->value.is_string() && (out->value == "" || out->value == "none");
 }
 
-/// Displays that write pictures. One that was told to write none stays as it is, unless it is the only
-/// display.
+/// Displays that write pictures. A display that is configured to write none stays as it is, unless it is the
+/// only one.
 std::vector<document_section*> displays_of(document& d, const source_position& at) {
     std::vector<document_section*> all, writing;
     std::string names;
@@ -192,7 +191,7 @@ std::vector<document_section*> displays_of(document& d, const source_position& a
 
 void apply_to_displays(document& d, const key_override& o, const source_position& at) {
     const bool nothing = o.path == "out" && (o.value == "" || o.value == "none");
-    if (nothing) {  // always possible, also where there is none
+    if (nothing) {  // always possible, even without a display
         for (document_section& s : d.stages)
             if (is_display(s)) put(s, {o.path}, o.value, at);
         return;

@@ -1,7 +1,7 @@
 #pragma once
-// A pipeline file as it was written: sections, keys, values and where each stands. No meaning yet, except
-// that overrides from the command line find their section here. Internal to the reading of pipeline files
-// (pipeline_file.hpp).
+// A pipeline file as it was written: sections, keys, values and their places. Values have no meaning yet,
+// except that overrides from the command line find their section here. Internal to the reading of pipeline
+// files (pipeline_file.hpp).
 
 #include <map>
 #include <string>
@@ -31,13 +31,14 @@ struct document {
     std::map<std::string, document_section> hosts;
 };
 
-/// Parses TOML. Throws config_error: syntax, unknown sections, values of a type that no key takes.
+/// Parses TOML. Throws config_error for syntax errors, unknown sections and values of a type that no key
+/// takes.
 [[nodiscard]] document read_document(const std::string& text, const std::string& file);
 
-/// Puts a value in. Throws config_error naming the option: a path that leads nowhere.
+/// Sets a value. Throws config_error, which names the option, for a path without a target.
 void apply_override(document& d, const key_override& o);
 
-/// Titles with a name change when a stage is renamed; for messages only.
+/// The title of a stage's section, for messages only; it changes when the stage is renamed.
 [[nodiscard]] std::string stage_title(const document_section& s, std::size_t index);
 
 }  // namespace carousel::supervisor

@@ -35,8 +35,8 @@ std::string read_text(const std::string& file) {
     return *std::move(text);
 }
 
-/// A source's files, mesh and texture: one that the pipeline file names relatively lies beside that file, one
-/// of the command line where the user stands. Names of shapes have neither a dot nor a slash.
+/// Resolves a source's files, mesh and texture: a relative name in the pipeline file is relative to that
+/// file, one from the command line to the working directory. Names of shapes have neither a dot nor a slash.
 void place_files(stage_spec& s, const std::string& pipeline_file) {
     if (!s.inputs.empty()) return;
     for (const char* key : {"mesh", "texture"}) {

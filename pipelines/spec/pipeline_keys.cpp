@@ -22,8 +22,8 @@ using nlohmann::json;
 constexpr u32 max_device = 63;
 constexpr u32 framework_first_frame_ms = 30'000;
 
-// The ranges of the keys that take a number. Less than 10 ms the supervisor can't distinguish from its own
-// ticks; a frame in 10,000 s is the slowest pace of which the next frame's time fits the clock's word.
+// The ranges of the numeric keys. The supervisor cannot distinguish less than 10 ms from its own ticks; one
+// frame per 10,000 s is the slowest pace at which the next frame's time fits the clock's word.
 constexpr f64 hour_ms = 3'600'000;
 constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "none"};
 constexpr number_range lease_ms{1, hour_ms, "ms"};
@@ -61,7 +61,7 @@ std::string read_device(section_reader& r, const std::string& fallback) {
                                  expected + did_you_mean_clause(device, {"auto", "cpu", "cuda:0"}));
 }
 
-/// One device, or a list of GPUs: of the stage's instances, round robin.
+/// Reads one device, or a list of GPUs that is assigned to the stage's instances round robin.
 void read_stage_device(section_reader& r, stage_spec& s) {
     const document_entry* e = r.take("device");
     if (e == nullptr || !e->value.is_array()) {
@@ -84,7 +84,7 @@ void read_stage_device(section_reader& r, stage_spec& s) {
     s.device = s.devices.front();
 }
 
-/// Behind `instances`: of a list each device gets one.
+/// Called after `instances` is read: each device of a list needs an instance.
 void check_devices(const stage_spec& s, const document_section& section) {
     if (s.devices.size() <= s.instances) return;
     section_reader::refuse_value(
@@ -94,8 +94,8 @@ void check_devices(const stage_spec& s, const document_section& section) {
                     s.instances, s.devices.size()));
 }
 
-/// A framework comes up with the first frame: stages in Python and ports get time for that. It takes seconds
-/// to import: stages in Python get a standby, too.
+/// A framework initialises with the first frame, so stages in Python and ports get time for that. Importing
+/// it takes seconds, so stages in Python get a standby, too.
 void default_for_frameworks(stage_spec& s, const document_section& section) {
     const bool may_stand_by = is_python(s.run) && s.restart == restart_policy::always && s.prefix.empty() &&
                               s.group == group_kind::blocking;
@@ -181,7 +181,7 @@ u32 read_u32(section_reader& r, const char* key, u32 fallback, const number_rang
     return static_cast<u32>(r.integer(key, fallback, range));
 }
 
-/// Empty: "auto", or nothing said.
+/// Empty: "auto", or no such key.
 std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, const number_range& range) {
     const document_entry* e = r.take(key);
     if (e == nullptr || e->value == "auto") return std::nullopt;
@@ -209,13 +209,13 @@ bool read_graphs(section_reader& r) {
 
 json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
 
-/// A key of a section: how it is read (what stands in the spec is the default), and what it came to.
+/// A key of a section: how it is read (the value in the spec is the default), and how its value is returned.
 template <typename Spec>
 struct key_row {
     const char* key;
     void (*read)(section_reader& r, const char* key, Spec& to);
     json (*value)(const Spec& from);
-    const number_range* range = nullptr;  ///< of a key that takes a number
+    const number_range* range = nullptr;  ///< for a numeric key
 };
 
 const key_row<pipeline_spec> pipeline_rows[] = {

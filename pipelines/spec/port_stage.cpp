@@ -16,11 +16,11 @@ using nlohmann::json;
 
 constexpr const char* output_hint = "its planes, e.g. output = { color = \"u8[720,1280,4]\" }";
 
-/// Keys of a stage that say how its processes are started, restarted or given up.
+/// Keys that determine how a stage's processes are started, restarted or abandoned.
 constexpr const char* of_programs[] = {"in_flight", "instances", "standby", "restart",  "max_attempts",
                                        "optional",  "group",     "prefix",  "isolation"};
 
-/// One picture as carousel-display and its like take it.
+/// True for a single picture of the form that carousel-display accepts.
 bool is_picture(const ring::frame_format& f) {
     const ring::plane& p = f.planes.front();
     return f.planes.size() == 1 && p.name == "color" && p.type == ring::element::u8_ && p.shape.size() == 3 &&
@@ -128,7 +128,7 @@ stage_description describe_port(const stage_spec& s) {
     stage_description d;
     d.stage = s.name;
     d.program = port_program;
-    d.commits_on_host = true;  // nobody else sees the end of its work
+    d.commits_on_host = true;  // no other process sees the end of its work
     if (!s.inputs.empty()) return d;
     d.ends = s.settings.value("ends", false);
     ring::frame_format f = output_of(s);

@@ -1,9 +1,9 @@
 #pragma once
-// Sampled inputs, the key `sampled` of a stage: rings whose newest frame a stage takes whenever it begins one
-// of its own, or does without. It waits for none of them and holds none of their stages up, so they order
-// nothing: a ring of a stage behind it may be among them, too.
+// Sampled inputs, the key `sampled` of a stage: rings whose newest frame a stage takes whenever it begins a
+// frame of its own; it works without one if there is none. It neither waits for these rings nor delays their
+// stages, so they impose no order: a ring of a downstream stage may be among them, too.
 //
-// Errors: config_error at the place in the file.
+// Throws config_error with the place in the file.
 
 #include <vector>
 
@@ -11,14 +11,16 @@
 
 namespace carousel::supervisor {
 
-/// Behind the inputs: which stage each sampled input is of. It counts as read, as by every latest reader.
+/// Called after the inputs are resolved: finds the stage of each sampled input. It counts as read, as by
+/// every latest reader.
 void resolve_sampled_inputs(pipeline& p);
-/// Behind the description of all stages: which output each sampled input is (into `all`), that the stage
-/// takes sampled inputs at all, and that each ring has places for those who look at it.
+/// Called after all stages are described: finds the output of each sampled input (into `all`), and checks
+/// that the stage accepts sampled inputs and that no output is named twice.
 void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all);
-/// Index of the output of `from` that sampled input `sampled` of `s` names. Refuses one that isn't there.
+/// Index of the output of `from` that sampled input `sampled` of `s` names. Throws config_error if there is
+/// none.
 [[nodiscard]] u32 sampled_output(const stage_spec& s, std::size_t sampled, const stage_description& from);
-/// How many processes look at that ring as a sampled input: each instance is a latest member of its own.
+/// Number of processes that sample that ring: each instance is a latest member of its own.
 [[nodiscard]] u32 sampled_members(const pipeline& p, const std::vector<stage_description>& all, u32 stage,
                                   u32 output);
 

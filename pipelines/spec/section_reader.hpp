@@ -1,6 +1,6 @@
 #pragma once
-// Typed reads from one section of a pipeline file; whatever is wrong is said with its place. Internal to the
-// reading of pipeline files.
+// Typed reads from one section of a pipeline file; every error has its place. Internal to the reading of
+// pipeline files.
 
 #include <set>
 #include <string>
@@ -16,9 +16,9 @@ class section_reader {
 public:
     explicit section_reader(const document_section& s) : section_(&s) {}
 
-    // Each takes note that the key is known, and returns the value or the fallback. Throws config_error at
-    // the value's place.
-    /// Of a range of whole numbers.
+    // Each function notes that the key is known, and returns the value or the fallback. Throws config_error
+    // at the value's place.
+    /// A whole number within `range`.
     [[nodiscard]] u64 integer(const std::string& key, u64 fallback, const number_range& range);
     [[nodiscard]] f64 number(const std::string& key, f64 fallback, const number_range& range);
     [[nodiscard]] bool flag(const std::string& key, bool fallback);
@@ -40,7 +40,7 @@ public:
     [[noreturn]] static void refuse_value(const std::string& key, const document_entry& e,
                                           const std::string& expected);
 
-    /// Throws for the first key that nobody has taken.
+    /// Throws for the first key that no function has read.
     void refuse_unknown() const;
     [[nodiscard]] const std::set<std::string>& known() const noexcept { return known_; }
     [[nodiscard]] const document_section& section() const noexcept { return *section_; }

@@ -4,8 +4,8 @@
 
 namespace carousel::supervisor {
 
-/// Words of a command line, as a shell would split them: blanks, '...', "..." and backslashes; no expansion.
-/// Where the text ends in the middle of a word, `missing` says what was expected.
+/// Splits a command line into words as a shell would: blanks, '...', "..." and backslashes; no expansion. If
+/// the text ends in the middle of a word, `missing` gets what was expected.
 [[nodiscard]] std::vector<std::string> shell_words(const std::string& text, std::string& missing);
 
 }  // namespace carousel::supervisor

@@ -1,12 +1,12 @@
 #pragma once
-// The one place where keys of a pipeline file go into the plan that a control block is made from.
+// The only place where keys of a pipeline file are put into the plan from which a control block is made.
 
 #include "ring/topology.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace carousel::supervisor {
 
-/// Without what only the stage's description tells: the size of its buffers, and who commits.
+/// Does not set what only the stage's description determines: the size of its buffers, and the committer.
 [[nodiscard]] ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output);
 
 }  // namespace carousel::supervisor

@@ -33,9 +33,9 @@ bool separates_keys(char c) noexcept {
 
 }  // namespace
 
-// TOML forbids control characters, and the library assumes at some places that there are none. A key "a.b.c"
+// TOML forbids control characters, and the library assumes in some places that there are none. A key "a.b.c"
 // makes a table per part; the library destroys them recursively, so a key of many thousand parts overflows
-// the stack. The dots of one key are counted here: all that lie between two separators, outside of strings
+// the stack. The dots of one key are counted here: all that are between two separators, outside of strings
 // and comments.
 void check_toml_text(const std::string& text, const std::string& file) {
     u32 line = 1, column = 1, dots = 0;

@@ -5,7 +5,7 @@
 
 namespace carousel::supervisor {
 
-/// Throws config_error with the place: a control character, or a key of more parts than settings may nest.
+/// Throws config_error with the place for a control character, or a key of more parts than settings may nest.
 void check_toml_text(const std::string& text, const std::string& file);
 
 }  // namespace carousel::supervisor

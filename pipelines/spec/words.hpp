@@ -1,6 +1,5 @@
 #pragma once
-// Words that stand for values: one table {word, value} for each such key. Reading, messages and listings are
-// made from it.
+// Keys whose values are words: one table {word, value} per key, used by parsing, messages and listings.
 
 #include <array>
 #include <cstddef>
@@ -16,7 +15,7 @@ struct word_for {
 template <typename Value, std::size_t N>
 using word_table = std::array<word_for<Value>, N>;
 
-/// The word of a value; "?": the table has none, as for a number that is no value of its type.
+/// The word of a value; "?": the table has none, as for a number outside the type's values.
 template <typename Value, std::size_t N>
 [[nodiscard]] constexpr const char* word_of(const word_table<Value, N>& table, Value value) noexcept {
     for (const word_for<Value>& each : table)

@@ -13,7 +13,8 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr u32 most_in_flight = 16;
-constexpr u64 return_slack_ms = 1000;  ///< beyond two frames that hang over there
+constexpr u64 return_slack_ms = 1000;  ///< in addition to the timeouts of two frames that hang on the other
+                                       ///< host
 
 u32 instances_there(const stage_spec& s, const std::string& host) {
     u32 count = 0;
@@ -37,7 +38,7 @@ nlohmann::json settings_of_link(const host_spec& to, u32 port, const std::string
     return out;
 }
 
-/// What a link's stages over there have of the stage that they serve.
+/// The keys that a link's stages on the other host take from the stage that they serve.
 stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
     stage_spec to;
     to.at = s.at;
@@ -47,7 +48,7 @@ stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
     return to;
 }
 
-/// Frames under way of the seat here, and of the links: one more than instances compute.
+/// Frames in flight on the links: one more than the instances that compute them, 4 to 16.
 u32 requested_frames(const remote_work& w) { return std::clamp(w.instances + 1, 4U, most_in_flight); }
 
 u64 give_back_ms(const stage_spec& s) {
@@ -86,7 +87,7 @@ void add_remote_stages(const pipeline& whole, const remote_work& w, const std::v
     middle.inputs = {w.receive};
     middle.instances = w.instances;
     middle.hosts.clear();
-    middle.has_output = false;  // as the wiring finds it
+    middle.has_output = false;  // the wiring sets it
     send.name = w.send;
     send.run = "carousel-send";
     send.inputs = {s.name};
@@ -100,7 +101,7 @@ void add_remote_stages(const pipeline& whole, const remote_work& w, const std::v
     for (stage_spec* each : {&receive, &middle, &send}) part.stages.push_back(std::move(*each));
 }
 
-/// What no link carries, or no other host has.
+/// Refuses outputs that no link carries, and assets that the other host does not have.
 void refuse_unshared(const stage_spec& s, const std::vector<stage_description>& all) {
     const stage_description& d = description_of(all, s.name);
     const source_position& at = s.position_of("host");
@@ -136,7 +137,7 @@ void refuse_keys(const stage_spec& s) {
     need(s.devices.empty(), "device", "has one device on each: a list goes round instances of one host");
 }
 
-// Its run has one end for all of its sources, and each would count frames of its own.
+// The other host's run has one END for all of its sources, and each source would count its own frames.
 void refuse_company(const pipeline& p, const std::vector<remote_work>& works, const remote_work& w) {
     const stage_spec& s = *p.find(w.stage);
     for (const stage_spec& other : p.stages) {
