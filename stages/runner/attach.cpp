@@ -25,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int first_high_fd = 900;
-constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< for a supervisor that accepts no connection
+constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that accepts no connection
 
 shm::unique_fd connect_within(const std::string& path, double wait_s) {
     const u64 until = now_ns() + static_cast<u64>(wait_s * 1e9);
@@ -52,7 +52,7 @@ std::vector<attached_block> blocks_of(const json& list, const char* index,
     return out;
 }
 
-// What is not told is as the control block has it: nothing is chosen.
+// A missing field leaves the control block's value in effect: the runner then chooses nothing.
 depth_rule depth_of(const json& j) {
     depth_rule r;
     if (!j.is_object()) return r;
@@ -106,7 +106,8 @@ void take(run::attach_message&& m, attachment& a) {
 
 void move_above_driver(shm::unique_fd& socket) {
     const int high = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, first_high_fd);
-    if (high >= 0) socket.reset(high);  // refused (a low RLIMIT_NOFILE): deaths are seen later, by the pidfd
+    // On failure (a low RLIMIT_NOFILE) deaths are seen later, by the pidfd.
+    if (high >= 0) socket.reset(high);
 }
 
 attachment attach(const attach_request& request) {
@@ -137,7 +138,7 @@ attachment attach(const attach_request& request) {
         throw shm_error(
             fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?",
                         request.stage, e.what()));
-    } catch (const std::logic_error& e) {  // of std::stoul: a memory handle that is no hexadecimal number
+    } catch (const std::logic_error& e) {  // from std::stoul: a memory handle is not hexadecimal
         throw shm_error(
             fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?",
                         request.stage, e.what()));

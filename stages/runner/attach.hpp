@@ -1,14 +1,15 @@
 #pragma once
-// How a stage process gets into a run. One SOCK_SEQPACKET connection to the supervisor (DIR/control.sock),
-// which stays open for life: its EOF tells the supervisor of a death within a millisecond, because the fd is
-// moved above the driver's (files are closed in order of their number, and a GPU driver's take about 90 ms).
+// How a stage process attaches to a run. It opens one SOCK_SEQPACKET connection to the supervisor
+// (DIR/control.sock), which stays open until the process ends. Its EOF informs the supervisor of a death
+// within a millisecond, because its fd is moved above the driver's: files are closed in the order of their
+// numbers, and closing a GPU driver's takes about 90 ms.
 //
 //   stage      -> hello (run/stage_message.hpp)
 //   supervisor -> attach with fds (run/attach_message.hpp), or a refusal
 //   stage      -> ready, once it is LIVE
 //
-// The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" in its environment; a stage started by hand
-// takes -p NAME --stage NAME and waits --wait seconds.
+// The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" (seat, entry, epoch) in its environment; a
+// stage started by hand takes -p NAME --stage NAME and waits up to --wait seconds.
 
 #include <map>
 #include <string>
@@ -24,39 +25,38 @@
 namespace carousel::stages {
 
 struct attached_block {
-    u32 index = 0;  ///< of the link or asset in the control block
+    u32 index = 0;  ///< index of the link or asset in the control block
     std::string name;
     device::memory_handle memory;
-    u64 canary_bytes = 0;        ///< at the end of each of a ring's slots; 0: it has no canaries
-    bool others_write = false;   ///< others than one instance of its maker can write into those
-    bool readers_write = false;  ///< a reader is among them
+    u64 canary_bytes = 0;       ///< per slot of a ring, at its end; 0: no canaries
+    bool others_write = false;  ///< processes other than one instance of the producer can write into canaries
+    bool readers_write = false;  ///< a reader is among those processes
 };
 
-/// A sampled input.
 struct sampled_input_description : input_description {
-    bool described = true;  ///< configure() gets its format
+    bool described = true;  ///< configure() receives its format
 };
 
 struct attachment {
     std::string run_id, runtime_directory, output_directory, stage;
-    ring::incarnation_id incarnation;  ///< of a standby: epoch 0 until it takes over
+    ring::incarnation_id incarnation;  ///< a standby has epoch 0 until it takes over
     bool standby = false;
     u32 width = 0, height = 0;
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;
-    std::vector<sampled_input_description> sampled;  ///< sampled inputs, as the file names them
-    std::vector<output_description> outputs;         ///< laid out; empty: a sink
-    std::string asked_device = "auto", folder;       ///< as configure() gets them
-    ring::parameter_schema parameters;               ///< of the pipeline; none: it has none
+    std::vector<sampled_input_description> sampled;  ///< sampled inputs, as the pipeline file names them
+    std::vector<output_description> outputs;         ///< with their layouts; empty: a sink
+    std::string asked_device = "auto", folder;       ///< as passed to configure()
+    ring::parameter_schema parameters;               ///< parameters of the pipeline; empty if it has none
     depth_rule depth;
-    bool graphs = false;  ///< work that is alike for every frame is played as graphs
+    bool graphs = false;  ///< work that is the same for every frame runs as graphs
     std::vector<attached_block> links, assets;
-    /// of all memory of the run, open for life: a second supervisor gets them from here
+    /// fds of all memory of the run, open until the process ends: a second supervisor receives them from here
     std::vector<shm::unique_fd> fds;
-    std::string kept_json;  ///< what they are, as the supervisor put it
+    std::string kept_json;  ///< description of these fds, as sent by the supervisor
     double supervisor_grace_s =
-        5;  ///< so long the stage goes on without a supervisor (CAROUSEL_SUPERVISOR_GRACE_S goes before it)
+        5;  ///< how long the stage continues without a supervisor; CAROUSEL_SUPERVISOR_GRACE_S overrides it
     shm::unique_fd socket;
 };
 
@@ -67,9 +67,10 @@ struct attach_request {
     double wait_s = 0;
 };
 
-/// Connects, introduces itself and receives everything. Throws shm_error naming what is missing after wait_s.
+/// Connects (retrying for wait_s seconds), introduces the stage and receives the attach message. Throws
+/// shm_error that names what is missing.
 [[nodiscard]] attachment attach(const attach_request& request);
-/// Moves the socket above the driver's fds.
+/// Moves the socket's fd above the driver's fds.
 void move_above_driver(shm::unique_fd& socket);
 
 }  // namespace carousel::stages

@@ -1,22 +1,23 @@
-// Canaries behind slots (device/canary.hpp). A frame's last launch looks at those of its inputs and outputs,
-// behind all that the stage has enqueued: damage stays, so a look behind the work sees what one in front of
-// it would have, and one launch with several looks costs a GPU less than two with one. An input that this
-// process or another reader can write to is looked at by the first launch: what comes behind that is not its
-// maker's, as likely as not. What they have seen is read here, between the event and the commit. So a stage
-// with one is never helped (stage_flag::owner_commits): nobody else looks.
+// Canaries after slots (device/canary.hpp). The last launch of a frame checks the canaries of its inputs and
+// outputs, after all work that the stage has enqueued. Damage persists, so a check after the work sees what a
+// check before it would have seen, and one launch with several checks costs a GPU less than two launches with
+// one each. An input that this process or another reader can write to is checked by the first launch instead,
+// because later damage is probably not its producer's. The host reads the results here, between the event and
+// the commit. So a stage with a canary is never helped (stage_flag::owner_commits): no other process reads
+// the results.
 //
-// Planted is a canary when this process makes its first frame in that slot, in front of that frame's graph:
-// what is whole behind one frame needs no planting for the next. Where others can write there, too (instances
-// that fill the same ring, readers that map it for writing), each frame plants: whose a stray was while the
-// slot was free nobody could tell.
+// A canary is planted when this process makes its first frame in that slot, before that frame's graph; a
+// canary that is intact after one frame needs no planting for the next. If other processes can write there
+// too (instances that fill the same ring, readers that map it for writing), each frame plants, because a wild
+// write into a free slot could not be attributed.
 //
-// A stage that goes on with its output on the host (commits_on_host) writes behind that look. So there is a
-// second one behind its finish(), on a queue of its own: the stage's belongs to the main thread.
+// A stage whose output is completed on the host (commits_on_host) writes after that check. So a second check
+// follows its finish(), on a separate queue, because the stage's queue belongs to the main thread.
 //
-// What a death leaves. Before the event: work that R2 has aborted, in a slot that is quarantined. Between the
-// event and the commit, the look among it: a job that is SUBMITTED, which R2 aborts; a damaged canary goes
-// with its slot. Behind the commit: a frame whose canary was whole. A successor has planted nowhere yet, and
-// its pattern is another: it plants before anything else.
+// What a crash leaves. Before the event: work that R2 has aborted, in a quarantined slot. Between the event
+// and the commit, including the check: a SUBMITTED job, which R2 aborts; a damaged canary is discarded with
+// its slot. After the commit: a frame whose canary was intact. A successor has planted nothing yet and uses
+// another pattern, so it plants before anything else.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,19 +36,19 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u32 of_inputs = shm::max_outputs;  ///< where a frame's words for its inputs begin
+constexpr u32 of_inputs = shm::max_outputs;  ///< index of the first input's word among a frame's words
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
-/// What is written into the canary behind a frame of that ring. The plan does not know of a GPU that can't
-/// map for reading alone after all.
+/// Whether a reader can write into the canaries of that ring. The plan's flag does not cover a GPU that turns
+/// out to be unable to map memory read-only, so the mapping is checked too.
 bool may_be_written_by_readers(const mapped_link& in) noexcept {
     return in.readers_write || !in.memory->read_only();
 }
 
-/// Bytes from the canary's begin.
+/// Returns the offset in bytes from the start of the canary.
 u64 first_damaged(u32 found) noexcept { return found - device::canary_damaged; }
 
-/// Whose end is the payload's: what lies behind that is the canary.
+/// Returns the plane at the end of the payload; the canary follows it.
 std::string_view last_plane(const ring::frame_format& format) noexcept {
     const auto last = std::max_element(format.planes.begin(), format.planes.end(),
                                        [](const auto& a, const auto& b) { return a.offset < b.offset; });
@@ -72,7 +73,7 @@ void stage_runner::map_canary_words() {
     recheck_done_ = runtime_->context().make_event(nullptr);
 }
 
-// Any thread of the pool, else the completion thread.
+// Runs on any thread of the pool; without a pool on the completion thread.
 void stage_runner::check_after_finish(const frame_in_work& f) {
     if (!recheck_queue_) return;
     std::array<device::canary_step, device::most_canaries> canaries;
@@ -86,7 +87,7 @@ void stage_runner::check_after_finish(const frame_in_work& f) {
     check_own_canaries(f);
 }
 
-// The main thread. No part of a graph: other frames in the same lane need none.
+// Runs on the main thread. Not part of a graph, because other frames in the same lane need no planting.
 void stage_runner::plant_canaries(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     std::array<device::canary_step, device::most_canaries> canaries;
@@ -115,7 +116,8 @@ std::size_t stage_runner::own_canaries(const frame_in_work& f, device::canary_st
     return count;
 }
 
-// Those that a frame's first launch looks at, or its last one, their words cleared; how many.
+// Collects the canaries that a frame's first or last launch checks, clears their words and returns their
+// number.
 std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
     if (f.canaries == nullptr) return 0;
     std::size_t count = first ? 0 : own_canaries(f, out);
@@ -131,8 +133,8 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
     return count;
 }
 
-// A damaged one of its own: its maker is this process, which ends with that in its entry, and the frame is
-// made anew.
+// A damaged canary of an output was written by this process, which ends with that in its entry; the frame is
+// made again.
 void stage_runner::check_own_canaries(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
@@ -150,8 +152,8 @@ void stage_runner::check_own_canaries(const frame_in_work& f) {
     }
 }
 
-// One of an input was whole when the frame was committed: it is torn, as by its status word, and is counted
-// here, in front of the commit, so that no death keeps it from being.
+// The canary of an input was intact when the frame was committed, so damage means that the frame is torn, as
+// with its status word. It is counted here, before the commit, so that a crash cannot lose the count.
 void stage_runner::check_canaries(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     check_own_canaries(f);

@@ -1,4 +1,4 @@
-// What a frame carries beside its payload: metadata, when it was captured, what of its planes is in use.
+// What a frame carries in addition to its payload: metadata, capture time and the used extents of its planes.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace carousel::stages {
 
-// The header is this process's from FILL to SUBMITTED, and final then: so long a stage may change it.
+// The header belongs to this process from FILL to SUBMITTED, when it becomes final; until then a stage may
+// change it.
 frame_metadata frame_in_work::metadata() noexcept {
     if (runtime_->output() == nullptr) return frame_metadata(std::span(metadata_).first(metadata_bytes_));
     shm::frame_header& h = own_header();
@@ -35,11 +36,11 @@ void frame_in_work::take_carried() {
             (void)ring::merge_metadata(metadata_, metadata_bytes_, entries);
 }
 
-// Behind SUBMITTED, which only a stage that nobody helps may do (owner_commits): until its owner commits, no
-// reader looks at the header, and COMMITTED (release) is behind the seal; the audit looks at READY slots. A
-// death here leaves a header of a frame that nobody reads; a revoked process writes into a slot in
-// quarantine. A header that somebody else has changed meanwhile stays as it is found, unsealed: nobody leases
-// it, and the audit names it.
+// Runs after SUBMITTED, which is allowed only for a stage without helpers (owner_commits). Until its owner
+// commits, no reader accesses the header, and COMMITTED (release) follows the seal; the audit inspects READY
+// slots. A crash here leaves the header of a frame that no process reads; a revoked process writes into a
+// quarantined slot. A header that another process has changed meanwhile is left as found, unsealed: no
+// process leases it, and the audit reports it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
     if (in_process || runtime_->outputs() != 1 || !fits ||

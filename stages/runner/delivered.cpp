@@ -9,10 +9,10 @@
 namespace carousel::stages {
 namespace {
 
-// Frames that a sender has released for a sink that was not asked cannot be had again. So a damaged number of
-// stages, count or index, until the supervisor has repaired it, leaves no sink out: two words say that a
-// place has no stage, and two that a stage has an output. A stage that is a sink by such damage has no
-// ledger, and holds the sender up meanwhile.
+// Frames that a sender releases without asking a sink cannot be recovered. So a damaged number of stages,
+// count or index must not exclude a sink until the supervisor has repaired it: a place counts as empty only
+// if two words agree, and a stage has an output only if two words agree. A stage that appears to be a sink
+// because of such damage has no ledger and blocks the sender meanwhile.
 bool is_sink(const shm::control_block& c, u32 k) noexcept {
     const shm::stage_block& s = c.stage[k];
     const bool there = k < c.stages || s.name[0] != 0;

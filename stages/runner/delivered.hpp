@@ -1,8 +1,8 @@
 #pragma once
-// How far all sinks of a run have delivered, according to their ledgers: for a stage that acknowledges frames
-// to another host (environment::delivered_below). A ledger's record is written after what its sink has
-// written, so a frame that is marked in each of them has left the rings for good. Which sinks count for which
-// frames: telemetry/frame_claims.hpp, the same files that the supervisor goes by.
+// How far all sinks of a run have delivered, according to their ledgers; used by a stage that acknowledges
+// frames to another host (environment::delivered_below). A sink writes a ledger record after its output, so a
+// frame that is marked in every ledger has left the rings for good. Which sinks count for which frames:
+// telemetry/frame_claims.hpp; the supervisor uses the same files.
 //
 // Reads files and words, writes nothing. One thread at a time.
 
@@ -14,13 +14,13 @@ namespace carousel::stages {
 
 class delivered {
 public:
-    /// `first`: those below were delivered by a run before this one.
+    /// `first`: frames below it were delivered by an earlier run.
     delivered(const shm::control_block& c, std::string runtime_directory, u64 first)
         : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
-    /// All frames below are in the files of all sinks that have a claim on them. Never falls. While a sink
-    /// that has a claim has not begun, no frame is delivered; while no sink has a claim, the value stays.
-    /// Throws output_error.
+    /// Returns a sequence below which all frames are in the files of all sinks that have a claim on them.
+    /// Never decreases. While a sink that has a claim has not begun, no frame is delivered; while no sink has
+    /// a claim, the value stays. Throws output_error.
     [[nodiscard]] u64 below();
 
 private:

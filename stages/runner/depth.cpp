@@ -1,5 +1,5 @@
-// The runner's depth: what a frame takes is measured where its completion is seen, and how many are opened is
-// chosen where they are (depth_governor.hpp).
+// The runner's depth: the work per frame is measured where its completion is seen, and the number of frames
+// in flight is chosen where frames begin (depth_governor.hpp).
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -10,8 +10,8 @@ namespace carousel::stages {
 namespace {
 constexpr u64 update_interval_ns = 250'000'000;
 
-// Of whoever sits: several instances of a stage share its frames, so the slowest of them counts. 0: not
-// known.
+// Work per frame of the slowest process in the stage's seats, because several instances of a stage share its
+// frames. 0: unknown.
 u64 work_of(const shm::control_block& c, const shm::stage_block& s) {
     u64 work = 0;
     for (u32 k = 0; k < s.seats && s.first_seat + k < shm::max_seats; ++k) {
@@ -26,7 +26,7 @@ u64 work_of(const shm::control_block& c, const shm::stage_block& s) {
 void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     const u64 now = now_ns();
     meter_.add(f.job.submitted_ns, wait_began, now);
-    // From the moment in which the device could begin it.
+    // From the time at which the device could begin the frame.
     const u64 span = now - std::min(now, std::max(f.job.submitted_ns, last_complete_ns_));
     last_complete_ns_ = now;
     if (f.job.void_stage == shm::none && reach_.add(f.by_copy, span)) log::info("{}", reach_.report());
@@ -35,7 +35,8 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
 }
 
-// Of a frame, in all contexts that take turns; else in this process. 0: not known for all of them.
+// Work per frame, summed over all contexts that take turns, else of this process. 0: unknown for at least
+// one.
 u64 stage_runner::work_of_a_turn() const {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.sharing != device_sharing::turns)

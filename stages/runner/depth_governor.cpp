@@ -7,13 +7,15 @@ namespace {
 
 using telemetry::depth_reason;
 
-constexpr f64 switch_ns = 140'000;  ///< of contexts, as measured on an H200
-constexpr f64 hop_ns = 100'000;     ///< a wake, a launch and the waits between, with a margin of two
+constexpr f64 switch_ns = 140'000;  ///< one context switch, measured on an H200
+/// A wake-up, a launch and the waits between them, with a margin of a factor of two.
+constexpr f64 hop_ns = 100'000;
 constexpr f64 enough = 0.95, at_least = 0.93, at_most = 0.97;
 constexpr u32 patience = 3;
-/// One frame on the device and one that is being queued: with fewer the device waits for the host.
+/// One frame runs on the device while one is queued; with fewer the device waits for the host.
 constexpr u32 fewest = 2;
-/// How far the output may run ahead of the frames in flight: a reader's wake is hidden, and no more waits.
+/// How far the output may run ahead of the frames in flight: enough to hide a reader's wake-up, and no frame
+/// waits longer.
 constexpr u32 ahead = 2;
 
 depth_reason planned_reason(const depth_rule& r) {
@@ -38,7 +40,7 @@ depth_governor::depth_governor(const depth_rule& rule, u32 lanes, u32 window)
     now_.contexts = rule.contexts;
 }
 
-// The smallest number of lanes that brings `share` of what all of them would bring.
+// Returns the smallest number of lanes that achieves `share` of the gain of all lanes.
 u32 depth_governor::smallest_for(f64 share, f64 work_ns) const {
     const auto gain = [&](u32 lanes) { return lanes * work_ns / (lanes * work_ns + overhead_ns_); };
     const f64 wanted = share * gain(lanes_);

@@ -33,7 +33,7 @@ void disk_full_pause::wait(u64 ring_sequence, const disk_full_error& e, bool beg
             logged_ns_ = 0;
             outside_->begin(shm::pause_reason::disk_full);
         }
-        if (logged_ns_ == 0 || now - logged_ns_ >= log_interval_ns) {  // one of them speaks for all
+        if (logged_ns_ == 0 || now - logged_ns_ >= log_interval_ns) {  // one thread logs for all
             logged_ns_ = now;
             log::warning(
                 "frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when "
@@ -67,8 +67,8 @@ void disk_full_pause::end(u64 ring_sequence) noexcept {
     outside_->end(shm::pause_reason::disk_full);
 }
 
-// Nothing is written any more, so a signal leaves whole files. It comes from the supervisor; where that is
-// gone, the heartbeat ends the process.
+// Nothing is written any more, so a signal leaves complete files. The supervisor sends it; if the supervisor
+// is gone, the heartbeat ends the process.
 void disk_full_pause::wait_for_end() const {
     for (;;) std::this_thread::sleep_for(retry_every);
 }

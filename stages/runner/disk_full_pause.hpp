@@ -1,8 +1,9 @@
 #pragma once
-// A full disk is no poisoned frame: the runner holds the frame, says so every few seconds, and tries again
-// until there is room. Meanwhile its entry (shm::incarnation) says so, and no deadline runs; nobody dies, so
-// no attempt counts. Once the run has been asked to end it is tried for full_disk_patience_ns more; then the
-// supervisor ends the run, with a sentence and exit_code::output.
+// A full disk is not a poisoned frame: the runner holds the frame, logs a warning every few seconds and
+// retries until there is room. Meanwhile the process's entry (shm::incarnation) shows the pause and no
+// deadline runs; no process dies, so no attempt counts. After the run has been asked to end, the write is
+// retried for full_disk_patience_ns more; then the supervisor ends the run with a message and
+// exit_code::output.
 
 #include <mutex>
 
@@ -13,14 +14,14 @@
 
 namespace carousel::stages {
 
-/// For all threads that do a stage's host work. The process is held as long as one of them is.
+/// Shared by all threads that do a stage's host work. The process is paused while at least one of them waits.
 class disk_full_pause {
 public:
     disk_full_pause(const shm::control_block& c, external_pause& outside) noexcept
         : control_(&c), outside_(&outside) {}
 
-    /// Calls write() until it returns; what it has to write must bear being tried again. Exceptions but
-    /// disk_full_error pass.
+    /// Calls write() until it returns; write() must be safe to repeat. Exceptions other than disk_full_error
+    /// propagate.
     template <typename F>
     void write_patiently(u64 ring_sequence, F&& write) {
         for (bool paused = false;; paused = true) {
@@ -42,8 +43,8 @@ private:
 
     const shm::control_block* control_;
     external_pause* outside_;
-    std::mutex mutex_;        ///< this process's own; guards what follows
-    u32 paused_threads_ = 0;  ///< threads
+    std::mutex mutex_;  ///< process-local; guards the members below
+    u32 paused_threads_ = 0;
     u64 since_ns_ = 0, logged_ns_ = 0, end_requested_ns_ = 0;
 };
 

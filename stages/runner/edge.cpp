@@ -1,6 +1,6 @@
-// Stages at the edge of a run: a source whose frames come from outside is asked whether one is there before
-// anything is begun, and a sink whose frames go to another host may wait for it. Neither is a hang; nor is
-// the rest of a source that was given a rate.
+// Stages at the edge of a run. A source whose frames come from outside is asked whether a frame is available
+// before anything begins, and a sink whose frames go to another host may wait for that host. Neither is a
+// hang; nor is the pause of a source with a configured rate.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -13,14 +13,15 @@
 
 namespace carousel::stages {
 
-// On the thread of process(). begin() chooses anew behind this; it can't come to a lower number, because
-// ready() is told how far all numbers are done, and there is one process on this seat.
+// Runs on the thread of process(). begin() chooses the sequence again after this; it cannot choose a lower
+// one, because ready() receives the bound below which all sequences are done, and this seat has only one
+// process.
 bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {
     const bool source = worker_.stage().source != shm::none;
     bool there = false;
     guarded("ready", ring_sequence,
             [&] { there = stage_->ready(ring_sequence, source ? worker_.done_below() : 0); });
-    wait_for_link(source && !there && in_flight == 0);  // frames in flight have clocks
+    wait_for_link(source && !there && in_flight == 0);  // frames in flight have their own clocks
     return there;
 }
 
@@ -36,15 +37,15 @@ void frame_in_work::wait_for_link(bool waits) {
     waits ? outside->begin(shm::pause_reason::link) : outside->end(shm::pause_reason::link);
 }
 
-// A source that was given a rate spaces its claims; when the next one is due is in the control block, so that
-// a successor keeps the beat. A source that has fallen behind catches up by one frame at most.
+// A source with a configured rate spaces its claims. The time of the next claim is in the control block, so
+// that a successor keeps the rhythm. A source that is late catches up by one frame at most.
 bool stage_runner::due(u32 seen) {
     shm::control_block& c = runtime_->control();
     if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
-    if (sampled_inputs_)  // whose frames ring
+    if (sampled_inputs_)  // their frames ring the doorbell
         shm::wait(worker_.stage().doorbell, seen, rest);
     else
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));

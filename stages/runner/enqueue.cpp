@@ -1,6 +1,6 @@
-// What goes into the queue for one frame: canaries that aren't planted yet, the first look at the inputs and
-// status WRITING, the stage's own work, the last look and status READY, the event; in this order. Two
-// launches are the runner's own, and one where it plants.
+// What is enqueued for one frame, in this order: canaries that are not planted yet, the first check of the
+// inputs and status WRITING, the stage's own work, the last check and status READY, the event. Two launches
+// are the runner's own, plus one if it plants.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,13 +16,13 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 before_payload = ring::plane_alignment;  ///< bytes of a slot: the status word's
+constexpr u64 before_payload = ring::plane_alignment;  ///< bytes at the start of a slot, for the status word
 
 }  // namespace
 
-// Work that is alike for every frame is played as a graph a lane, the looks at the status words with it.
-// Rings on another GPU may be reached by copies, which are no part of a graph; nor is the tear that a test
-// asks for.
+// Work that is the same for every frame runs as one graph per lane, including the checks of the status words.
+// Rings on another GPU may be reached by copies, which are not part of a graph; neither is the tear that a
+// test requests.
 void stage_runner::play_graphs() {
     if (!runtime_->plays_graphs() || runtime_->reaches_peer_memory() || runtime_->hooks().tear_at) return;
     for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
@@ -34,7 +34,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.ended = false;
     const bool is_tombstone = f.job.void_stage != shm::none;
     f.by_copy = !is_tombstone && reach_.next() == reach_choice::way::copy;
-    // Harm comes behind what guards against it (canaries), and a graph has no place for it.
+    // The injected write comes after the canaries that guard against it, and a graph has no place for it.
     const bool harm = is_fault_requested(*runtime_);
     device::same_work* const alike = is_tombstone || harm ? nullptr : f.alike.get();
     plant_canaries(f);
@@ -70,8 +70,8 @@ void stage_runner::process(frame_in_work& f) {
     f.in_process = false;
 }
 
-// The inputs' words are to be what their producers left, the outputs' are this frame's: one launch on a GPU.
-// A void frame's inputs are not looked at.
+// The inputs' words must be what their producers left, the outputs' words become this frame's: one launch on
+// a GPU. A tombstone frame's inputs are not checked.
 void stage_runner::check_status(const frame_in_work& f, device::status_state state) {
     device::status_step step;
     step.torn = f.torn;
@@ -92,8 +92,8 @@ void stage_runner::check_status(const frame_in_work& f, device::status_state sta
     device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count), first);
 }
 
-// Rings on another GPU, where the choice has fallen on copies: what the inputs hold comes over first, and the
-// outputs go back last. One slot a ring is enough, since the queue runs in order.
+// Rings on another GPU, if copies were chosen: the inputs are copied here first, and the outputs are copied
+// back last. One staging slot per ring is enough, since the queue runs in order.
 void stage_runner::copy_inputs(const frame_in_work& f) {
     for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
         mapped_link& in = runtime_->input(i);

@@ -27,10 +27,10 @@ void note(u64 text) noexcept {
     if (e != nullptr) e->exit_note.store(text, std::memory_order_release);
 }
 
-// A fault or an abort() of one's own, or a `kill -ABRT` from another process: only the former counts against
-// a frame.
+// Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only the former
+// counts against a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
-    shm::open_block_for_good();  // the kernel has closed it to this handler, whatever the thread was doing
+    shm::open_block_for_good();  // the kernel closes the block to this handler, whatever the thread was doing
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
@@ -56,8 +56,8 @@ void install_exit_note(shm::incarnation& entry) noexcept {
         ::sigaction(s, &action, nullptr);
     }
     std::signal(SIGPIPE, SIG_IGN);
-    // The kernel hangs up on a process group that loses its parent while a member of it is stopped: `carousel
-    // stop`, then a killed supervisor. A terminal's hang-up is the supervisor's business.
+    // The kernel sends SIGHUP to a process group that loses its parent while one of its members is stopped:
+    // `carousel stop`, then a killed supervisor. A terminal's hang-up is handled by the supervisor.
     std::signal(SIGHUP, SIG_IGN);
     std::atexit(on_exit);
 }
@@ -97,11 +97,11 @@ void with_exit_note(const std::function<void()>& work) {
 }
 
 void die(int code) noexcept {
-    // A revoked process and one whose supervisor is gone have done nothing wrong: no note.
+    // Neither a revoked process nor one whose supervisor is gone has failed: no note.
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
-    // A client of an MPS domain that exits with work on the device may take the others along. The supervisor
-    // ends a revoked one through the server (mps_control.hpp) and kills it then; it waits for that, as long
-    // as it can be on its way.
+    // A client of an MPS domain that exits with work on the device may take other clients down with it. The
+    // supervisor ends a revoked client through the server (mps_control.hpp) and then kills it; the client
+    // waits for that here, for as long as it can take.
     if (code == exit_code::revoked && std::getenv("CAROUSEL_MPS_CLIENT") != nullptr) ::sleep(5);
     ::_exit(code);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What a dying stage can still say: a note in its incarnation entry, which the supervisor reads the moment it
-// sees the death, long before a zombie with a GPU context can be reaped. A death without a note counts as one
-// from outside.
+// The note that a dying stage leaves in its incarnation entry. The supervisor reads it as soon as it sees the
+// death, long before a zombie with a GPU context can be reaped. A death without a note counts as caused from
+// outside.
 
 #include <functional>
 
@@ -9,21 +9,21 @@
 
 namespace carousel::stages {
 
-/// Installs handlers for the signals that a process brings upon itself (SEGV, BUS, FPE, ILL, ABRT, TRAP,
-/// SYS): they store the note (of a write into guarded memory also where to) and let the signal take its
-/// course. Also notes exit(n) of a stage's own code.
-/// SIGPIPE and SIGHUP are ignored.
+/// Installs handlers for the signals that a process causes itself (SEGV, BUS, FPE, ILL, ABRT, TRAP, SYS):
+/// they store the note (for a write into guarded memory also its target) and let the signal take its default
+/// action. Also notes exit(n) in the stage's own code. Ignores SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
-/// Stores where a write of this process was to go (ring/wild_write.hpp). Async-signal-safe. The first one
-/// stands.
+/// Stores the target of a write of this process (ring/wild_write.hpp). Async-signal-safe. The first one is
+/// kept.
 void note_wild_write(u64 packed) noexcept;
-/// Stores the note and ends the process at once, with no destructors: an ordinary exit can hang behind a
-/// stuck stream.
+/// Stores the note and ends the process at once, without destructors: a normal exit can hang on a stuck
+/// stream.
 [[noreturn]] void die(int code) noexcept;
-/// Says what `work` throws and dies of it, with the connection still open: a supervisor that sees it closed
-/// before there is a note kills a client of an MPS domain without knowing why it left.
+/// Runs `work`. Logs an exception that it throws and exits with the connection still open: a supervisor that
+/// sees the connection closed before there is a note kills a client of an MPS domain without knowing why it
+/// left.
 void with_exit_note(const std::function<void()>& work);
-/// From here on an exit(0) is the planned one.
+/// From here on exit(0) is the planned exit.
 void expect_exit() noexcept;
 
 }  // namespace carousel::stages

@@ -1,7 +1,7 @@
 #pragma once
-// A process that waits for something outside (room on a disk, another host) says so in its entry
-// (shm::incarnation): no deadline runs and no attempt counts as long as it does. Several threads may wait,
-// each for a reason of its own; a full disk is told before a link.
+// A process that waits for something outside the run (room on a disk, another host) publishes that in its
+// entry (shm::incarnation); meanwhile no deadline runs and no attempt counts. Several threads may wait, each
+// for its own reason; a full disk is reported before a link.
 
 #include <array>
 #include <mutex>
@@ -33,8 +33,8 @@ private:
         return waiting_[why == shm::pause_reason::disk_full ? 0 : 1];
     }
 
-    // The reason before the time: whoever reads the time finds the reason beside it. What was under way
-    // meanwhile counts as begun now, before the hold ends.
+    // The reason is stored before the time, so a reader that sees the time also finds the reason. Work in
+    // progress counts as begun now, before the pause ends.
     void publish() noexcept {
         const auto why = waiting_[0] > 0   ? shm::pause_reason::disk_full
                          : waiting_[1] > 0 ? shm::pause_reason::link
@@ -55,7 +55,7 @@ private:
 
     shm::incarnation* entry_;
     finish_clock* clock_;
-    std::mutex mutex_;  ///< this process's own
+    std::mutex mutex_;  ///< process-local
     std::array<u32, 2> waiting_{};
     shm::pause_reason why_ = shm::pause_reason::nothing;
 };

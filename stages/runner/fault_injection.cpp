@@ -14,10 +14,10 @@
 namespace carousel::stages {
 namespace {
 
-/// A number below `below` that looks random, and is the same for the same frame.
+/// Returns a pseudo-random number below `below`, the same for the same frame.
 u64 chosen(u64 ring_sequence, u64 below) { return (ring_sequence * 0x9E37'79B9'7F4A'7C15ULL >> 32U) % below; }
 
-/// The queue writes 16 bytes somewhere into one of the frame's inputs: where, is a function of its sequence.
+/// Enqueues a write of 16 bytes into one of the frame's inputs, at a place derived from its sequence.
 void scribble(runtime& r, const ring::job& at_work) {
     if (at_work.inputs == 0) return;
     const auto k = static_cast<u32>(chosen(at_work.ring_sequence, at_work.inputs));
@@ -33,8 +33,7 @@ void scribble(runtime& r, const ring::job& at_work) {
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 
-/// The same beyond the slot of one of its outputs: within a row's width, say, of the first byte that isn't
-/// its own.
+/// Enqueues the same write after the slot of one of its outputs, less than 64 KiB beyond the slot's end.
 void overrun(runtime& r, const ring::job& at_work) {
     if (r.outputs() == 0) return;
     const u64 k = chosen(at_work.ring_sequence, r.outputs());
@@ -48,9 +47,9 @@ void overrun(runtime& r, const ring::job& at_work) {
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 
-/// Eight bytes somewhere into the control block, by the stage's own code: where the guard faults them. Half
-/// of them go into pages of its own, where those are closed, too. With no guard they go anywhere where
-/// something stands: most of the block is spare, and a write there would show nothing.
+/// Writes eight bytes into the control block from the stage's own code, at a place where the guard faults.
+/// Half of the writes go into the process's own pages, if those are closed too. Without a guard the target is
+/// any nonzero word: most of the block is unused, and a write there would have no effect.
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
     const ring::page_list own = ring::pages_of(r.control(), r.incarnation(), r.attached().depth.token);
@@ -60,7 +59,7 @@ void scribble_block(runtime& r, const ring::job& at_work) {
         const u64 mixed = (seed ^ seed >> 31U) * 0xBF58'476D'1CE4'E5B9ULL;
         return mixed ^ mixed >> 29U;
     };
-    // Pages of its own are closed by keys alone.
+    // The process's own pages are closed by keys only.
     const bool own_too = !closed || shm::is_closed(own.pages()[0].from);
     const auto* const words = reinterpret_cast<const shm::word*>(&r.control());
     u64 place = 0;
@@ -74,8 +73,8 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     log::warning("a write into the control block, part {} of index {}, offset {}", static_cast<u32>(to.part),
                  to.index, to.offset);
     auto* const word = reinterpret_cast<shm::word*>(&r.control()) + place / 8;
-    // Emulated keys are open to all threads while one is in a scope: writes that change nothing wait for a
-    // moment in which they fault. By a key the first one does.
+    // Emulated keys are open to all threads while any thread is in a scope: writes that change nothing are
+    // repeated until one faults. With hardware keys the first one faults.
     for (u32 k = 0; closed && k < 100; ++k) {
         u64 is = word->load();
         word->compare_exchange_strong(is, is);
@@ -86,13 +85,13 @@ void scribble_block(runtime& r, const ring::job& at_work) {
 
 void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.incarnation().epoch);
-    // meant for a successor: this process is revoked and doesn't know it yet
+    // meant for a successor: this process is revoked and has not detected it yet
     if (asked >> 8U > r.incarnation().epoch) return;
     const bool taken = [&] {
         const shm::block_open open;
         return at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
     }();
-    // nothing: meant for a predecessor that died before it looked
+    // nothing: meant for a predecessor that died before it read the request
     if (!taken || kind == shm::injected_fault::nothing) return;
     log::warning("`carousel inject`: {}", shm::name_of(kind));
     switch (kind) {

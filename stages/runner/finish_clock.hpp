@@ -1,7 +1,7 @@
 #pragma once
-// The entry's clock of host work, where several threads may be at it: it runs since the oldest piece of what
-// is under way has begun. So a piece that hangs is found by its own deadline, whatever comes and goes beside
-// it, and none is charged with the time of another.
+// The entry's clock of host work that several threads may do concurrently: it runs from the start of the
+// oldest piece of work in progress. So a piece that hangs is detected by its own deadline, whatever starts
+// and ends concurrently, and no piece is charged with the time of another.
 
 #include <map>
 #include <mutex>
@@ -16,7 +16,7 @@ class finish_clock {
 public:
     explicit finish_clock(shm::word& since_ns) noexcept : since_ns_(&since_ns) {}
 
-    /// A piece of work is under way as long as this object lives. Any thread.
+    /// A piece of work is in progress while this object exists. Any thread.
     class running {
     public:
         explicit running(finish_clock& of) : of_(&of), number_(of.begin()) {}
@@ -29,7 +29,7 @@ public:
         u64 number_;
     };
 
-    /// Whatever is under way counts as begun now.
+    /// All work in progress counts as begun now.
     void restart() noexcept {
         const std::lock_guard lock(mutex_);
         const u64 now = now_ns();
@@ -49,16 +49,16 @@ private:
         under_way_.erase(number);
         publish();
     }
-    // Numbers grow with time, so the first has begun first.
+    // Numbers increase with time, so the first in the map began first.
     void publish() noexcept {
         const shm::block_open open;
         since_ns_->store(under_way_.empty() ? 0 : under_way_.begin()->second, std::memory_order_release);
     }
 
     shm::word* since_ns_;
-    std::mutex mutex_;  ///< this process's own
+    std::mutex mutex_;  ///< process-local
     u64 last_ = 0;
-    std::map<u64, u64> under_way_;  ///< number to its begin
+    std::map<u64, u64> under_way_;  ///< number to start time in ns
 };
 
 }  // namespace carousel::stages

@@ -15,7 +15,7 @@ finish_pool::finish_pool(unsigned threads, step arrive, step finish)
     try {
         threads_.emplace_back([this] { arrival_loop(); });
         for (unsigned k = 0; k < threads; ++k) threads_.emplace_back([this] { finish_loop(); });
-    } catch (...) {  // a thread that was refused: those that run must end before the reason can be said
+    } catch (...) {  // a thread was refused: the running ones must end before the error is reported
         end();
         throw;
     }
@@ -62,7 +62,7 @@ void finish_pool::arrival_loop() {
     }
 }
 
-// Frames first: a picture that one thread packs costs less than one that several share.
+// Whole frames first: a picture that one thread packs costs less than one that several share.
 void finish_pool::finish_loop() {
     held_lock lock(mutex_);
     for (;;) {
@@ -109,13 +109,13 @@ void finish_pool::take_part(held_lock& lock, loop& of) {
     lock.lock();
     if (failure && !of.failure) {
         of.failure = failure;
-        if (of.next < of.count) {  // nobody begins another part
+        if (of.next < of.count) {  // no thread begins another part
             of.done += of.count - of.next;
             of.next = of.count;
             close(of);
         }
     }
-    // With the lock held: the loop is gone as soon as its owner has it.
+    // With the lock held, because the loop is destroyed as soon as its owner gets the lock.
     if (++of.done == of.count) of.over.notify_one();
 }
 

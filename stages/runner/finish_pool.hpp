@@ -1,13 +1,14 @@
 #pragma once
-// finish() of several frames at once, for a stage that asks for it (description::finish_threads). Threads:
-//   arrival     waits for the device's work of each submitted frame, in their order
-//   finish      so many: each takes the oldest frame that has arrived and finishes it; one that finds none
-//               takes parts of a frame which another one finishes (frame::in_parts)
-// The completion thread waits for each frame's turn here, then records and commits: in order, and it alone.
-// All that is shared is this process's own memory, so a death leaves nothing of it. What it leaves of the
-// frames: those whose finish() had begun or ended and that were not committed are delivered again, up to
-// in_flight of them, in place of one. That is why finish() is idempotent on the sequence. A process that was
-// stopped anywhere in it and wakes late finds frame::is_ours() false for all of them.
+// Runs finish() of several frames concurrently, for a stage that asks for it (description::finish_threads).
+// Threads:
+//   arrival     waits for the device's work of each submitted frame, in order
+//   finish      N threads: each takes the oldest frame that has arrived and finishes it; a thread that finds
+//               none takes parts of a frame that another thread finishes (frame::in_parts)
+// The completion thread waits for each frame's turn here, then records and commits; no other thread does, and
+// frames stay in order. All shared state is process-local memory, so a crash leaves nothing of it. What a
+// crash leaves of the frames: those whose finish() had begun or ended and that were not committed are
+// delivered again, up to in_flight of them instead of one. That is why finish() is idempotent per sequence. A
+// process that was stopped anywhere in finish() and wakes late finds frame::is_owned() false for all of them.
 
 #include <condition_variable>
 #include <deque>
@@ -24,23 +25,23 @@ namespace carousel::stages {
 class finish_pool {
 public:
     using step = std::function<void(frame_in_work&)>;
-    /// `arrive` and `finish` end the process where they fail: they throw nothing. Throws std::system_error
-    /// when a thread is refused.
+    /// `arrive` and `finish` must not throw; on failure they end the process. Throws std::system_error if a
+    /// thread cannot be started.
     finish_pool(unsigned threads, step arrive, step finish);
-    /// Nothing may be under way any more.
+    /// No frame may be in progress.
     ~finish_pool();
     finish_pool(const finish_pool&) = delete;
     finish_pool& operator=(const finish_pool&) = delete;
 
-    /// Main thread: behind the frame's submission, before the completion thread hears of it.
+    /// Main thread: after the frame's submission, before the completion thread receives it.
     void submit(frame_in_work& f);
-    /// Completion thread: until the frame is finished.
+    /// Completion thread: waits until the frame is finished.
     void await(frame_in_work& f);
-    /// From within finish(): see frame::in_parts.
+    /// Called from finish(): see frame::in_parts.
     void run_parts(u32 parts, const std::function<void(u32)>& body);
 
 private:
-    /// Lives on the stack of the thread that waits for it; everything is guarded by mutex_.
+    /// On the stack of the thread that waits for it; mutex_ guards all members.
     struct loop {
         u32 count;
         const std::function<void(u32)>* body;
@@ -60,7 +61,7 @@ private:
     std::mutex mutex_;
     std::condition_variable submitted_changed_, work_, finished_;
     std::deque<frame_in_work*> submitted_, arrived_;
-    std::deque<loop*> open_;  ///< loops with parts that nobody has taken
+    std::deque<loop*> open_;  ///< loops with parts that no thread has taken
     bool ending_ = false;
     std::vector<std::thread> threads_;
 };

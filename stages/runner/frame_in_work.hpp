@@ -1,6 +1,6 @@
 #pragma once
-// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One a lane, used again
-// and again.
+// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One object per lane,
+// reused for every frame.
 
 #include <algorithm>
 #include <array>
@@ -25,27 +25,28 @@ class frame_in_work final : public frame {
 public:
     frame_in_work(runtime& r, u32 lane) : runtime_(&r), lane_(lane) {}
 
-    /// The job is written by the runner before process() and stays until the lane is released.
+    /// Written by the runner before process(); valid until the lane is released.
     ring::job job;
-    device::event* event = nullptr;  ///< behind all of the job's work
-    finish_pool* pool = nullptr;     ///< of a stage that finishes several frames at once
+    device::event* event = nullptr;  ///< follows all of the job's work
+    finish_pool* pool = nullptr;     ///< null unless the stage finishes several frames concurrently
     external_pause* outside = nullptr;
-    bool waits_for_link = false;  ///< of the thread that finishes it
-    bool finished = false;        ///< guarded by the pool
-    u64 complete_ns = 0;          ///< when the device was done with it, if it is traced
-    bool traced = false;          ///< `carousel trace` was on when it was claimed
-    std::optional<u64> hash;      ///< as finish() has given it
-    std::string hash_name;        ///< what of
-    bool in_process = false;      ///< process() of this frame runs
+    bool waits_for_link = false;  ///< used by the thread that finishes the frame
+    bool finished = false;        ///< guarded by the pool's mutex
+    u64 complete_ns = 0;          ///< when the device completed it; 0: not traced
+    bool traced = false;          ///< `carousel trace` was on when the frame was claimed
+    std::optional<u64> hash;      ///< set by finish()
+    std::string hash_name;        ///< what the hash covers
+    bool in_process = false;      ///< process() of this frame is running
     device::canary_check* canaries =
-        nullptr;          ///< what was seen of its outputs', its inputs'; null: there are none
-    u32* torn = nullptr;  ///< status words of its inputs that didn't fit, counted by the device
-    u32 torn_seen = 0;    ///< of these
-    bool ended = false;   ///< it has said that the stream ends before this frame
-    /// What it has of each sampled input; null: nothing yet. The main thread's, when the lane is taken.
+        nullptr;          ///< results for its outputs, then its inputs; null: no canaries
+    u32* torn = nullptr;  ///< mismatched status words of its inputs, counted by the device
+    u32 torn_seen = 0;    ///< how many of them are already counted
+    bool ended = false;   ///< end_stream() was called: the stream ends before this frame
+    /// Copies of sampled inputs that the frame uses; null: none yet. Set by the main thread when it takes the
+    /// lane.
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
-    std::unique_ptr<device::same_work> alike;  ///< null: its launches go into the queue one by one
+    std::unique_ptr<device::same_work> alike;  ///< null: its launches are queued one by one
 
     [[nodiscard]] u64 frame_number() const noexcept override { return job.frame_number; }
     [[nodiscard]] u64 ring_sequence() const noexcept override { return job.ring_sequence; }
@@ -65,8 +66,8 @@ public:
         return frame_metadata(carried_.at(i).entries());
     }
     void set_capture_ns(u64 ns) override;  ///< carried.cpp
-    /// Takes what the inputs carry into this process's own memory, in front of process(): what is read from
-    /// then on, finish() included, is what their headers are compared for before SUBMITTED.
+    /// Copies what the inputs carry into process-local memory before process(), so that the comparison of
+    /// their headers before SUBMITTED also covers everything that is read later, in finish() too.
     void take_carried();  ///< carried.cpp
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
@@ -76,7 +77,7 @@ public:
     }
     using frame::sampled;
     [[nodiscard]] sampled_frame sampled(std::size_t i) const override;              ///< sampled_inputs.cpp
-    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override;  ///< the same
+    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override;  ///< sampled_inputs.cpp
     [[nodiscard]] std::span<const u64> input_sampled(std::size_t i) const noexcept override {
         const carried_input& c = carried_.at(i);
         return std::span(c.sampled_input).first(c.sampled_inputs);
@@ -97,7 +98,7 @@ public:
         (void)ring::await_repair(runtime_->control().job[job.index]);
         const u64 raw = ring::load(runtime_->control().job[job.index]);
         const ring::job_word submitted{job.version, runtime_->epoch(), ring::job_state::submitted};
-        // a consumer may have helped
+        // COMMITTED: a consumer may have helped
         return raw == submitted.pack() || raw == submitted.with(ring::job_state::committed).pack();
     }
     using frame::set_hash;
@@ -112,19 +113,19 @@ public:
     void pass_tombstone() override;                                                           ///< stamp.cpp
     void end_stream() override;  ///< stream_end.cpp
 
-    /// Before the stage's code: whether the job is a tombstone, which tombstone_reason() then reports.
-    /// stamp.cpp
+    /// Called before the stage's code: determines whether the job is a tombstone, which tombstone_reason()
+    /// then reports. stamp.cpp
     void read_tombstone();
-    /// A tombstone of which the stage's code gets nothing. False for a frame that the stage itself has passed
-    /// void in process(): its finish() belongs to that process().
+    /// True for a tombstone that the stage's code does not receive. False for a frame that the stage itself
+    /// has passed as a tombstone in process(), because finish() of that frame belongs to that process().
     [[nodiscard]] bool is_hidden_from_stage() const noexcept {
         return !tombstone_text_.empty() && !runtime_->wants_tombstones();
     }
     using frame::clear_local;
 
 private:
-    /// What the stage writes into the first output's the worker hands to the others at SUBMITTED, all but
-    /// what of the planes is in use.
+    /// At SUBMITTED the worker copies what the stage writes into the first output's header to the other
+    /// outputs', except the used extents of the planes.
     [[nodiscard]] shm::frame_header& own_header(std::size_t k = 0) const noexcept {
         return runtime_->control().frames[runtime_->output(k)->index].header[job.output[k].index];
     }
@@ -150,7 +151,7 @@ private:
         }
     };
     std::array<carried_input, shm::max_inputs> carried_;
-    // Of a stage without an output: its frames have no header of their own.
+    // Only for a stage without an output: its frames have no header of their own.
     u32 metadata_bytes_ = 0;
     std::array<std::byte, shm::max_metadata_bytes> metadata_;
 };

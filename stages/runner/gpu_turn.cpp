@@ -5,9 +5,10 @@
 namespace carousel::stages {
 namespace {
 
-/// From the moment in which a turn is handed on until the next stage's work is queued: a wake and a launch.
+/// From passing a turn on until the next stage's work is queued: a wake-up and a launch.
 constexpr u64 hand_over_ns = 60'000;
-/// What the host takes to queue a frame, with a margin: a turn isn't late while its frames are being queued.
+/// What the host takes to queue a frame, with a margin, so that a turn is not late while its frames are being
+/// queued.
 constexpr u64 queueing_ns = 100'000;
 
 }  // namespace
@@ -60,7 +61,7 @@ bool gpu_turn::may_begin() {
     if (frames_ == 0 || (held_ && left_ > 0)) return true;
     const u64 now = now_();
     if (!held_) return take(now);
-    // Closed, and its last frames are not complete. Where nobody waits it goes on as a new one.
+    // The turn is closed and its last frames are not complete. If no stage waits, it is renewed.
     if (turn_->has_waiters()) return false;
     held_ = turn_->renew(now, limit_us_);
     if (!held_) return take(now);

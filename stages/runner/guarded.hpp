@@ -1,6 +1,5 @@
 #pragma once
-// A stage's own code, called from the runner: whatever it throws ends the process, with a note for the
-// supervisor.
+// Calls a stage's own code from the runner: an exception ends the process, with a note for the supervisor.
 
 #include <algorithm>
 #include <exception>
@@ -13,8 +12,8 @@
 
 namespace carousel::stages {
 
-/// What was in flight when a device failed. No driver's call tells an address, or whose kernel it was: it can
-/// have been any of these.
+/// Frames in flight when a device failed. No driver call reports the address or the kernel, so any of these
+/// frames may be the cause.
 struct frames_on_device {
     u64 oldest = 0, newest = 0;
     u32 count = 1;
@@ -31,7 +30,7 @@ inline void note_device_fault(const frames_on_device& f) {
                         .pack());
 }
 
-/// `in_flight`: called where the device has failed.
+/// `in_flight`: called if the device has failed.
 template <typename F, typename InFlight>
 void guarded(const char* what, u64 ring_sequence, F&& fn, InFlight&& in_flight) {
     try {

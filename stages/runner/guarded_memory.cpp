@@ -12,12 +12,12 @@ namespace {
 
 struct range {
     std::uintptr_t from = 0;
-    u64 bytes = 0;                                   ///< addresses
-    u64 slot_bytes = 0, stride = 0, first_slot = 0;  ///< of a ring; first_slot: from the first address on
+    u64 bytes = 0;                                   ///< length of the range of addresses
+    u64 slot_bytes = 0, stride = 0, first_slot = 0;  ///< of a ring; first_slot: offset from the first address
     ring::wild_write_target what = ring::wild_write_target::nothing;
     u32 index = 0;
 };
-/// Each row is written once, by the thread that has taken it.
+/// Each row is written once, by the thread that has claimed it.
 struct row {
     range of;
     std::atomic<bool> whole{false};  // lock-free: read in a signal handler
@@ -34,7 +34,7 @@ ring::wild_write in_headers(std::uintptr_t at) noexcept {
             static_cast<u32>(offset / sizeof(shm::frame_header)), offset % sizeof(shm::frame_header)};
 }
 
-/// The words, of a process that has closed them.
+/// The words of the block, in a process that has closed them.
 ring::wild_write in_block(std::uintptr_t at) noexcept {
     const auto from = reinterpret_cast<std::uintptr_t>(shm::guarded_block());
     if (from == 0 || at < from || at - from >= shm::word_bytes) return {};
@@ -42,7 +42,7 @@ ring::wild_write in_block(std::uintptr_t at) noexcept {
     return {ring::wild_write_target::block, static_cast<u32>(place.part), place.index, place.offset};
 }
 
-// What lies in front of a slot in its piece, and the gap before that, are behind the slot before it.
+// The bytes before a slot within its piece, and the gap before those, count as after the previous slot.
 ring::wild_write place_in(const range& r, u64 offset) noexcept {
     if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
     const u64 from_first = offset < r.first_slot ? 0 : offset - r.first_slot;
@@ -58,7 +58,7 @@ void guard(const device::mapping& memory, ring::wild_write_target what, u32 inde
            u32 slots) noexcept {
     const bool open = !memory.read_only() && !memory.has_gaps();
     if (open || memory.host_data() == nullptr) return;
-    const u32 n = taken.fetch_add(1, std::memory_order_relaxed);  // orders nothing: a number of its own
+    const u32 n = taken.fetch_add(1, std::memory_order_relaxed);  // orders nothing: only a unique number
     if (n >= rows.size()) return;
     range r{
         reinterpret_cast<std::uintptr_t>(memory.host_data()), memory.bytes(), slot_bytes, 0, 0, what, index};

@@ -10,8 +10,8 @@
 namespace carousel::stages {
 namespace {
 constexpr int beat_ms = 50;
-/// Whoever holds the run's lock is about to take the run over, and on a busy machine that takes its time (all
-/// programs are asked what they would write); but one that is stopped must not keep stages for ever.
+/// A process that holds the run's lock is about to take the run over, which takes time on a busy machine (it
+/// asks all programs what they would write); but a stopped one must not keep stages alive forever.
 constexpr u64 lock_patience_ns = 60 * ns_per_s;
 }  // namespace
 

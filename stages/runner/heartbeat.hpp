@@ -1,9 +1,9 @@
 #pragma once
-// A stage's heartbeat: a thread that stamps the time into its entry, accounts CPU time and watches the line
-// to the supervisor (supervisor_link.hpp). A late heartbeat makes a stage suspect (stopped, or starved),
-// never dead. When no second supervisor takes the run over within `supervisor_grace_s` (pipeline file;
-// CAROUSEL_SUPERVISOR_GRACE_S in a stage's environment goes before it) the stage ends with
-// exit_code::supervisor_gone, the last one of the run behind a clean-up (orphan_cleanup.hpp).
+// A stage's heartbeat: a thread that stamps the time into the entry, accounts CPU time and watches the
+// connection to the supervisor (supervisor_link.hpp). A late heartbeat makes a stage suspect (stopped or
+// starved), never dead. If no second supervisor takes the run over within `supervisor_grace_s` (pipeline
+// file; CAROUSEL_SUPERVISOR_GRACE_S in the stage's environment overrides it), the stage ends with
+// exit_code::supervisor_gone; the last stage of the run cleans up first (orphan_cleanup.hpp).
 
 #include <atomic>
 #include <thread>
@@ -19,8 +19,8 @@ public:
     heartbeat(const heartbeat&) = delete;
     heartbeat& operator=(const heartbeat&) = delete;
 
-    /// Before an orderly exit: a run without a supervisor is kept for its next one, which makes the report.
-    /// Returns once there is one; bounded by the grace time, which ends the process.
+    /// Called before an orderly exit: a run without a supervisor is kept for the next one, which writes the
+    /// report. Returns once there is a supervisor; bounded by the grace time, after which the process ends.
     void wait_for_supervisor();
 
 private:

@@ -72,7 +72,7 @@ void run_latest(runtime& r, stage& s) {
     const shm::link_block& ring = c.link[std::min(block.input_link[0], shm::max_links - 1)];
     const torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
     frame_in_work f(r, 0);
-    finish_clock clock(r.entry().finishing_since_ns);  // nothing runs it: this reader holds nobody up
+    finish_clock clock(r.entry().finishing_since_ns);  // never started: this reader blocks no other process
     external_pause outside(r.entry(), clock);
     disk_full_pause disk(c, outside);
     telemetry::trace_writer trace(c, r.incarnation().seat, r.incarnation().epoch);
@@ -103,7 +103,7 @@ void run_latest(runtime& r, stage& s) {
         const bool whole = reader.release();
         const u64 complete = f.traced ? now_ns() : 0;
         crash_here(crash_point::latest_released);
-        if (!whole) {  // revoked: whatever was read is discarded, torn or not
+        if (!whole) {  // revoked: what was read is discarded, torn or not
             telemetry::count_busy(r.entry(), block.counters, now_ns(), true);
             torn_before = torn_now;
             continue;

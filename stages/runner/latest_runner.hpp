@@ -1,7 +1,7 @@
 #pragma once
-// The loop of a stage that reads its one input as a `latest` group: it takes the newest frame, skips what it
-// has no time for and never holds anybody up. What it read counts only if its lease was not revoked
-// meanwhile, so finish() comes behind the release.
+// Main loop of a stage that reads its only input as a `latest` group: it takes the newest frame, skips frames
+// that it has no time for and never blocks another process. What it read counts only if its lease was not
+// revoked meanwhile, so finish() follows the release.
 
 #include "stages/runner/frame_in_work.hpp"
 

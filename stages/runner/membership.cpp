@@ -7,7 +7,7 @@
 namespace carousel::stages {
 namespace {
 
-// Never destroyed: an exit note is written into the block when the runtime may be gone already.
+// Never destroyed, because an exit note may be written into the block after the runtime is gone.
 struct membership {
     const shm::segment* block = nullptr;
     shm::unique_fd folder;

@@ -29,10 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 
-/// Another stage that has not decided to leave: by its entry, or, if its pid is not valid here (another pid
-/// or time namespace), by its lock. What is DOOMED and still there (the supervisor died over its retirement)
-/// is killed: with the control block goes the last list that it is on. This process has released its own
-/// locks.
+/// Whether another stage remains that has not decided to leave: by its entry, or, if its pid is not valid
+/// here (another pid or time namespace), by its lock. A DOOMED process that still exists (the supervisor died
+/// during its retirement) is killed, because the control block is the last list that contains it. This
+/// process has released its own locks.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                  const std::string& run_id) {
     bool any = false;
@@ -46,7 +46,7 @@ bool others_live(const shm::control_block& c, u32 own_entry, const std::string& 
         if (!fd) continue;
         if (w.state != ring::entry_state::doomed)
             any = true;
-        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // its locks go with it
+        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // which also releases its locks
             (void)events_of(fd.get(), POLLIN, now_ns() + kill_patience_ns);
     }
     return any || run::has_members(runtime_directory) || shm::segment::is_held(run_id);
@@ -62,7 +62,7 @@ void remove_shared_memory(const std::string& run_id) {
     shm::segment::remove(run_id);
 }
 
-/// Pictures and frames that were given up are the user's.
+/// Pictures and dead letters belong to the user.
 void empty_folder(const std::string& folder) {
     std::error_code ignored;
     for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
@@ -71,9 +71,8 @@ void empty_folder(const std::string& folder) {
         if (name != "pictures" && name != "dead-letters" && name != "lock")
             fs::remove_all(at->path(), failed);
     }
-    fs::remove(
-        folder + "/lock",
-        ignored);  // last: whoever waits for the lock finds another file behind the name, and looks again
+    // Last: a process that waits for the lock then finds another file under this name, and retries.
+    fs::remove(folder + "/lock", ignored);
     fs::remove(folder, ignored);
 }
 
@@ -83,7 +82,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
                const std::string& run_id) noexcept try {
     const std::string path = run::folder_lock(runtime_directory);
     const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    if (!lock) {  // the folder is gone: of this run nothing but shared memory can be left
+    if (!lock) {  // the folder is gone: only shared memory of this run can remain
         release_run();
         if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
@@ -93,12 +92,12 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
     if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
         return false;
-    // Under the lock: of several that leave, each sees who has left before it.
+    // Under the lock, so that of several leaving processes each sees which have left before it.
     ring::doom(c, own_entry);
     release_run();
     if (others_live(c, own_entry, runtime_directory, run_id)) return true;
     if (is_of_run(runtime_directory, run_id)) {
-        // The supervisor's MPS daemon, when the stages were its clients; this process needs no GPU any more.
+        // The supervisor's MPS daemon, if the stages were its clients; this process no longer needs a GPU.
         (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(runtime_directory)),
                                         daemon_patience_ns);
         (void)run::keep_lost_run(runtime_directory, &c);
@@ -107,7 +106,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
     remove_shared_memory(run_id);
     return true;
 } catch (const std::exception&) {
-    return true;  // out of memory: what stays is for `carousel clean`
+    return true;  // out of memory: `carousel clean` removes the rest
 }
 
 }  // namespace carousel::stages

@@ -1,9 +1,10 @@
 #pragma once
-// The end of a stage that no supervisor has come back for. The last one of a run to leave keeps what is known
-// of the run (run/lost_run.hpp) and removes the rest: shared memory and runtime directory (pictures and dead
-// letters stay). The last stage is found under the run's file lock, which a supervisor holds for life: so no
-// stage cleans up while a supervisor runs, and no two stages do at once. A process that leaves releases its
-// locks on the run (membership.hpp); while another process holds such a lock, nothing is removed.
+// Exit of a stage whose supervisor has not been replaced. The last stage of a run to leave saves what is
+// known of the run (run/lost_run.hpp) and removes the rest: shared memory and runtime directory (pictures and
+// dead letters stay). The last stage is determined under the run's file lock, which a supervisor holds until
+// it ends: so no stage cleans up while a supervisor runs, and no two stages clean up concurrently. A process
+// that leaves releases its locks on the run (membership.hpp); while another process holds such a lock,
+// nothing is removed.
 
 #include <string>
 
@@ -11,7 +12,8 @@
 
 namespace carousel::stages {
 
-/// False: somebody holds the lock; look again. True: this process may end now, at once.
+/// Returns false if another process holds the lock: call again later. Returns true if this process may end
+/// now, which it must do at once.
 /// What a crash leaves at each step: an entry that is DOOMED too early (an adopter replaces the stage), or
 /// files that the next run of that name or `carousel clean` removes.
 [[nodiscard]] bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,

@@ -7,9 +7,9 @@
 
 namespace carousel::stages {
 
-// Frames of the round before, still under way, are passed over, and so are the first ones of a round. A
-// thread that wakes late sees one long span and then short ones, so the mean counts; but not the longest
-// ones, in which contexts that share a GPU have waited for each other.
+// Skips the frames of the previous round that are still in flight and the first ones of a round. A thread
+// that wakes late sees one long span and then short ones, so the mean counts, but without the longest
+// quarter, in which contexts that share a GPU have waited for each other.
 bool reach_choice::add(bool by_copy, u64 span_ns) {
     if (!trial_.load(std::memory_order_relaxed) || by_copy != (of_round() == way::copy)) return false;
     if (passed_ < passed_over) {

@@ -1,11 +1,11 @@
 #pragma once
-// How a stage reaches rings that lie on another GPU: through the mapping, so that its kernels read and write
-// over the link, or by a copy of the slot to its own GPU before them and back behind them. Which is quicker
-// depends on what the kernels do: who reads a byte once gains by the mapping, who reads it often by the copy.
-// So it is measured with the stage's own frames, at the start of each process: mapping, copy, mapping, copy,
-// each for some frames, and the way stays whose better round was quicker. The copy has to be so by 3 %.
+// How a stage reaches rings on another GPU: through the mapping, so that its kernels read and write over the
+// link, or by a copy of the slot to its own GPU before the kernels and back after them. Which is faster
+// depends on the kernels: reading a byte once favours the mapping, reading it often favours the copy. So both
+// are measured with the stage's own frames, at the start of each process: mapping, copy, mapping, copy, each
+// for some frames; the way with the faster best round is kept. The copy must be faster by 3 %.
 //
-// Who may call: next() and state() the main thread, the others the completion thread.
+// Threads: next() and state() on the main thread, the others on the thread that waits for the device.
 
 #include <array>
 #include <atomic>
@@ -22,15 +22,15 @@ public:
     enum class way : u8 { mapping, copy };
     static constexpr u32 rounds = 4, frames_a_round = 48, passed_over = 16;
 
-    /// `peer`: there is something to be chosen; else it is the mapping for good.
+    /// `peer`: there is a choice to make; otherwise the mapping is always used.
     explicit reach_choice(bool peer) : peer_(peer), trial_(peer) {}
-    /// For the frame that is begun now.
+    /// For the frame that begins now.
     [[nodiscard]] way next() const noexcept { return now_.load(std::memory_order_relaxed); }
     [[nodiscard]] telemetry::reach_state state() const noexcept;
-    /// A frame that went by a copy or not, and what it took on the device. True: the choice has just been
-    /// made.
+    /// Adds a frame: whether it went by copy, and its time on the device. Returns true if this call has made
+    /// the choice.
     bool add(bool by_copy, u64 span_ns);
-    /// The choice, in words.
+    /// The choice as text.
     [[nodiscard]] std::string report() const;
 
 private:
@@ -41,7 +41,7 @@ private:
     std::atomic<way> now_{way::mapping};
     u32 round_ = 0, passed_ = 0;
     std::vector<u64> spans_;
-    std::array<u64, 2> best_{~u64{0}, ~u64{0}};  ///< ns a frame; by way
+    std::array<u64, 2> best_{~u64{0}, ~u64{0}};  ///< ns per frame, by way
 };
 
 }  // namespace carousel::stages

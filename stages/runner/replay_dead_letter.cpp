@@ -26,8 +26,8 @@ struct free_memory {
     void operator()(std::byte* at) const noexcept { std::free(at); }
 };
 
-/// Memory for the device, as large as it must be and not a byte more. On the CPU from malloc, whose bounds
-/// the tools know; on a GPU from cudaMalloc, for the same reason.
+/// Device memory of exactly the required size. On the CPU from posix_memalign, whose bounds the tools know;
+/// on a GPU from cudaMalloc, for the same reason.
 class exact_memory {
 public:
     exact_memory(device::context& c, u64 bytes) : bytes_(bytes) {
@@ -64,7 +64,7 @@ public:
     ~one_environment() override {
         try {
             queue_->drain();
-        } catch (const error&) {  // of a device that the stage has broken: said by who called it
+        } catch (const error&) {  // from a device that the stage has broken: the caller reports it
         }
     }
 
@@ -87,7 +87,7 @@ public:
     [[nodiscard]] u32 in_flight() const override { return std::max(1U, dead_letter_->in_flight); }
     [[nodiscard]] const parameter_schema& parameters() const override { return dead_letter_->schema; }
 
-    /// Reads a file of which at least the first bytes are needed.
+    /// Reads the first `bytes` of a file. Throws config_error if the file is shorter.
     void load(const std::string& path, std::byte* to, u64 bytes) {
         const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
         if (!fd) throw config_error(fmt::format("opening {}: {}", path, errno_text(errno)));
@@ -207,7 +207,8 @@ private:
     mutable std::array<shm::used_extents, max_stage_outputs> used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
-    std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;  ///< no side: the frame had none
+    /// A null sampled input: the frame had none.
+    std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;
     std::vector<sampled_frame::about> about_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;
@@ -219,12 +220,12 @@ std::string all_text(const std::vector<output_description>& all) {
     return text.empty() ? "nothing" : text;
 }
 
-/// A program that was built anew may have another mind about its outputs.
+/// A rebuilt program may describe other outputs.
 void require_same_outputs(const run::dead_letter& l, const description& d) {
     std::vector<output_description> mine = d.outputs, kept;
     for (output_description& o : mine) (void)o.lay_out();
     for (const run::dead_letter::output& o : l.outputs) kept.emplace_back(o.name, o.format);
-    // A stage whose output nobody read has no ring, and the letter no format.
+    // A stage whose output no stage read has no ring, and its dead letter has no format.
     if (kept.empty() || mine == kept) return;
     throw config_error(fmt::format("stage {} writes {}, but the letter was kept by one that wrote {}",
                                    l.stage, all_text(mine), all_text(kept)));

@@ -1,7 +1,7 @@
 #pragma once
-// `PROGRAM --replay FOLDER`: the stage of a dead letter (run/dead_letter.hpp) on its frame alone, in this
-// process: no supervisor, no rings, no deadlines. Made for debuggers and sanitizers: each input has a block
-// of memory of its own that ends with its last plane, so that a step beyond it is seen.
+// `PROGRAM --replay FOLDER`: runs the stage of a dead letter (run/dead_letter.hpp) on its frame alone, in
+// this process: no supervisor, no rings, no deadlines. Meant for debuggers and sanitizers: each input has its
+// own block of memory that ends with its last plane, so that an access beyond it is detected.
 
 #include <string>
 
@@ -9,9 +9,9 @@
 
 namespace carousel::stages {
 
-/// configure(), prepare(), process() and, where the stage has one, finish(). Returns exit_code::ok when all
-/// of them came back. Throws what they throw; config_error for a letter that can't be read, or that this
-/// program no longer fits.
+/// Calls configure(), prepare(), process() and, if the stage has one, finish(). Returns exit_code::ok if all
+/// of them returned. Throws what they throw, and config_error for a dead letter that cannot be read or no
+/// longer fits this program.
 int replay_dead_letter(stage& s, const std::string& folder);
 
 }  // namespace carousel::stages

@@ -1,6 +1,6 @@
 #pragma once
-// What a stage process says of itself in its entry (shm::incarnation) while it works, by which its supervisor
-// judges it (pipelines/supervisor/policy/clocks.hpp).
+// The clocks that a stage process publishes in its entry (shm::incarnation) while it works, by which its
+// supervisor judges it (pipelines/supervisor/policy/clocks.hpp).
 
 #include "core/clock.hpp"
 #include "shm/block_guard.hpp"
@@ -8,8 +8,8 @@
 
 namespace carousel::stages {
 
-/// One of the entry's clocks runs as long as this object lives. Plain stores: nobody else writes these words
-/// while the process lives.
+/// One of the entry's clocks runs while this object exists. Plain stores, because no other process writes
+/// these words while this process lives.
 class running_clock {
 public:
     explicit running_clock(shm::word& since_ns) noexcept : since_ns_(&since_ns) {

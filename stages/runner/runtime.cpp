@@ -76,8 +76,8 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_device(d);
     check_ends(d);
     crash_here(crash_point::configured);
-    // On the CPU each stage has a thread a core, and those of stages that have nothing to do sleep: which of
-    // them is the slow one depends on what it draws, and it is to have all cores that the others leave idle.
+    // On the CPU each stage has one thread per core, and the threads of idle stages sleep. Which stage is
+    // slow depends on what it draws, and the slow one should get all cores that the others leave idle.
     context_ = from.device(attachment_.device, 0);
     crash_here(crash_point::device_open);
     {
@@ -91,7 +91,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     crash_here(crash_point::events_published);
 }
 
-// A stage rebuilt during the run must still write what the rings behind it were made for.
+// A stage rebuilt during the run must still write what its output rings were made for.
 void runtime::check_output(const description& d) const {
     check_outputs(d);
     std::vector<output_description> mine = d.outputs;
@@ -103,7 +103,7 @@ void runtime::check_output(const description& d) const {
         attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
 
-// The same of what it reads of the parameters.
+// Likewise for the parameters that it reads.
 void runtime::check_parameters(const description& d) const {
     if (!d.parameters || d.parameters == attachment_.parameters) return;
     throw config_error(fmt::format(
@@ -112,7 +112,7 @@ void runtime::check_parameters(const description& d) const {
         attachment_.parameters ? attachment_.parameters.describe() : "none"));
 }
 
-// Told by `carousel validate`, too; a program that was built anew since then may know fewer devices.
+// `carousel validate` reports this too, but a program rebuilt since then may support fewer devices.
 void runtime::check_device(const description& d) const {
     const bool cuda = attachment_.device.kind == device::device_kind::cuda;
     if (d.device == runs_on::any || (d.device == runs_on::cuda) == cuda) return;
@@ -129,7 +129,7 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
                     attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
 }
 
-// And of whether it may end its stream: the check of the pipeline has seen who depends on it.
+// Likewise for whether it may end its stream: the check of the pipeline covered the stages that depend on it.
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
     throw config_error(
@@ -194,21 +194,21 @@ void runtime::map_links() {
                         attachment_.stage, s.sampled_inputs, attachment_.sampled.size()));
     for (std::size_t i = 0; i < attachment_.sampled.size(); ++i) {
         sampled_inputs_.push_back(map_link(s.sampled_link[i], device::access::read));
-        sampled_inputs_.back().staging.reset();  // it is copied as a whole
+        sampled_inputs_.back().staging.reset();  // always copied as a whole, without a staging slot
     }
     map_headers();
     publish_guard();
 }
 
-// Before the stage's own code runs, and before any thread is made but those that its constructor has made:
-// the right to a key is a thread's own, and a new one has its maker's.
+// Before the stage's own code runs, and before any thread is created except those of the stage's constructor:
+// the right to a key (PKRU) is per thread and inherited at creation.
 void runtime::close_block() {
     if (hooks_.block_guard == shm::block_guard::off) return;
     const ring::page_list own = ring::pages_of(control(), incarnation(), attachment_.depth.token);
     guard_ = shm::guard_block(control(), own.pages(), hooks_.block_guard);
 }
 
-// The headers of the rings behind this stage are its own, also as a standby; all others it can only read.
+// The headers of this stage's output rings are its own, also as a standby; it can only read all others.
 void runtime::map_headers() {
     const shm::stage_block& s = stage_block();
     for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs) && guard_ == shm::block_guard::off; ++k)
@@ -216,9 +216,9 @@ void runtime::map_headers() {
     guard_headers(control());
 }
 
-// One event a slot of the first output, made now and never again: handles go into this incarnation's own
-// entry, which nobody overwrites as long as a job word bears its epoch. It is recorded behind all of a job's
-// work, so behind that at the other outputs, too (C18).
+// One event per slot of the first output, created once: its handle goes into this incarnation's entry, which
+// no process overwrites while a job word carries its epoch. The event is recorded after all of a job's work,
+// so it also covers the work for the other outputs (C18).
 void runtime::make_events() {
     if (!outputs_.empty()) {
         const mapped_link& first = outputs_.front();
@@ -264,8 +264,8 @@ std::span<std::byte> runtime::map_for_loading(const attached_block& block) {
     return out;
 }
 
-// A GPU stage reads shared host memory over the bus at every access, and another GPU's over a link: what is
-// read each frame is copied once instead.
+// A GPU stage reads shared host memory over the bus at every access, and another GPU's memory over a link;
+// what is read in every frame is copied once instead.
 std::span<const std::byte> runtime::map_for_reading(const attached_block& block) {
     std::unique_ptr<device::mapping> m = context_->map(block.memory, of_others_);
     const u64 bytes = control().asset[block.index].bytes;
@@ -274,7 +274,7 @@ std::span<const std::byte> runtime::map_for_reading(const attached_block& block)
         std::unique_ptr<device::mapping> local = context_->allocate(bytes);
         queue_->copy(local->data(), m->data(), bytes);
         queue_->drain();
-        m = std::move(local);  // what is shared is mapped no longer
+        m = std::move(local);  // the shared memory is no longer mapped
     } else {
         guard_asset(block.name, *m);
     }
@@ -301,8 +301,8 @@ std::span<const std::byte> runtime::asset(std::string_view name) {
 }
 
 // EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor
-// takes back once the loader is fenced (its device may write until then). Not each process of the maker's
-// stage fills it: one that stands for instances on another host makes nothing.
+// takes back once the loader is fenced (its device may write until then). Not every process of the maker's
+// stage fills the asset: one that stands for instances on another host makes nothing.
 void runtime::load_assets(stage& s) {
     for (const attached_block& b : attachment_.assets) {
         shm::asset_block& a = control().asset[b.index];
@@ -318,7 +318,7 @@ void runtime::load_assets(stage& s) {
                 s.load_asset(a.name, memory, *this);
                 queue_->drain();
                 crash_here(crash_point::asset_loaded);
-                assets_.erase(b.name);  // to be mapped anew for reading, as every other stage does
+                assets_.erase(b.name);  // mapped again for reading, as in every other stage
                 if (!ring::finish_loading(control(), b.index, incarnation())) die(exit_code::revoked);
                 break;
             }
@@ -330,9 +330,9 @@ void runtime::load_assets(stage& s) {
     }
 }
 
-// All is prepared; what follows is the sleep of a standby. Its supervisor may have died; the next one finds
-// it by its entry, and without one its heartbeat ends it. A death here loses nothing, since an entry with
-// epoch 0 owns no word.
+// Everything is prepared; the standby now sleeps. If its supervisor dies, the next one finds it by its entry;
+// without a next one its heartbeat ends it. A crash here loses nothing, since an entry with epoch 0 owns no
+// word.
 void runtime::stand_by() {
     {
         const shm::block_open open;

@@ -1,6 +1,6 @@
 #pragma once
-// What one stage process has once it is attached: the control block, its device, its mapped rings and assets,
-// its events. Made once at set-up by the main thread; lives until the process ends.
+// What a stage process has after it has attached: the control block, its device, its mapped rings and assets,
+// its events. Created once at set-up by the main thread; exists until the process ends.
 
 #include <functional>
 #include <map>
@@ -21,18 +21,19 @@
 
 namespace carousel::stages {
 
-/// Ring memory of one link, mapped.
+/// The mapped ring memory of one link.
 struct mapped_link {
     u32 index = shm::none;
     std::unique_ptr<device::mapping> memory;
-    u64 slot_bytes = 0;    ///< without what lies behind the payload
-    u64 canary_bytes = 0;  ///< behind it; 0: no canary
+    u64 slot_bytes = 0;    ///< without what follows the payload
+    u64 canary_bytes = 0;  ///< after the payload; 0: no canary
     u32 slots = 0;
-    /// Of an output's: the canary_key() that this process has planted behind each slot; 0: none.
+    /// For an output: the canary_key() that this process has planted after each slot; 0: none.
     std::vector<u64> planted;
-    bool others_write = false;   ///< into its canaries, than one process of its maker: each frame plants
-    bool readers_write = false;  ///< a reader is among them, as far as the plan knows
-    /// of a ring on another GPU than this process's: one slot on its own (reach.hpp); else null
+    /// processes other than one of the producer can write to its canaries: each frame plants
+    bool others_write = false;
+    bool readers_write = false;  ///< a reader is among them, according to the plan
+    /// for a ring on another GPU: one slot on this process's GPU (reach.hpp); else null
     std::unique_ptr<device::mapping> staging;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }
     [[nodiscard]] u64* canary(u32 k) const noexcept { return reinterpret_cast<u64*>(slot(k) + slot_bytes); }
@@ -41,10 +42,10 @@ struct mapped_link {
     }
 };
 
-/// Where a runtime gets its control block and its device from. Tests that run several stages as threads of
-/// one process hand in their own.
+/// Where a runtime gets its control block and its device. Tests that run several stages as threads of one
+/// process pass their own.
 struct runtime_sources {
-    /// Mapped until the process ends: an exit note is written when the runtime may be gone already.
+    /// Mapped until the process ends, because an exit note may be written after the runtime is gone.
     std::function<shm::control_block&(const std::string& run_id)> control = join_run;
     std::function<std::unique_ptr<device::context>(const device::device_id& id, unsigned cpu_threads)>
         device = device::open;
@@ -54,8 +55,8 @@ struct runtime_sources {
 class runtime final : public environment {
 public:
     /// Attaches, claims the entry (before any device call), configures the stage and checks its outputs
-    /// against the rings', opens the device, maps the rings, makes and publishes the events. Throws
-    /// carousel::error before the claim, dies of errors behind it.
+    /// against the rings', opens the device, maps the rings, creates and publishes the events. Throws
+    /// carousel::error before the claim; an error after it ends the process.
     runtime(attachment a, stage& s, const runtime_sources& from = {});
 
     // environment
@@ -75,14 +76,14 @@ public:
     [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
     [[nodiscard]] const parameter_schema& parameters() const override { return attachment_.parameters; }
 
-    /// Loads the assets that this stage makes, unless they are there already.
+    /// Loads the assets that this stage makes, unless they are loaded already.
     void load_assets(stage& s);
     /// Throws config_error unless configure() has named parameters of that type and size.
     void require_parameters(std::string_view type, std::size_t bytes) const;
     void go_live();
     [[nodiscard]] bool is_standby() const noexcept { return attachment_.standby; }
-    /// Tells the supervisor that this standby is ready, and returns when it has become its seat's LIVE
-    /// holder.
+    /// Reports to the supervisor that this standby is ready, and returns when it has become the LIVE holder
+    /// of its seat.
     void stand_by();
 
     [[nodiscard]] shm::control_block& control() const noexcept { return *control_; }
@@ -99,7 +100,7 @@ public:
         return attachment_.sampled[i].format;
     }
     [[nodiscard]] std::size_t outputs() const noexcept { return outputs_.size(); }
-    /// Null: there are not so many.
+    /// Null if there is no output k.
     [[nodiscard]] mapped_link* output(std::size_t k = 0) {
         return k < outputs_.size() ? &outputs_[k] : nullptr;
     }
@@ -109,17 +110,17 @@ public:
     [[nodiscard]] const ring::frame_format& output_format(std::size_t k) const {
         return attachment_.outputs[k];
     }
-    /// Whether a ring behind this stage has canaries.
+    /// Whether an output ring of this stage has canaries.
     [[nodiscard]] bool plants_canaries() const noexcept;
-    /// Whether the work of this stage is alike for every frame, and is to be played as graphs.
+    /// Whether the work of this stage is the same for every frame and runs as graphs.
     [[nodiscard]] bool plays_graphs() const noexcept { return same_work_ && attachment_.graphs; }
-    /// Whether a ring of this stage lies on another GPU.
+    /// Whether a ring of this stage lies on another GPU and can be reached by copies.
     [[nodiscard]] bool reaches_peer_memory() const noexcept;
-    /// As configure() has asked for, at least 1.
+    /// As configure() has requested (0: the number of usable cores).
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
-    /// Whether finish() of this stage gets tombstone frames.
+    /// Whether finish() of this stage receives tombstone frames.
     [[nodiscard]] bool wants_tombstones() const noexcept { return wants_tombstones_; }
-    /// The event behind a job: of its slot at the first output, or of its lane for a sink.
+    /// The event of a job: that of its slot at the first output, or of its lane for a sink.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
     [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
     [[nodiscard]] const test_hooks& hooks() const noexcept { return hooks_; }
@@ -150,15 +151,15 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    std::vector<mapped_link> sampled_inputs_;  ///< rings whose newest frame it takes: sampled_inputs.hpp
-    std::vector<mapped_link> outputs_;         ///< as many as the attachment has formats for
+    std::vector<mapped_link> sampled_inputs_;  ///< rings of sampled inputs (sampled_inputs.hpp)
+    std::vector<mapped_link> outputs_;         ///< one per output format of the attachment
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false, maps_peer_rings_ = false, wants_tombstones_ = false;
     shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
     std::vector<std::string> makes_;                   ///< assets that this program fills
-    device::access of_others_ = device::access::read;  ///< how inputs and others' assets are to be mapped
-    std::string parameter_type_;                       ///< as configure() has named it; "": none
+    device::access of_others_ = device::access::read;  ///< how inputs and other stages' assets are mapped
+    std::string parameter_type_;                       ///< as named by configure(); "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };
 

@@ -1,8 +1,8 @@
-// What of others' memory this process could write to: how it maps that, and what it tells of it (its entry's
-// `guard`, for `carousel ps` and for those who ask it to go astray; a warning in its log).
+// Which memory of others this process could write to: how it maps that memory, and what it reports about it
+// (its entry's `guard`, for `carousel ps` and for fault injection; a warning in its log).
 //
-// Who may call: the main thread. The entry's word is this process's own, and a plain one: whoever reads it
-// meanwhile sees it before or behind.
+// Threads: the main thread. The entry's word belongs to this process and is a plain one: a concurrent reader
+// sees its old or its new value.
 #include <string_view>
 
 #include "core/log.hpp"
@@ -21,7 +21,7 @@ void warn_of_writable(const char* what, std::string_view name) {
 
 }  // namespace
 
-// The test hooks that write to an input ask for that here, openly.
+// The test hooks that write to an input request write access here, and the log shows it.
 device::access runtime::access_to_inputs(const description& d) const {
     const bool tears = hooks_.tear_at.has_value();
     if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;
@@ -48,7 +48,7 @@ void runtime::publish_guard() {
         guard_of |= shm::memory_guard::inputs_writable;
         if (of_others_ == device::access::read) warn_of_writable("input", control().link[in.index].name);
     }
-    bool gaps = false, guarded = true;  // each by a gap, or beside one that has gaps by canaries
+    bool gaps = false, guarded = true;  // each output by a gap, or by canaries if another one has gaps
     for (const mapped_link& out : outputs_) {
         guard(*out.memory, ring::wild_write_target::output, out.index, out.slot_bytes, out.slots);
         gaps = gaps || out.memory->has_gaps();

@@ -17,7 +17,7 @@
 namespace carousel::stages {
 namespace {
 
-/// A copy that hangs, on a GPU that does, is as late as work of process() is.
+/// Puts a copy under the clock of process(), so that a copy that hangs on a hung GPU has the same deadline.
 class copy_clock {
 public:
     explicit copy_clock(shm::incarnation& entry) : entry_(&entry) { store(now_ns()); }
@@ -42,8 +42,8 @@ sampled_input::sampled_input(runtime& r, u32 index)
       torn_(r.context().allocate_host(sizeof(u32))),
       event_(r.context().make_event(&event_word_)) {}
 
-// Each life is a member of its own. All places may be taken, by viewers too, or its predecessor's is not free
-// yet: the stage goes on without, and asks again.
+// Each incarnation is a separate member. All places may be taken, by viewers too, or the predecessor's place
+// may not be free yet: the stage then continues without the input and tries again.
 bool sampled_input::join() {
     if (reader_ && reader_->joined()) return true;
     const u32 link = runtime_->sampled_input(index_).index;
@@ -57,8 +57,8 @@ bool sampled_input::join() {
     return reader_->joined();
 }
 
-// A copy is written again when neither a frame in work nor the next one to be begun reads it. Frames that
-// have left keep theirs until their lane is used again: this thread needs no lock to know.
+// A copy is overwritten when neither a frame in work nor the next frame to begin reads it. Frames that have
+// left keep theirs until their lane is used again, so this thread needs no lock to find out.
 sampled_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
     const auto is_in_use = [&](const sampled_copy* c) {
         return c == current_ || std::any_of(frames.begin(), frames.end(),
@@ -78,10 +78,10 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
     if (!slot) return;
     next_ = slot.ring_sequence + 1;
     crash_here(crash_point::latest_leased);
-    // Read under the lease: where that is revoked meanwhile all of it may be another frame's, and is thrown
-    // away.
+    // Read under the lease: if it is revoked meanwhile, all of this may belong to another frame, and is
+    // discarded.
     const shm::frame_header& h = reader_->link().header(slot.index);
-    const bool is_tombstone = h.void_stage != shm::none;  // it has no payload
+    const bool is_tombstone = h.void_stage != shm::none;  // without payload
     sampled_copy* to = nullptr;
     bool fits = true;
     if (!is_tombstone) {
@@ -103,7 +103,8 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
     runtime_->stage_block().counters.torn.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Complete when it returns: the lease is given back behind it. False: a status word doesn't fit.
+// The copy is complete on return, because the lease is released afterwards. Returns false if a status word
+// does not match.
 bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, sampled_copy& to) {
     const mapped_link& ring = runtime_->sampled_input(index_);
     const frame_format& format = runtime_->sampled_input_format(index_);

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr u64 piece_bytes = u64{8} << 20U;
 constexpr int most_tries = 2;
 
-/// Why a letter can't be kept: for its one sentence.
+/// Why a dead letter cannot be saved, for the log.
 struct not_saved {
     std::string why;
 };
@@ -37,7 +37,7 @@ void write_all(int fd, const std::byte* from, u64 bytes, const std::string& path
         throw not_saved{fmt::format("writing {}: {}", path, no_room_text(errno, ""))};
 }
 
-/// Memory of the device goes into files by pieces, through memory that the CPU can read.
+/// Copies device memory into files in pieces, through memory that the CPU can read.
 class copier {
 public:
     explicit copier(runtime& r) : runtime_(&r), piece_(r.context().allocate_host(piece_bytes)) {}
@@ -59,7 +59,7 @@ private:
     std::unique_ptr<device::mapping> piece_;
 };
 
-/// Assets that other stages have made. Those of its own it loads again.
+/// Assets made by other stages. The stage loads its own assets again.
 std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     std::vector<run::dead_letter::asset> all;
     for (const attached_block& b : r.attached().assets) {
@@ -70,7 +70,7 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     return all;
 }
 
-/// What `carousel replay` starts: of a stage in Python its file, which carousel_stage.py names.
+/// The program that `carousel replay` starts: for a stage in Python its file, which carousel_stage.py names.
 std::string program_of_process() {
     if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
     std::error_code failed;
@@ -162,7 +162,7 @@ u32 count_dead_letters(const std::string& folder, const std::string& stage) {
     return count;
 }
 
-/// The folder of this try. A folder that is there already is the try of a process that has died of it.
+/// Creates the folder of this attempt. An existing folder is the attempt of a process that died during it.
 std::string create_part_folder(const std::string& path) {
     for (int k = 1; k <= most_tries; ++k) {
         const std::string part = fmt::format("{}.part{}", path, k);

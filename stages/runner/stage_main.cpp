@@ -69,7 +69,7 @@ attach_request request_from(const arguments& a) {
     attach_request r;
     r.wait_s = a.wait_s;
     if (const char* text = std::getenv("CAROUSEL_ATTACH"); text != nullptr && a.pipeline.empty()) {
-        // "DIR SEAT ENTRY EPOCH": the directory may hold blanks, the numbers don't
+        // "DIR SEAT ENTRY EPOCH": the directory may contain spaces, the numbers do not
         const std::string all = text;
         std::size_t at = all.size();
         for (int k = 0; k < 3 && at != std::string::npos && at > 0; ++k) at = all.rfind(' ', at - 1);
@@ -89,7 +89,7 @@ attach_request request_from(const arguments& a) {
     return r;
 }
 
-/// The name in the pipeline file; "" for a program that was started by hand without one.
+/// The name in the pipeline file; "" for a program started by hand without one.
 std::string stage_name(const arguments& a) {
     const char* variable = std::getenv("CAROUSEL_STAGE");
     return !a.stage.empty() || variable == nullptr ? a.stage : variable;
@@ -101,9 +101,9 @@ void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s, from);
     std::optional<heartbeat> heart;
     with_exit_note([&] {
-        heart.emplace(r);  // before the slow parts: a stage that loads a mesh is alive. It needs a thread,
-                           // which may not be had
-        if (!r.is_standby()) r.load_assets(s);  // behind a holder that works they are loaded
+        // Before the slow parts, because a stage that loads a mesh is alive. Throws if its thread is refused.
+        heart.emplace(r);
+        if (!r.is_standby()) r.load_assets(s);  // a standby's seat has a holder, which has loaded them
         s.prepare(r);
         r.queue().drain();
         if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {

@@ -22,7 +22,8 @@ namespace carousel::stages {
 namespace {
 using telemetry::wait_reason;
 
-constexpr u64 dead_letter_timeout_ns = 300 * ns_per_ms;  ///< for what lies beside a frame that is kept
+/// Timeout for sampled inputs that are saved with a dead letter.
+constexpr u64 dead_letter_timeout_ns = 300 * ns_per_ms;
 
 bool wants_pool(const runtime& r, const stage& s) { return r.finish_threads() != 1 && s.commits_on_host(); }
 depth_rule rule_of(const runtime& r, const stage& s) {
@@ -73,8 +74,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
     map_torn_words();
     map_canary_words();
     play_graphs();
-    // Threads start here and not in run(): a standby that takes over has them already, and a process that
-    // gets none ends before it reports that it is ready.
+    // Threads start here and not in run(), so that a standby that takes over has them already, and a process
+    // that gets none ends before it reports ready.
     if (wants_pool(r, s)) {
         pool_ = std::make_unique<finish_pool>(
             r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
@@ -124,7 +125,7 @@ frames_on_device stage_runner::on_device() {
 void stage_runner::run() {
     for (;;) {
         update_depth();
-        // before the look: a change behind it is not slept through
+        // before the poll, so that a change after it does not go unnoticed
         const u32 seen = shm::ticket(worker_.stage().doorbell);
         frame_in_work* f = nullptr;
         u32 others = 0;
@@ -133,9 +134,10 @@ void stage_runner::run() {
             others = static_cast<u32>(frames_.size() - idle_.size());
             if (!idle_.empty() && others < depth_.now().lanes && !alone_) f = idle_.back();
         }
-        ring::outcome got = ring::outcome::own_work;  // no lane left, or a suspect frame is alone
+        ring::outcome got = ring::outcome::own_work;  // no lane is free, or a suspect frame runs alone
         if (sampled_inputs_)
-            sampled_inputs_->take(frames_);  // a frame may have left its ring by the time that it is wanted
+            // now, because a frame may have left its ring by the time it is needed
+            sampled_inputs_->take(frames_);
         if (f != nullptr && due(seen)) {
             u64 next = 0;
             got = worker_.peek(others, next);
@@ -169,8 +171,8 @@ void stage_runner::run() {
     crash_here(crash_point::work_ended);
 }
 
-// From the lease to the stage's own code in one scope: each one costs. The newest frames of sampled inputs
-// come before it: nothing is leased while they are copied.
+// One block_open scope from the lease to the stage's own code, because each scope has a cost. The newest
+// frames of sampled inputs are taken before the lease, so that nothing is leased while they are copied.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
     if (sampled_inputs_) {
         sampled_inputs_->take(frames_);
@@ -214,8 +216,8 @@ void stage_runner::submit(frame_in_work& f) {
                        shm::live_capture_ns(f.job.clock, f.job.capture_ns));
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
-    // Given up here and not upstream: nobody else has its inputs any more once it goes on. The copies have
-    // clocks of their own.
+    // This stage saves the abandoned frame before it passes the tombstone on, because afterwards no process
+    // holds the frame's inputs. Saving runs under clocks of its own, so the frame's clocks start after it.
     if (f.job.void_stage == worker_.stage_index()) {
         guarded("keeping", f.job.ring_sequence, [&] {
             if (sampled_inputs_) sampled_inputs_->wait_for_copies(f, frames_, dead_letter_timeout_ns);
@@ -232,7 +234,8 @@ void stage_runner::submit(frame_in_work& f) {
     shm::block_open_between open;
     runtime_->entry().processing_since_ns.store(0, std::memory_order_release);
     if (f.ended) return open.leave_for([&] { end_stream(f); });
-    // Before the job word says SUBMITTED: a frame that anybody can commit has this stamp.
+    // Before the job word becomes SUBMITTED, so that a frame that any process can commit has this trace
+    // record.
     if (f.traced)
         trace_.submitted(f.job.ring_sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none,
                          process, now_ns());
@@ -262,7 +265,7 @@ void stage_runner::complete_loop() {
         } else {
             wait_began = await_device(*f);
         }
-        // One scope from here to the frame's end, left where the stage's own code or a disk has its turn.
+        // One block_open scope until the frame ends, left while the stage's own code or a disk write runs.
         shm::block_open_between open;
         if (!pool_) on_device_done(*f, wait_began);
         commit(*f, open);
@@ -270,25 +273,25 @@ void stage_runner::complete_loop() {
     }
 }
 
-// One frame at a time and in order, the oldest first: whoever calls this sees to that.
+// Called for one frame at a time and in order, oldest first; the caller ensures this.
 void stage_runner::wait_for_device(frame_in_work& f) {
     const u64 wait_began = await_device(f);
     const shm::block_open open;
     on_device_done(f, wait_began);
 }
 
-/// When the wait began.
+/// Returns the time at which the wait began, in ns.
 u64 stage_runner::await_device(frame_in_work& f) {
     const device::profiler_range shown(profiler_, "wait for the device", f.job.ring_sequence);
     const u64 wait_began = now_ns();
     {
-        const shm::block_open open;  // of the oldest submitted frame alone: the others wait behind it
+        const shm::block_open open;  // clock of the oldest submitted frame only: the others wait after it
         runtime_->entry().device_since_ns.store(wait_began, std::memory_order_release);
     }
     guarded(
         "the device's work", f.job.ring_sequence,
         [&] {
-            // Nobody helps a stage at the end, or one with canaries: its own thread must be quick.
+            // No other process helps a sink or a stage with canaries, so its own thread must react quickly.
             const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
             const bool quick = poll_ns_ > poll_ns && unhelped;
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
@@ -308,7 +311,7 @@ void stage_runner::on_device_done(frame_in_work& f, u64 wait_began) {
     f.complete_ns = f.traced ? now_ns() : 0;
 }
 
-// Any thread of the pool, for several frames at once; else the completion thread.
+// Runs on any thread of the pool, for several frames concurrently; without a pool on the completion thread.
 void stage_runner::finish(frame_in_work& f) {
     f.hash.reset();
     if (!commits_on_host_ || f.is_hidden_from_stage()) return;
@@ -320,8 +323,8 @@ void stage_runner::finish(frame_in_work& f) {
     f.wait_for_link(false);
 }
 
-// Without a pool finish() comes here, too, and has one deadline with the commit. With one each has its own:
-// a frame that waits for its turn, behind one whose finish() takes long, has none.
+// Without a pool, finish() is called here too and shares one deadline with the commit. With a pool each has
+// its own deadline: a frame that waits for its turn after a slow finish() has none.
 void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     const finish_clock::running clock(finishing_);
     if (!pool_ && commits_on_host_) open.leave_for([&] { finish(f); });
@@ -331,8 +334,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
         log::info("frame {}: commit refused, this process has a successor: leaving", f.job.ring_sequence);
         die(exit_code::revoked);
     }
-    // Before the job word moves on: one that says COMMITTED tells the supervisor that this mark may be
-    // missing.
+    // Before the job word advances: COMMITTED informs the supervisor that this mark may be missing.
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
@@ -355,8 +357,8 @@ void stage_runner::record(const frame_in_work& f) {
     ledger_->record(f.job.ring_sequence, f.for_ledger(), is_tombstone(f), committer_of(*runtime_));
 }
 
-// What a stage does outside the ring, with the frame's sequence as key: a full disk holds it up and harms
-// nothing.
+// Runs what a stage does outside the ring, keyed by the frame's sequence, so that a full disk delays it
+// without harm.
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(
@@ -367,8 +369,8 @@ void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work)
 void stage_runner::account(frame_in_work& f, u64 committed_ns) {
     shm::stage_counters& n = worker_.stage().counters;
     n.frames.fetch_add(1, std::memory_order_relaxed);
-    // A void frame is no delivery: a life that commits nothing else (a full disk, say) counts as one without
-    // frames.
+    // A tombstone frame is not a delivery: an incarnation that commits only tombstones (because of a full
+    // disk, for example) counts as one without frames.
     if (f.job.void_stage == shm::none &&
         runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
         runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
@@ -392,7 +394,7 @@ void stage_runner::released(frame_in_work& f) {
         if (idle_.size() == frames_.size())
             telemetry::count_busy(runtime_->entry(), worker_.stage().counters, now_ns(), true);
     }
-    shm::ring(worker_.stage().doorbell);  // the main thread may wait for a lane
+    shm::ring(worker_.stage().doorbell);  // the main thread may be waiting for a lane
 }
 
 }  // namespace carousel::stages

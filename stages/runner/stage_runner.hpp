@@ -1,13 +1,14 @@
 #pragma once
-// The loop of a stage process that reads blocking groups (or is a source). Its threads:
-//   main        begin -> process -> submit; helps its producers and sweeps where it would idle
-//   completion  waits for each job's own event in order, finish(), commit, complete; and keeps the ledger of
-//               a stage without an output (telemetry/ledger.hpp): record in front of the commit, mark behind
-//               it, before anything else. Of a stage with several finish threads it does what comes behind
-//               finish() alone; the rest is theirs (finish_pool.hpp)
-//   heartbeat   the stamp in the entry, supervisor's EOF, CPU time (heartbeat.hpp)
-// Nobody waits without a bound: sleeps on the stage's doorbell last 100 ms at most; the wait for an own event
-// is bounded by the supervisor, which kills a stage whose frame passes frame_timeout_ms (clocks:
+// Main loop of a stage process that reads blocking groups or is a source. Threads:
+//   main        begin -> process -> submit; when it would idle, it helps its producers commit and sweeps its
+//               rings
+//   completion  waits for each job's own event in order, finish(), commit, complete; writes the ledger of a
+//               stage without an output (telemetry/ledger.hpp): record before the commit, mark after it and
+//               before anything else. For a stage with several finish threads it does only what follows
+//               finish(); the finish pool does the rest (finish_pool.hpp)
+//   heartbeat   the time stamp in the entry, the supervisor's EOF, CPU time (heartbeat.hpp)
+// Every wait has a timeout: sleeps on the stage's doorbell last 100 ms at most; the supervisor bounds the
+// wait for a job's event, because it kills a stage whose frame exceeds frame_timeout_ms (clocks:
 // pipelines/supervisor/policy/clocks.hpp). Errors: a device failure ends the process with
 // exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot (canaries.cpp)
 // with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the
@@ -42,41 +43,41 @@ namespace carousel::stages {
 
 class stage_runner {
 public:
-    /// Starts the runner's threads. Throws std::system_error where one is refused: nothing has been promised
-    /// to the run yet.
+    /// Starts the runner's threads. Throws std::system_error if a thread cannot be started; nothing has been
+    /// reported as ready to the run yet.
     stage_runner(runtime& r, stage& s);
     ~stage_runner();
     stage_runner(const stage_runner&) = delete;
     stage_runner& operator=(const stage_runner&) = delete;
-    /// Sleeps, prepared to the last, until this standby has become the holder of its seat.
+    /// Blocks, fully prepared, until this standby has taken over its seat.
     void stand_by();
-    /// Runs until every frame of the run is through this stage. Returns normally only then.
+    /// Runs until every frame of the run has passed this stage. Returns normally only then.
     void run();
 
 private:
     [[nodiscard]] ring::outcome begin(frame_in_work& f, u32 in_flight);
     void start_clocks(const frame_in_work& f);
     void submit(frame_in_work& f);
-    void play_graphs();  ///< enqueue.cpp, as the next ones
+    void play_graphs();  ///< enqueue.cpp, with the next five
     void enqueue_checked(frame_in_work& f);
     void process(frame_in_work& f);
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void check_status(const frame_in_work& f, device::status_state state);
-    void map_canary_words();  ///< canaries.cpp, as the next six
+    void map_canary_words();  ///< canaries.cpp, with the next six
     void plant_canaries(const frame_in_work& f);
     [[nodiscard]] std::size_t own_canaries(const frame_in_work& f, device::canary_step* out);
     [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
     void check_canaries(const frame_in_work& f);
     void check_own_canaries(const frame_in_work& f);
     void check_after_finish(const frame_in_work& f);
-    void map_torn_words();  ///< torn.cpp, as the next one
+    void map_torn_words();  ///< torn.cpp, with the next one
     void log_torn_reads(frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
     [[nodiscard]] bool poll_rings();
-    [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, as the next three
+    [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, with the next three
     [[nodiscard]] bool ready(u64 ring_sequence, u32 in_flight);
     void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
@@ -93,7 +94,7 @@ private:
     void account(frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
-    void update_depth();  ///< depth.cpp, as the next two
+    void update_depth();  ///< depth.cpp, with the next three
     void update_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
     void measure(const frame_in_work& f, u64 wait_began);
@@ -101,44 +102,44 @@ private:
 
     runtime* runtime_;
     stage* stage_;
-    bool commits_on_host_;  ///< what the stage says, asked once
+    bool commits_on_host_;  ///< stage::commits_on_host(), queried once
     ring::worker worker_;
     ring::helper helper_;
-    /// of a stage without an output; its completion thread writes it
+    /// only for a stage without an output; written by its completion thread
     std::unique_ptr<telemetry::ledger_writer> ledger_;
     telemetry::trace_writer trace_;
-    device::profiler profiler_;  ///< a domain a stage
+    device::profiler profiler_;  ///< one profiler domain per stage
     finish_clock finishing_;
     external_pause outside_;
     disk_full_pause pause_;
-    std::unique_ptr<device::mapping> torn_;         ///< a u32 a frame, written by the device
-    torn_lines torn_lines_;                         ///< the completion thread's
-    std::unique_ptr<device::mapping> canaries_;     ///< words of the frames; null: no ring has canaries
-    std::mutex recheck_mutex_;                      ///< guards the next two
-    std::unique_ptr<device::queue> recheck_queue_;  ///< null: it writes to no canary's slot in finish()
+    std::unique_ptr<device::mapping> torn_;      ///< one u32 per frame, written by the device
+    torn_lines torn_lines_;                      ///< used by the completion thread
+    std::unique_ptr<device::mapping> canaries_;  ///< canary words of the frames; null: no ring has canaries
+    std::mutex recheck_mutex_;                   ///< guards the next two
+    std::unique_ptr<device::queue> recheck_queue_;  ///< null: finish() writes to no slot that has a canary
     std::unique_ptr<device::event> recheck_done_;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
-    std::unique_ptr<sampled_inputs> sampled_inputs_;  ///< the main thread's; null: it has none
+    std::unique_ptr<sampled_inputs> sampled_inputs_;  ///< used by the main thread; null: the stage has none
     gpu_turn turn_;
     reach_choice reach_;
-    depth_governor depth_;  ///< the main thread's
+    depth_governor depth_;  ///< used by the main thread
     u64 next_update_ns_ = 0;
-    work_meter meter_;                ///< the completion thread's
-    u64 last_complete_ns_ = 0;        ///< the same
-    u64 poll_ns_;                     ///< before it sleeps, 0: not at all
-    bool last_wait_changed_ = true;   ///< the main thread's, as the next two
+    work_meter meter_;                ///< used by the thread that waits for the device
+    u64 last_complete_ns_ = 0;        ///< likewise
+    u64 poll_ns_;                     ///< polling time before sleep; 0: never polls
+    bool last_wait_changed_ = true;   ///< used by the main thread, as the next two
     std::array<u64, 4> waited_ns_{};  ///< by wait_reason; not yet counted in the control block
-    bool waits_for_link_ = false;     ///< a source: nothing is there to be begun
+    bool waits_for_link_ = false;     ///< a source whose ready() has no frame to begin
 
-    std::mutex mutex_;  ///< this process's own; guards what follows
+    std::mutex mutex_;  ///< process-local; guards the members below
     std::condition_variable changed_;
     std::deque<frame_in_work*> submitted_;
     std::vector<frame_in_work*> idle_;
-    bool alone_ = false;          ///< a suspect frame is in flight: nothing may join it
-    bool all_submitted_ = false;  ///< no frame follows those that are submitted
+    bool alone_ = false;          ///< a suspect frame is in flight: no other frame may join it
+    bool all_submitted_ = false;  ///< no frame follows the submitted ones
 
-    // Last: their threads use the rest.
-    std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread finishes
+    // Last, because their threads use the other members.
+    std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread calls finish()
     std::thread completion_;
 };
 

@@ -1,4 +1,4 @@
-// Parameters and time of a frame: as its header has them, and a source's own in their place.
+// Parameters and time of a frame: from its header, or set by a source itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::span<const std::byte> frame_in_work::parameter_bytes() const noexcept {
         .first(std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes));
 }
 
-// Of this process's own job: what it says is entered into the header at SUBMITTED.
+// Changes this process's own job, whose values are entered into the header at SUBMITTED.
 void frame_in_work::stamp(const frame_stamp& with) {
     require_source_at_work("stamp()");
     const std::size_t bytes = parameter_bytes().size();
@@ -33,7 +33,6 @@ void frame_in_work::stamp(const frame_stamp& with) {
     std::memcpy(job.parameters, with.parameters.data(), bytes);
 }
 
-// As stamp(). The stage that is named is this one; who gave the frame up elsewhere stands in its log.
 void frame_in_work::read_tombstone() {
     tombstone_text_.clear();
     if (job.void_stage == shm::none) return;
@@ -42,6 +41,8 @@ void frame_in_work::read_tombstone() {
                                   runtime_->control().stage[stage].name, job.tombstone_reason);
 }
 
+// Like stamp(), changes the job only. The tombstone names this stage; its log contains where and why the
+// frame was abandoned.
 void frame_in_work::pass_tombstone() {
     if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_tombstone();
     job.void_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;

@@ -1,5 +1,5 @@
-// A source whose stream ends: what frame::end_stream() says, and how the frame that doesn't exist goes back
-// (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
+// A source whose stream ends: what frame::end_stream() does, and how the frame that does not exist is given
+// back (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -29,9 +29,9 @@ void frame_in_work::end_stream() {
     ended = true;
 }
 
-// The job stays OPEN, and nothing else is begun, until END is known: then the frame goes back and what is
-// below END goes on. Whatever waits here is somebody else's: the supervisor's next look, or this stage's
-// frames in flight, which have clocks.
+// The job stays OPEN, and nothing else begins, until END is known; then the frame is given back and frames
+// below END continue. This loop waits for others: the supervisor's next check, or this stage's frames in
+// flight, which have their own clocks.
 void stage_runner::end_stream(frame_in_work& f) {
     log::info("the stream ends before frame {}", f.job.ring_sequence);
     turn_.on_idle();

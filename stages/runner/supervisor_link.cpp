@@ -22,10 +22,10 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 silence_ns = 2 * ns_per_s;  // a pipe into somebody else's program (`stage | tee`) never breaks
-constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a listener that is stopped must not stop the heartbeat
+constexpr u64 silence_ns = 2 * ns_per_s;  // a pipe into an external program (`stage | tee`) never breaks
+constexpr u64 connect_patience_ns = 50 * ns_per_ms;  // a stopped listener must not stop the heartbeat
 
-/// A pipe whose reading end nobody holds any more; terminals and files are never touched.
+/// A pipe whose read end no process holds any more; terminals and files are never replaced.
 bool is_broken_pipe(int fd) {
     struct stat info {};
     if (::fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return false;
@@ -88,8 +88,8 @@ void supervisor_link::lost() {
     log_supervisor_gone(false);
 }
 
-// A dying supervisor closes this socket before its log pipes: what is written between the two is read by
-// nobody.
+// A dying supervisor closes this socket before its log pipes: no process reads what is written between the
+// two.
 void supervisor_link::log_supervisor_gone(bool now) {
     if (gone_logged_) return;
     struct stat info {};
@@ -101,8 +101,8 @@ void supervisor_link::log_supervisor_gone(bool now) {
                  a_->supervisor_grace_s);
 }
 
-// Looked at again and again: a dying supervisor's files are closed one after another, this stage's socket
-// maybe before its log pipe.
+// Polled repeatedly, because a dying supervisor's files are closed one after another, this stage's socket
+// possibly before its log pipe.
 bool supervisor_link::find_broken() {
     bool more = false;
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -118,7 +118,7 @@ void supervisor_link::write_alone() {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->runtime_directory, a_->stage,
                                          a_->incarnation.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (file) write_to(file.get());  // else its lines are lost, as the reader is
+    if (file) write_to(file.get());  // else its lines are lost with their reader
 }
 
 void supervisor_link::write_to(int fd) {
@@ -142,14 +142,13 @@ void supervisor_link::try_return() {
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
     if (!shm::send_message(s.get(), run::to_json(hello).dump(), fds)) return;
-    // Somebody is there, be it that it is stopped: as long as its socket is open, this stage has a
-    // supervisor.
+    // A supervisor is there, even if it is stopped: while its socket is open, this stage has a supervisor.
     unsupervised_since_ns_.store(0, std::memory_order_release);
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
     awaiting_welcome_ = true;
     if (ready_ && !was_ready)
-        shm::send_message(socket_.get(), run::ready_message().dump());  // it has become so in between
+        shm::send_message(socket_.get(), run::ready_message().dump());  // it became ready in between
 }
 
 void supervisor_link::on_message(const shm::message& m) {

@@ -1,18 +1,17 @@
 #pragma once
-// A stage's line to its supervisor: the liveness socket, and what happens when the supervisor is gone. The
-// stage goes on (frames need no supervisor), looks at DIR/control.sock for a second one, and presents itself
-// there:
+// A stage's connection to its supervisor: the liveness socket, and what happens when the supervisor is gone.
+// The stage continues (frames need no supervisor), polls DIR/control.sock for a second supervisor and
+// introduces itself there:
 //
 //   stage      -> return (run/stage_message.hpp) with the fds of all memory of the run; a standby, which
-//   waits
-//                 like the others, bears epoch 0 until it is promoted
+//                 waits too, sends epoch 0 until it is promoted
 //   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
-//   stage      -> back, when it writes there: what it wrote in the meantime is whole
+//   stage      -> back, when it writes there: its output of the meantime is complete
 //
-// Who may call: watch() one thread (the heartbeat); the rest any thread. Output in the meantime: a pipe whose
-// reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and removes.
-// What a crash leaves: the fds die with the process; the file lies in the runtime directory, which the
-// process that ends the run removes.
+// Threads: watch() on one thread (the heartbeat); the rest on any thread. Output in the meantime: a pipe
+// whose reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and
+// removes. What a crash leaves: the fds are closed with the process; the file lies in the runtime directory,
+// which the process that ends the run removes.
 
 #include <atomic>
 #include <mutex>
@@ -25,18 +24,19 @@ namespace carousel::stages {
 
 class supervisor_link {
 public:
-    /// Takes a's socket over; `a` must outlive this.
+    /// Takes over a's socket; `a` must outlive this object.
     explicit supervisor_link(attachment& a);
-    /// Waits up to `ms` for news and acts on them. Ends the process when a supervisor refuses it.
+    /// Waits up to `ms` milliseconds for a message and handles it. Ends the process if a supervisor refuses
+    /// it.
     void watch(int ms);
-    /// How long there has been no supervisor, 0 while there is one.
+    /// How long there has been no supervisor, in ns; 0 while there is one.
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
-    /// Asks the socket itself, not what watch() has last seen.
+    /// Polls the socket itself instead of watch()'s last result.
     [[nodiscard]] bool there();
-    /// Tells it that this stage is LIVE, or as a standby could be. When nobody hears it, the next supervisor
-    /// is told.
+    /// Reports that this stage is LIVE, or, for a standby, that it could be. If there is no supervisor, the
+    /// next one receives the report.
     void send_ready();
-    /// A standby has taken its seat.
+    /// Called when a standby has taken its seat.
     void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
 
 private:
@@ -49,14 +49,14 @@ private:
     void write_to(int fd);
 
     attachment* a_;
-    std::mutex mutex_;  ///< this process's own; guards socket_
+    std::mutex mutex_;  ///< process-local; guards socket_
     shm::unique_fd socket_;
     std::atomic<u64> unsupervised_since_ns_{0};
     std::atomic<u32> epoch_;
     bool awaiting_welcome_ = false;
     bool ready_ = false;       ///< guarded by the mutex
-    bool gone_logged_ = true;  ///< of watch()'s thread alone
-    std::vector<int> broken_;  ///< of 1 and 2: those whose reader is dead
+    bool gone_logged_ = true;  ///< used by watch()'s thread only
+    std::vector<int> broken_;  ///< those of 1 and 2 whose reader is dead
 };
 
 }  // namespace carousel::stages

@@ -1,5 +1,5 @@
-// Torn frames: status words that changed under a lease. The device counts them in a word of the frame's, for
-// all of its inputs; which of these it was is seen where the CPU reaches the ring.
+// Torn frames: status words that changed under a lease. The device counts them in one word per frame, for all
+// of its inputs; if the CPU can access the ring, the affected input is determined.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -16,8 +16,9 @@ void stage_runner::map_torn_words() {
     for (const auto& f : frames_) f->torn = at++;
 }
 
-// In front of the word that gives the inputs back: nobody fills their slots meanwhile, who may. Where a
-// helper has given them back already, a word can differ for that: then a ring more is named.
+// Runs before the job word that releases the inputs, so no process with a right to their slots fills them
+// meanwhile. If a helper has released them already, a word may differ because of that; then one ring too many
+// is named.
 void stage_runner::log_torn_reads(frame_in_work& f) {
     const auto word = reinterpret_cast<std::byte*>(f.torn) - torn_->data();
     const u32 seen = *reinterpret_cast<volatile u32*>(torn_->host_data() + word), words = seen - f.torn_seen;

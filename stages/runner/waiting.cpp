@@ -14,7 +14,7 @@ namespace carousel::stages {
 using telemetry::wait_reason;
 
 namespace {
-constexpr u64 uncounted_ns = 1'000'000;  ///< of waits, at most: a figure isn't late by more
+constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so that metrics lag by no more
 }  // namespace
 
 u64 poll_of(const runtime& r) {
@@ -68,7 +68,7 @@ const char* text_of(wait_reason why) noexcept {
     return "wait for input";
 }
 
-// Where the stage would idle it frees slots, commits what its producers have finished, and then sleeps on its
+// When the stage would idle, it frees slots, commits what its producers have finished, and then sleeps on its
 // doorbell.
 bool stage_runner::poll_rings() {
     bool changed = false;
@@ -81,7 +81,7 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     const u64 began = now_ns();
     const device::profiler_range shown(profiler_, text_of(why));
     bool changed = poll_rings();
-    // Long only behind a change: a run that rests sleeps.
+    // Polls long only after a change, so that an idle run sleeps.
     const u64 poll = std::min(last_wait_changed_ ? poll_ns_ : std::min(poll_ns_, poll_ns), at_most_ns);
     while (!changed && poll != 0 && now_ns() - began < poll) {
         changed = shm::ticket(worker_.stage().doorbell) != seen || poll_rings();
@@ -99,7 +99,7 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     if (trace_.on(now)) trace_.waiting(why, began, now);
 }
 
-// Short waits stay with this thread until it begins a frame, in whose scope they are counted. A death loses
+// Short waits stay with this thread until it begins a frame, in whose scope they are counted. A crash loses
 // them.
 void stage_runner::count_waits() {
     const shm::block_open open;
