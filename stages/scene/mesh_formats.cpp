@@ -41,7 +41,7 @@ ring::frame_format make_format(const char* type, const std::vector<kernels::plan
     return format;
 }
 
-/// A whole number from 1 to `high` among the constants.
+/// Returns a constant that must be an integer from 1 to `high`. Throws config_error otherwise.
 u32 constant_of(const configuration& with, const char* name, f64 high) {
     const input_description& input = with.inputs.front();
     const auto at = input.format.constants.find(name);
@@ -145,8 +145,7 @@ kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_in
             max_instances};
 }
 
-// One struct of pointers serves the stage that writes and the one that reads, so that the constness ends
-// here.
+// One struct of pointers serves the writing and the reading stage, so constness ends here.
 kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances) {
     return triangles_in(output_payload(const_cast<std::byte*>(payload.slot()), &payload.format()),
                         max_instances);

@@ -1,7 +1,6 @@
 #pragma once
-// The payloads between geometry, vertex and fragment, and what a stage learns of the mesh from its input's
-// format: the mesh itself lies in the asset block "mesh", whose layout follows from the numbers in the
-// format's constants.
+// The payloads between geometry, vertex and fragment, and what a stage learns about the mesh from its input's
+// format: the mesh itself lies in the asset block "mesh", whose layout follows from the format's constants.
 
 #include <carousel/stage.hpp>
 
@@ -11,8 +10,8 @@ namespace carousel::stages {
 
 inline constexpr const char* mesh_asset = "mesh";
 
-/// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (to
-/// compare with). `three_quarter`: stages that read it begin with the view of mesh files
+/// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (for
+/// comparison). `three_quarter`: stages that read it begin with the view of mesh files
 /// (scene_parameters.hpp).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances,
                                               bool three_quarter = false);
@@ -25,7 +24,7 @@ struct mesh_input {
     u32 max_instances = 0;
     bool three_quarter = false;
 };
-/// Checks that the stage has exactly one input and that it is a scene (or: triangles) of a mesh within the
+/// Checks that the stage has exactly one input, and that it is a scene (or triangles) of a mesh within the
 /// kernels' limits. Throws config_error with both descriptions.
 [[nodiscard]] mesh_input require_scene(const configuration& with);
 [[nodiscard]] mesh_input require_triangles(const configuration& with);
@@ -33,12 +32,12 @@ struct mesh_input {
 /// Throws config_error unless the picture's size and the number of triangles are within the kernels' limits.
 void require_limits(const configuration& with, const mesh_input& mesh);
 
-/// The mesh's memory for this stage's device; waits until it is filled. Throws shm_error when it is smaller
-/// than the layout.
+/// Returns the mesh's memory for this stage's device; waits until it is filled. Throws shm_error if it is
+/// smaller than the layout.
 [[nodiscard]] const std::byte* map_mesh(environment& env, const mesh_input& mesh);
 
-/// The planes of a triangles payload as the kernels take them. The fragment stage's kernels only read what
-/// they get.
+/// The planes of a triangles payload in the form that the kernels take. The fragment stage's kernels only
+/// read them.
 [[nodiscard]] kernels::triangle_buffers triangles_in(const output_payload& payload, u32 max_instances);
 [[nodiscard]] kernels::triangle_buffers triangles_in(const input_payload& payload, u32 max_instances);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The renderer's frame parameters: camera, light, shading. Viewer, page and `carousel set` know them by the
-// schema alone.
+// The renderer's frame parameters: camera, light, shading. The viewer, the dashboard and `carousel set` know
+// them by the schema alone.
 
 #include <carousel/stage.hpp>
 #include "kernels/scene.hpp"
@@ -15,15 +15,15 @@ struct scene_parameters : kernels::scene_state {
     [[nodiscard]] static ring::parameter_schema schema(bool three_quarter = false);
 };
 
-/// From 35 degrees to the right and 25 degrees above, at the distance of the default camera: three sides of a
-/// box are seen. The light shades each of them differently.
+/// 35 degrees to the right and 25 degrees above, at the distance of the default camera: three sides of a box
+/// are visible, and the light shades each of them differently.
 inline constexpr f32 three_quarter_eye[3] = {1.3516F, 1.0988F, 1.9303F};
 inline constexpr f32 three_quarter_light[3] = {0.36F, 0.8F, 0.48F};
 
-/// The scene as frame `frame_number` is drawn: camera.eye turned about the vertical (y) through camera.target
-/// by orbit * sequence, a function of the parameters and the number alone, so that a restarted source repeats
-/// it bit for bit. Whoever moves the eye meanwhile (the viewer's mouse) moves the path's start, and the orbit
-/// goes on from there.
+/// The scene as drawn in frame `frame_number`: camera.eye rotated about the vertical (y) through
+/// camera.target by orbit * frame_number, a function of the parameters and the number alone, so that a
+/// restarted source repeats it bit for bit. If the eye is moved meanwhile (by the viewer's mouse), the path's
+/// start moves and the orbit continues from there.
 [[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 frame_number) noexcept;
 
 /// The scene of a frame.
