@@ -1,16 +1,17 @@
 #pragma once
-// The source: makes the mesh once, into the asset block, and for each frame the matrices of its instances,
-// from the frame's number and scene alone. Input: none. Output: carousel.scene. Makes the asset mesh.
-// Settings:
+// The source stage: makes the mesh once, into the asset block, and for each frame the matrices of its
+// instances, from the frame's number and scene alone. Input: none. Output: carousel.scene. Makes the asset
+// mesh. Settings:
 //   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, quad-stack-front-first, triangle-soup,
 //              long-slivers, or the path of an .obj, .gltf or .glb file ["bumpy-sphere"]
-//   triangles  of a procedural mesh, about [100000]
+//   triangles  number of triangles of a procedural mesh, approximately [100000]
 //   texture    auto (the mesh's own, or white for a file that names none), checker, white, or the path of a
 //              PNG or JPEG ["auto"]
-//   filter     auto (trilinear for pictures, bilinear for what the shapes have of their own), bilinear, or
-//              trilinear: mip-mapped ["auto"]
+//   filter     auto (trilinear for pictures, bilinear for the shapes' own textures), bilinear, or trilinear:
+//              mip-mapped ["auto"]
 //   copies     instances of the mesh [1]
-//   arrangement  of the copies: grid, or field (a sunflower's seeds, each tumbling in its own way) ["grid"]
+//   arrangement  of the copies: grid, or field (sunflower pattern, each instance tumbling in its own way)
+//                ["grid"]
 //   spacing    of the copies; the mesh has radius 1 [2.4]
 
 #include "stages/geometry/mesh_source.hpp"

@@ -59,7 +59,7 @@ public:
     }
 
 private:
-    /// The scene's nodes, last one first; without scenes all nodes that are nobody's children.
+    /// The scene's nodes, last one first; without scenes all nodes that are not children.
     std::vector<u64> roots() {
         const gltf_value root = document_.root();
         std::vector<u64> out;
@@ -123,7 +123,7 @@ private:
         bool double_sided = false;
     };
 
-    /// The primitive's surface, which is made when it is first met.
+    /// The primitive's surface, which is created at its first use.
     known_surface surface_of(const gltf_value& primitive) {
         const bool named = primitive.has("material");
         const u64 number = named ? primitive.integer("material", 0, UINT32_MAX) : u64{UINT32_MAX} + 1;
@@ -167,7 +167,7 @@ private:
         return document_.image(document_.referred(texture, "source", "images"));
     }
 
-    /// What a material asks for in addition to a base colour.
+    /// Notes what a material specifies in addition to a base colour.
     void note_hidden(const gltf_value& material) {
         if (material.text_or("alphaMode", "OPAQUE") != "OPAQUE")
             hidden_.insert("see-through materials are drawn opaque");
@@ -183,7 +183,7 @@ private:
             hidden_.insert("metallic and roughness maps are not shown");
     }
 
-    /// One line for each kind of property that the file has and a picture does not show.
+    /// Logs one warning for each kind of property that the file has and a picture does not show.
     void warn() {
         const gltf_value root = document_.root();
         if (root.count("animations") > 0) hidden_.insert("animations are not played");
@@ -201,7 +201,7 @@ private:
     gltf_document document_;
     std::string name_;
     mesh_data mesh_;
-    std::map<u64, known_surface> known_;  ///< by the material's number
+    std::map<u64, known_surface> known_;  ///< by the material's index
     std::set<std::string> hidden_;        ///< kinds of properties that are not shown
     bool other_than_triangles_ = false;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The elements of a glTF accessor, within their buffer. Internal to the reading of glTF files.
+// The elements of a glTF accessor, within their buffer. Internal to the glTF reader.
 
 #include <initializer_list>
 
@@ -9,8 +9,8 @@ namespace carousel::stages {
 
 class gltf_accessor {
 public:
-    /// Opens what `from`.`key` names. Refuses another type than one of `types` ("SCALAR", "VEC3" ...), sparse
-    /// accessors, and elements outside the buffer view.
+    /// Opens the accessor that `from`.`key` names. Refuses types other than `types` ("SCALAR", "VEC3" ...),
+    /// sparse accessors, and elements outside the buffer view.
     gltf_accessor(gltf_document& document, const gltf_value& from, const char* key,
                   std::initializer_list<std::string_view> types);
 
@@ -19,7 +19,7 @@ public:
     /// Component `k` < components() of element `i` < count(); normalised integers as -1..1 or 0..1. May be
     /// NaN.
     [[nodiscard]] f64 value(u64 i, u32 k) const;
-    /// Element `i` < count() of a list of indices, behind require_indices().
+    /// Element `i` < count() of a list of indices. Requires a call of require_indices() first.
     [[nodiscard]] u32 index(u64 i) const;
     /// Throws settings_error unless the elements are u8, u16 or u32.
     void require_indices(const gltf_value& from) const;
@@ -30,7 +30,7 @@ private:
     std::span<const std::byte> bytes_;
     component type_ = component::f32;
     u64 count_ = 0, stride_ = 0;
-    u32 components_ = 1, size_ = 4;  ///< bytes of a component
+    u32 components_ = 1, size_ = 4;  ///< bytes per component
     bool normalized_ = false;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// A glTF file as JSON and buffers, every read of it checked. Internal to the reading of glTF files.
+// A glTF file as JSON and buffers; every read is checked. Internal to the glTF reader.
 
 #include <cstddef>
 #include <filesystem>
@@ -14,7 +14,7 @@
 
 namespace carousel::stages {
 
-/// An object or array of the file, with the way to it for messages: "m.gltf: accessors[3]".
+/// An object or array of the file, with its path for messages: "m.gltf: accessors[3]".
 class gltf_value {
 public:
     gltf_value(const nlohmann::json& json, std::string place) : json_(&json), place_(std::move(place)) {}
@@ -23,24 +23,24 @@ public:
     /// Throws settings_error: "PLACE: WHY".
     [[noreturn]] void refuse(std::string_view why) const;
 
-    // Each refuses what is of another type or out of range.
+    // Each refuses values of another type or out of range.
     [[nodiscard]] bool has(const char* key) const { return get(key) != nullptr; }
     [[nodiscard]] bool is_number(const char* key) const;
     [[nodiscard]] std::optional<gltf_value> find(const char* key) const;
-    [[nodiscard]] gltf_value member(const char* key) const;  ///< refuses its absence
+    [[nodiscard]] gltf_value member(const char* key) const;  ///< refuses a missing key
     [[nodiscard]] u64 integer(const char* key, u64 low, u64 high) const;
     [[nodiscard]] u64 integer_or(const char* key, u64 otherwise, u64 low, u64 high) const;
     [[nodiscard]] std::string text_or(const char* key, const std::string& otherwise) const;
     [[nodiscard]] bool flag_or(const char* key, bool otherwise) const;
     /// A finite number.
     [[nodiscard]] f64 number_or(const char* key, f64 otherwise) const;
-    /// Exactly out.size() finite numbers; false where the key is absent.
+    /// Reads exactly out.size() finite numbers. Returns false if the key is absent.
     bool numbers(const char* key, std::span<f64> out) const;
-    /// Elements of an array of this object; 0 where the key is absent.
+    /// Number of elements of an array of this object; 0 if the key is absent.
     [[nodiscard]] u64 count(const char* key) const;
-    /// Element `i` < count(key) of it, an object.
+    /// Element `i` < count(key) of that array, which must be an object.
     [[nodiscard]] gltf_value at(const char* key, u64 i) const;
-    /// Element `i` < count(key) of an array of whole numbers.
+    /// Element `i` < count(key) of an array of integers.
     [[nodiscard]] u64 integer_at(const char* key, u64 i, u64 high) const;
     [[nodiscard]] std::string text_at(const char* key, u64 i) const;
 
@@ -54,17 +54,17 @@ private:
 
 class gltf_document {
 public:
-    /// Reads the file, checks its version and extensions. Throws settings_error for the key "mesh".
+    /// Reads the file and checks its version and extensions. Throws settings_error for the key "mesh".
     explicit gltf_document(const std::filesystem::path& path);
 
     [[nodiscard]] static bool is_supported(std::string_view extension);
     [[nodiscard]] gltf_value root() const { return {json_, path_.string()}; }
-    /// What `from`.`key` names by number in the file's array `array`: refuses its absence and numbers beyond
-    /// the end.
+    /// Returns the element of the file's array `array` that `from`.`key` names by index. Refuses a missing
+    /// key and indices beyond the end.
     [[nodiscard]] gltf_value referred(const gltf_value& from, const char* key, const char* array) const;
-    /// The bytes of a buffer view; they live as long as this object.
+    /// The bytes of a buffer view, valid while this object exists.
     [[nodiscard]] std::span<const std::byte> view(const gltf_value& buffer_view);
-    /// What an image's uri or buffer view leads to.
+    /// The picture that an image's uri or buffer view refers to.
     [[nodiscard]] picture image(const gltf_value& image);
 
 private:
@@ -72,13 +72,13 @@ private:
     void check_head() const;
     [[noreturn]] void refuse_first_version() const;
     [[nodiscard]] const std::vector<std::byte>& buffer(u64 i);
-    /// The file that a uri names, which must lie in the folder of this one or below.
+    /// The file that a uri names, which must lie in this file's folder or below.
     [[nodiscard]] std::filesystem::path sibling_path(const gltf_value& from, const std::string& uri) const;
 
     std::filesystem::path path_;
     nlohmann::json json_;
-    std::vector<std::byte> chunk_;                                ///< BIN of a .glb
-    std::vector<std::optional<std::vector<std::byte>>> buffers_;  ///< as read so far
+    std::vector<std::byte> chunk_;                                ///< BIN chunk of a .glb
+    std::vector<std::optional<std::vector<std::byte>>> buffers_;  ///< buffers read so far
 };
 
 }  // namespace carousel::stages

@@ -12,11 +12,11 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 most = u64{1} << 29U;  // vertices, and triangles, that the kernels take
+constexpr u64 most = u64{1} << 29U;  // limit of the kernels, for vertices and for triangles
 
 enum mode : u64 { triangles = 4, strip = 5, fan = 6 };
 
-/// The primitive's vertices in the order in which it lists them.
+/// The indices of the primitive's vertices, in its order.
 std::vector<u32> listed(gltf_document& document, const gltf_value& primitive, u64 vertex_count) {
     std::vector<u32> out;
     if (primitive.integer_or("indices", UINT32_MAX, 0, UINT32_MAX) == UINT32_MAX) {
@@ -59,7 +59,7 @@ std::vector<u32> as_triangles(const std::vector<u32>& list, u64 kind, const gltf
     return out;
 }
 
-/// Gives each triangle vertices of its own with the normal of its plane.
+/// Gives each triangle separate vertices with the normal of its plane.
 void flatten(gltf_primitive& p) {
     std::vector<gltf_primitive::vertex> own;
     own.reserve(p.indices.size());
@@ -85,7 +85,7 @@ void flatten(gltf_primitive& p) {
     p.vertices = std::move(own);
 }
 
-/// Makes room, and says no before the machine's memory is at its end: a small file can show a mesh very
+/// Reserves room, and refuses before the machine's memory is exhausted: a small file can show a mesh very
 /// often.
 template <typename T>
 void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {

@@ -1,5 +1,5 @@
 #pragma once
-// One primitive of a glTF mesh as triangles. Internal to the reading of glTF files.
+// One primitive of a glTF mesh as triangles. Internal to the glTF reader.
 
 #include <optional>
 
@@ -15,21 +15,21 @@ struct gltf_primitive {
         f32 texture[2];
     };
     std::vector<vertex> vertices;
-    std::vector<u32> indices;  ///< three a triangle, each below vertices.size()
+    std::vector<u32> indices;  ///< three per triangle, each below vertices.size()
 };
 
-/// Reads a primitive; `texture_set` is the number of the texture coordinates that its material reads. None
-/// where it holds points or lines. Refuses indices beyond the positions and numbers that are not finite.
-/// Without normals every triangle has vertices of its own.
+/// Reads a primitive. `texture_set`: the set of texture coordinates that its material uses. Returns nothing
+/// for points and lines. Refuses indices beyond the positions and numbers that are not finite. Without
+/// normals every triangle gets separate vertices.
 [[nodiscard]] std::optional<gltf_primitive> read_primitive(gltf_document& document,
                                                            const gltf_value& primitive, u64 texture_set);
 
-/// Adds the back of each triangle: its corners in the other order, with the opposite normals. Kernels draw
-/// fronts only.
+/// Adds the back of each triangle: its corners in reverse order, with opposite normals. Kernels draw fronts
+/// only.
 void add_backs(gltf_primitive& p);
 
-/// Adds a primitive as a node shows it. Throws settings_error when a point leaves what a float holds or the
-/// mesh grows too large.
+/// Adds a primitive, transformed by `at`, as `node` shows it. Throws settings_error if a point exceeds the
+/// range of a float or the mesh becomes too large.
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node);
 
 }  // namespace carousel::stages

@@ -1,5 +1,5 @@
 #pragma once
-// Affine transforms of glTF nodes and textures, in double. Internal to the reading of glTF files.
+// Affine transforms of glTF nodes and textures, in double precision. Internal to the glTF reader.
 
 #include "stages/geometry/gltf_document.hpp"
 
@@ -9,13 +9,13 @@ namespace carousel::stages {
 struct affine {
     f64 m[12] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
 
-    /// First `inner`, then this.
+    /// Applies `inner` first, then this.
     [[nodiscard]] affine times(const affine& inner) const;
     void point(const f64 (&p)[3], f64 (&out)[3]) const;
-    /// Turns a normal: by the cofactors of L, which are its inverse transposed times its determinant and
-    /// exist for a flattened L, too; and to the other side where L mirrors.
+    /// Transforms a normal by the cofactors of L, which equal its inverse transpose times its determinant and
+    /// also exist for a singular L; flips the normal if L mirrors.
     void normal(const f64 (&n)[3], f64 (&out)[3]) const;
-    /// Does it turn counter-clockwise triangles into clockwise ones?
+    /// Whether it turns counter-clockwise triangles into clockwise ones.
     [[nodiscard]] bool mirrors() const;
 };
 
@@ -23,14 +23,15 @@ struct affine {
 /// affine and rotations of length 0.
 [[nodiscard]] affine transform_of(const gltf_value& node);
 
-/// What KHR_texture_transform does to texture coordinates. Row-major 2 x 3: [L | t].
+/// The effect of KHR_texture_transform on texture coordinates. Row-major 2 x 3: [L | t].
 struct texture_transform {
     f64 m[6] = {1, 0, 0, 0, 1, 0};
 
     void apply(f32 (&uv)[2]) const;
 };
 
-/// Of a texture's use in a material; `texture_set` becomes the one that the extension names, if it does.
+/// The transform of a texture's use in a material. Sets `texture_set` to the set that the extension names, if
+/// any.
 [[nodiscard]] texture_transform texture_transform_of(const gltf_value& texture_info, u64& texture_set);
 
 }  // namespace carousel::stages

@@ -1,6 +1,5 @@
 #pragma once
-// URIs in glTF files: data: URIs and percent signs (RFC 2397, 3986, 4648). Internal to the reading of glTF
-// files.
+// URIs in glTF files: data: URIs and percent encoding (RFC 2397, 3986, 4648). Internal to the glTF reader.
 
 #include <cstddef>
 #include <optional>
@@ -11,7 +10,7 @@
 namespace carousel::stages {
 
 [[nodiscard]] bool is_data_uri(std::string_view uri) noexcept;
-/// None unless the data is whole base64.
+/// Returns nothing unless the data is complete base64.
 [[nodiscard]] std::optional<std::vector<std::byte>> decode_data_uri(std::string_view uri);
 /// "a%20b" -> "a b"; a percent sign without two hexadecimal digits stays.
 [[nodiscard]] std::string decode_percent(std::string_view uri);

@@ -12,7 +12,7 @@ bool is_whole(const nlohmann::json& j, u64 low, u64 high) {
     return j.is_number_unsigned() && j.get<u64>() >= low && j.get<u64>() <= high;
 }
 
-/// A value for a message, short whatever it holds.
+/// A value for a message, at most 80 characters long.
 std::string shown(const nlohmann::json& j) {
     return j.is_structured() ? (j.is_array() ? "[...]" : "{...}")
                              : j.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, 80);

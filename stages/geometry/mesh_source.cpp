@@ -91,7 +91,7 @@ void mesh_source::choose_texture(const settings& s) {
         texture_ = texture_kind::pictures;
         pictures_ = texture_set({surface{{texture, {}, {}}, {1, 1, 1}}}, "texture", filter != "bilinear");
     } else {
-        (void)s.choice("texture", "auto", {"auto", "checker", "white", "FILE.png"});  // refuses
+        (void)s.choice("texture", "auto", {"auto", "checker", "white", "FILE.png"});  // always throws
     }
     if (texture_ == texture_kind::pictures) {
         pictures_.describe(counts);
@@ -102,8 +102,8 @@ void mesh_source::choose_texture(const settings& s) {
         }
         if (filter == "trilinear") {
             counts.texture_levels = kernels::mip_levels(counts.texture_width, counts.texture_height);
-            if (texture_ == texture_kind::own) {  // not smaller than two texels: the knots' two colours lie
-                                                  // one above the other
+            // At least two texels, because the two colours of the knots lie one above the other.
+            if (texture_ == texture_kind::own) {
                 const u32 shorter = std::min(counts.texture_width, counts.texture_height);
                 counts.texture_levels =
                     std::min(counts.texture_levels, kernels::mip_levels(shorter, shorter) - 1);
@@ -144,8 +144,8 @@ void mesh_source::fill_procedural(std::byte* block, device::context& context, de
         queue.drain();
         return;
     }
-    // Another texture than the shape's own, or more levels of that, has another size. It lies behind all
-    // else, so that the rest is taken over as it is.
+    // A texture other than the shape's own, or more levels of it, has another size. The texture comes last in
+    // the block, so the rest is copied unchanged.
     const auto whole = context.allocate(own.bytes);
     kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
     queue.copy(block, whole->data(), own.texture);
@@ -203,11 +203,11 @@ void mesh_source::fill_pictures(std::byte* block, device::context& context, devi
     const auto staging = context.allocate_host(bytes);
     pictures_.fill(reinterpret_cast<u32*>(staging->host_data()));
     queue.copy(block + layout_.texture, staging->data(), bytes);
-    queue.drain();  // the staging memory ends here
+    queue.drain();  // before the staging memory is freed
 }
 
-/// The mip levels of a texture that a device has made: there and back once, so that they are made in one
-/// place for all.
+/// Builds the mip levels of a texture that a device has made: the texture is copied to the host and back
+/// once, so that all devices share one implementation.
 void mesh_source::fill_levels(std::byte* block, device::context& context, device::queue& queue) const {
     const kernels::mesh_counts& c = layout_.counts;
     const u64 bytes = kernels::texture_texels(c) * sizeof(u32);

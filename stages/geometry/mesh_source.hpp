@@ -1,5 +1,5 @@
 #pragma once
-// Where a mesh comes from: a procedural shape or a file, with a texture of its own, a checker, plain white or
+// Where a mesh comes from: a procedural shape or a file, with its own texture, a checker, plain white or
 // pictures.
 
 #include <optional>
@@ -15,17 +15,17 @@ namespace carousel::stages {
 
 class mesh_source {
 public:
-    /// Reads the keys mesh, triangles, texture and filter; reads mesh files whole, since their counts decide
-    /// the layout, and the headers of textures. Throws settings_error.
+    /// Reads the keys mesh, triangles, texture and filter. Reads mesh files completely, since their counts
+    /// determine the layout, and the headers of textures. Throws settings_error.
     [[nodiscard]] static mesh_source from(const settings& s);
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
 
-    /// The mesh is from a file: the default camera shows it at a three-quarter view.
+    /// Whether the mesh is from a file: the default camera then shows it in a three-quarter view.
     [[nodiscard]] bool is_file() const noexcept { return file_.has_value(); }
 
-    /// Fills a block of layout().bytes bytes that `queue` can reach, and waits until it is full. Throws
-    /// settings_error when a texture turns out to be broken, shm_error when the block is too small.
+    /// Fills a block of layout().bytes bytes that `queue` can access, and waits until it is full. Throws
+    /// settings_error if a texture is broken, shm_error if the block is too small.
     void fill(std::span<std::byte> block, device::context& context, device::queue& queue) const;
 
 private:

@@ -26,7 +26,7 @@ namespace {
 struct vertex_key {
     tinyobj::index_t corner;
     u32 surface = 0;
-    f32 normal[3] = {};  ///< computed; 0 where the file has it
+    f32 normal[3] = {};  ///< computed; 0 if the file has one
     bool operator==(const vertex_key& o) const noexcept {
         return corner.vertex_index == o.corner.vertex_index &&
                corner.texcoord_index == o.corner.texcoord_index &&
@@ -76,11 +76,12 @@ std::string read_text(const std::filesystem::path& path) {
     return std::move(text).str();
 }
 
-/// Overwrites comments behind other words with blanks: the library doesn't expect them in faces.
+/// Overwrites comments that follow other words with blanks, because the library does not expect them in
+/// faces.
 void blank_comments(std::string& text) {
     for (auto at = text.find('#'); at != std::string::npos; at = text.find('#', at)) {
         if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') {
-            ++at;  // at a line's start, which it does expect, or a part of a name
+            ++at;  // at a line's start, where the library expects it, or part of a name
             continue;
         }
         while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
@@ -107,7 +108,7 @@ mesh_vertex make_vertex(const tinyobj::attrib_t& a, const vertex_key& key) {
     }
     if (i.texcoord_index >= 0) {
         v.texture[0] = a.texcoords[at(i.texcoord_index, 2)];
-        // OBJ counts v from the picture's bottom
+        // OBJ measures v from the picture's bottom
         v.texture[1] = 1.0F - a.texcoords[at(i.texcoord_index, 2) + 1];
     }
     v.surface = key.surface;
@@ -154,7 +155,7 @@ std::vector<point3> missing_normals(const tinyobj::attrib_t& a, const triangle_l
     return corner_normals(points, corners, how);
 }
 
-/// The file has a statement `s`: it says itself which edges are smooth.
+/// Whether the file has a statement `s`, and so defines which edges are smooth.
 bool has_smoothing(const std::string& text) {
     for (std::size_t at = 0; at < text.size(); at = text.find('\n', at), at += at < text.size() ? 1 : 0) {
         at = text.find_first_not_of(" \t", at);
@@ -201,7 +202,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
         corners.size() != std::accumulate(face_sizes.begin(), face_sizes.end(), std::size_t{0})) {
         refuse(path, "not a readable Wavefront OBJ file: some of its faces can't be read");
     }
-    // Nothing in a file may lead to a read beyond what it defines, whatever the library makes of a line.
+    // A file must not cause a read beyond what it defines, however the library interprets a line.
     const auto inside = [](int index, std::size_t count, bool optional) {
         return (optional && index == -1) || (index >= 0 && static_cast<std::size_t>(index) < count);
     };
@@ -220,7 +221,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
     warn_of_hidden_properties(materials, path.string());
 
     mesh_data mesh;
-    std::map<int, u32> surface_of_material;  // of those that faces use; -1: none
+    std::map<int, u32> surface_of_material;  // only materials in use; -1: none
     std::unordered_map<vertex_key, u32, key_hash> known;
     mesh.indices.reserve(triangles.corners.size());
     for (std::size_t c = 0; c < triangles.corners.size(); ++c) {

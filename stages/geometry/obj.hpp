@@ -1,6 +1,6 @@
 #pragma once
-// Wavefront OBJ files as indexed triangles. Whoever asks gets a mesh that can be drawn or one sentence that
-// says which file, which line and what is wrong with it: nothing is guessed.
+// Reads Wavefront OBJ files as indexed triangles. The result is a mesh that can be drawn, or an error that
+// names the file, the line and the problem: nothing is guessed.
 
 #include <filesystem>
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace carousel::stages {
 
-/// Checks the text of an OBJ file line by line: numbers that are none or not finite, faces with fewer than
-/// three corners, indices of 0 or beyond what the file defines, no faces at all. Throws settings_error for
-/// the key "mesh". Returns the number of corners of each face.
+/// Checks the text of an OBJ file line by line: malformed and non-finite numbers, faces with fewer than three
+/// corners, indices of 0 or beyond what the file defines, no faces at all. Throws settings_error for the key
+/// "mesh". Returns the number of corners of each face.
 std::vector<u32> check_obj(const std::string& text, const std::string& name);
 
-/// Reads a file; polygons become triangles, concave ones without what they leave open; missing normals are
-/// computed (obj_normals.hpp); centred and scaled into the unit sphere. Each material that a face uses is a
-/// surface: its picture (map_Kd) and its colour (Kd). Logs one warning for each kind of property that is not
-/// shown. Throws settings_error for the key "mesh".
+/// Reads a file. Polygons become triangles, concave ones without the areas that they leave open; missing
+/// normals are computed (obj_normals.hpp); the mesh is centred and scaled into the unit sphere. Each material
+/// that a face uses is a surface: its picture (map_Kd) and its colour (Kd). Logs one warning for each kind of
+/// property that is not shown. Throws settings_error for the key "mesh".
 [[nodiscard]] mesh_data load_obj(const std::filesystem::path& path);
 
 }  // namespace carousel::stages

@@ -1,5 +1,5 @@
-// The library that parses OBJ files is lenient: it reads "v 1 abc 2" as a point and drops faces that it can't
-// resolve. This pass goes over the same lines first and refuses what would come out wrong.
+// The library that parses OBJ files is lenient: it reads "v 1 abc 2" as a point and drops faces that it
+// cannot resolve. This pass checks the same lines first and refuses what the library would read wrongly.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t";
 
-/// Cuts the next word off `line`; "" at its end.
+/// Removes the next word from `line` and returns it; "" at the end.
 std::string_view next_word(std::string_view& line) {
     const auto first = line.find_first_not_of(blanks);
     if (first == std::string_view::npos) {
@@ -37,8 +37,8 @@ bool parse_whole(std::string_view word, Number& value) {
     return failed == std::errc() && end == word.data() + word.size();
 }
 
-/// Whether the exponent has two digits at most, zeros in front aside. The library multiplies by the power of
-/// ten, so that 0e9999 is no number to it.
+/// Whether the exponent has at most two digits, leading zeros not counted. The library multiplies by the
+/// power of ten, so it reads 0e9999 as NaN.
 bool exponent_fits(std::string_view number) {
     const auto e = number.find_first_of("eE");
     if (e == std::string_view::npos) return true;
@@ -80,7 +80,7 @@ public:
                 fmt::format("{}: it has no faces ({} points in {} lines); is it a Wavefront OBJ file?", name_,
                             points_, line_));
         }
-        // Faces may come before the points that they name, so that only now all are known.
+        // Faces may precede the points that they name, so all points are known only now.
         beyond(highest_point_, points_, "points");
         beyond(highest_texture_, textures_, "texture coordinates");
         beyond(highest_normal_, normals_, "normals");
@@ -127,7 +127,7 @@ private:
         }
     }
 
-    /// Nothing here bends a mesh by them, but the library casts each joint's number to an int, unchecked.
+    /// Skin weights are unused, but the library casts each joint's number to an int, unchecked.
     void skin_weights(std::string_view rest) const {
         constexpr f32 beyond_int = 2147483648.0F;
         for (auto word = next_word(rest); !word.empty() && word.front() != '#'; word = next_word(rest)) {
@@ -184,7 +184,7 @@ private:
     const std::string& name_;
     u64 line_ = 0;
     i64 points_ = 0, normals_ = 0, textures_ = 0;
-    std::vector<u32> faces_;  ///< corners of each
+    std::vector<u32> faces_;  ///< number of corners of each face
     highest highest_point_, highest_texture_, highest_normal_;
 };
 
@@ -194,7 +194,7 @@ std::vector<u32> check_obj(const std::string& text, const std::string& name) {
     obj_checker checker(name);
     std::string_view rest = text;
     while (!rest.empty()) {
-        // As the library does: a line ends with \n, \r\n or \r alone.
+        // Like the library: a line ends with \n, \r\n or \r alone.
         const auto end = std::min(rest.find_first_of("\r\n"), rest.size());
         checker.line(rest.substr(0, end));
         rest.remove_prefix(std::min(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1), rest.size()));

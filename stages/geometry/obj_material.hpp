@@ -1,5 +1,5 @@
 #pragma once
-// Material libraries (.mtl) of OBJ files. Internal to the reading of OBJ files.
+// Material libraries (.mtl) of OBJ files. Internal to the OBJ reader.
 
 #include <filesystem>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace carousel::stages {
 
-/// Reads the library that `mtllib` names from `folder`. A material without Kd has 1 1 1, so that a picture
+/// Reads the library that `mtllib` names, from `folder`. A material without Kd gets 1 1 1, so that a picture
 /// (map_Kd) keeps its colours.
 class obj_material_reader : public tinyobj::MaterialReader {
 public:
@@ -22,8 +22,8 @@ private:
     std::filesystem::path folder_;
 };
 
-/// What a material looks like: its picture (map_Kd), multiplied by its colour (Kd, in sRGB). Black with a
-/// picture means that the exporter has left the colour out.
+/// The appearance of a material: its picture (map_Kd), multiplied by its colour (Kd, in sRGB). Black with a
+/// picture means that the exporter has omitted the colour.
 [[nodiscard]] surface surface_of(const tinyobj::material_t& m, const std::filesystem::path& folder);
 
 /// Logs one warning for each kind of property that the materials have and pictures do not show.

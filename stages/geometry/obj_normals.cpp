@@ -5,8 +5,8 @@
 namespace carousel::stages {
 namespace {
 
-constexpr f64 least_cosine = 0.5;  ///< 60 degrees: a box keeps its edges, a coarse sphere is round
-/// A point with more triangles than this takes the mean of all of them: comparing each with each would cost
+constexpr f64 least_cosine = 0.5;  ///< 60 degrees: a box keeps its edges, a coarse sphere appears round
+/// A point with more triangles than this uses the mean of all of them, because comparing each pair would cost
 /// the square of their number.
 constexpr u32 most_compared = 256;
 
@@ -30,7 +30,7 @@ std::vector<point3> corner_normals(std::span<const point3> points, std::span<con
                                    const smoothing& how) {
     const std::size_t triangles = point_of_corner.size() / 3;
     std::vector<point3> plane(triangles), of_point(points.size());
-    std::vector<u32> first(points.size() + 1);  // of each point's triangles in `around`
+    std::vector<u32> first(points.size() + 1);  // start of each point's triangles in `around`
     for (std::size_t t = 0; t < triangles; ++t) {
         const u32* const c = &point_of_corner[3 * t];
         plane[t] = cross_product(points[c[0]], points[c[1]], points[c[2]]);

@@ -11,12 +11,12 @@ struct point2 {
     bool operator==(const point2&) const = default;
 };
 
-/// Twice the area of the triangle; > 0 where it turns left.
+/// Twice the area of the triangle; > 0 if it turns left.
 f64 turn(const point2& a, const point2& b, const point2& c) {
     return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
 
-/// Newell's normal: the sum over the edges, right for concave polygons and nearly so for bent ones.
+/// Newell's normal: the sum over the edges; exact for concave polygons, approximate for non-planar ones.
 point3 newell(std::span<const point3> p) {
     point3 n{};
     for (std::size_t k = 0; k < p.size(); ++k) {
@@ -29,7 +29,7 @@ point3 newell(std::span<const point3> p) {
     return n;
 }
 
-/// Seen along the axis that the normal is nearest to, from the side from which the polygon turns left.
+/// Projects along the axis nearest to the normal, from the side from which the polygon turns left.
 std::vector<point2> project(std::span<const point3> corners) {
     const point3 n = newell(corners);
     std::size_t axis = 0;
@@ -41,7 +41,7 @@ std::vector<point2> project(std::span<const point3> corners) {
     return out;
 }
 
-/// Clips one ear after the other off a ring of the corners that are left.
+/// Clips one ear after another off the ring of remaining corners.
 class ear_clipper {
 public:
     explicit ear_clipper(std::vector<point2> points) : points_(std::move(points)) {
@@ -60,7 +60,7 @@ public:
         u32 at = 0, tried = 0;
         std::size_t left = points_.size();
         while (left > 3) {
-            // crossing or folded edges: any corner will do, so that it ends
+            // crossing or folded edges: any corner is clipped, so that the loop ends
             const bool in_vain = tried >= left;
             if (budget < blunt_.size()) return false;
             budget -= blunt_.size();
@@ -72,11 +72,10 @@ public:
             out.insert(out.end(), {before_[at], at, after_[at]});
             after_[before_[at]] = after_[at];
             before_[after_[at]] = before_[at];
-            at = after_[after_[at]];  // not a fan around one corner: rounder triangles
+            at = after_[after_[at]];  // avoids a fan around one corner: rounder triangles
             tried = 0;
             --left;
-            // A corner once sharp stays so; a blunt one may have become sharp, and one that is gone blocks
-            // nobody.
+            // A sharp corner stays sharp; a blunt one may have become sharp, and a removed one blocks no ear.
             std::erase_if(blunt_, [&](u32 k) {
                 return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0;
             });
@@ -90,8 +89,8 @@ private:
         return turn(points_[before_[k]], points_[k], points_[after_[k]]);
     }
 
-    /// A sharp corner whose triangle holds no blunt one. Points at the triangle's own corners don't count:
-    /// polygons with a hole touch themselves along a seam.
+    /// Whether the corner is sharp and its triangle contains no blunt one. Points at the triangle's own
+    /// corners do not count, because polygons with a hole touch themselves along a seam.
     [[nodiscard]] bool is_ear(u32 k) const {
         const point2 &a = points_[before_[k]], &b = points_[k], &c = points_[after_[k]];
         if (turn(a, b, c) <= 0) return false;

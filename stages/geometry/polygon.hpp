@@ -1,5 +1,5 @@
 #pragma once
-// Polygons as triangles, by ear clipping: what a concave one leaves open stays open.
+// Polygons as triangles, by ear clipping: areas that a concave polygon leaves open stay open.
 
 #include <array>
 #include <span>
@@ -11,13 +11,13 @@ namespace carousel::stages {
 
 using point3 = std::array<f64, 3>;
 
-/// Comparisons that a file's polygons may cost together, about a second: nobody's mesh needs them, but a file
-/// may be made to.
+/// Limit of comparisons for all polygons of a file, about one second: no real mesh needs them, but a file may
+/// be crafted to.
 inline constexpr u64 polygon_budget = 400'000'000;
 
-/// The polygon's triangles as numbers of its corners, turning as the polygon does; its corners need not lie
-/// in one plane quite. A convex one of four corners is cut along its shorter diagonal. Appends to `out` and
-/// takes what it cost from `budget`; false when that is used up.
+/// Appends the polygon's triangles to `out` as indices of its corners, with the polygon's orientation; the
+/// corners need not lie exactly in one plane. A convex polygon of four corners is cut along its shorter
+/// diagonal. Subtracts the cost from `budget`; returns false when the budget is used up.
 [[nodiscard]] bool triangulate(std::span<const point3> corners, u64& budget, std::vector<u32>& out);
 
 }  // namespace carousel::stages

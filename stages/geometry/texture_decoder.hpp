@@ -1,5 +1,5 @@
 #pragma once
-// One encoded picture in memory as its library sees it. Internal to the reading of textures.
+// One encoded picture in memory, as its library sees it. Internal to the texture reader.
 
 #include <memory>
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace carousel::stages {
 
-/// Throws std::runtime_error with the library's words, which texture.cpp puts into a sentence.
+/// Throws std::runtime_error with the library's message, which texture.cpp completes.
 class texture_decoder {
 public:
     virtual ~texture_decoder() = default;
-    /// From the header.
+    /// Reads the header.
     [[nodiscard]] virtual texture_size size() = 0;
-    /// All pixels, RGBA; `size` is what size() gave.
+    /// Decodes all pixels as RGBA. `size`: the result of size().
     virtual void decode(const texture_size& size, std::vector<u8>& rgba) = 0;
 };
 

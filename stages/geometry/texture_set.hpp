@@ -1,5 +1,5 @@
 #pragma once
-// The textures of a mesh as they lie in its asset block.
+// The textures of a mesh, as stored in its asset block.
 
 #include <span>
 #include <string>
@@ -13,19 +13,19 @@ namespace carousel::stages {
 class texture_set {
 public:
     texture_set() = default;
-    /// Reads the headers of the pictures, which determine the layout; `key` is the setting that errors name.
-    /// With `mipmaps` each gets its whole chain. With `unreadable_is_white` a picture that can't be read is
-    /// logged and left out: its surface has its factor alone. Throws settings_error.
+    /// Reads the headers of the pictures, which determine the layout. `key`: the setting that errors name.
+    /// `mipmaps`: each picture gets its whole mip chain. `unreadable_is_white`: an unreadable picture is
+    /// logged and left out, so that its surface has only its factor. Throws settings_error.
     texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps,
                 bool unreadable_is_white = false);
 
     [[nodiscard]] bool empty() const noexcept { return surfaces_.empty(); }
-    /// Sets the numbers that tell of textures.
+    /// Sets the counts that describe textures.
     void describe(kernels::mesh_counts& counts) const;
-    /// Decodes the pictures, multiplies in the factors and makes the mip levels, into texture_texels(counts)
+    /// Decodes the pictures, multiplies by the factors and builds the mip levels, into texture_texels(counts)
     /// words. Throws settings_error.
     void fill(u32* texels) const;
-    /// One each; what the block holds where there are several.
+    /// One record per texture; the block contains them if there are several textures.
     [[nodiscard]] std::span<const kernels::texture_record> records() const noexcept { return records_; }
 
 private:
