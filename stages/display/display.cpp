@@ -59,8 +59,7 @@ void display::prepare(environment& env) {
     }
     hasher_ = std::make_unique<plane_hasher>(env);
     lanes_.clear();
-    // A film is written behind the last question whose frame it is: only a copy is sure to be that frame
-    // then.
+    // A film is written after the last ownership check, so only a copy is certain to be that frame.
     in_place_ = env.context().kind() == device::device_kind::cpu && !film_;
     for (u32 lane = 0; wants_pictures() && !in_place_ && lane < env.in_flight(); ++lane) {
         lanes_.push_back(env.context().allocate_host(size_.bytes()));

@@ -1,20 +1,21 @@
 #pragma once
-// The headless sink: hashes every picture where it lies, for the run's ledger (<carousel/hash.hpp>), and
-// takes it off the device only when it is wanted: as a file or in a film. Input: carousel.image.rgba8.
-// Output: none. Settings:
-//   out       pattern of the files' names, relative to the run's output directory, or absolute; "" or
-//             "none": no pictures ["frame_%05d.png"]. The extension selects the format: .png, .jpg, .jpeg,
-//             .rgba or .npy (picture_format.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one
-//             film of all pictures instead (film_file.hpp says what becomes of it when this display is
-//             killed); a tombstone frame's place in it shows the picture before.
-//   keep      leaves the pictures of the newest so many frames; 0: all [0]. A film keeps all its frames.
-//   film_fps  frames a second of the film [the pipeline's fps, or 30]
-//   finish_threads  so many threads pack pictures, each another one or parts of one; 0: one a core [0]
-//             A film is encoded in order, by one thread and the encoder's own; hashes alone need no more
+// The headless sink: hashes every picture in place, for the run's ledger (<carousel/hash.hpp>), and copies it
+// off the device only if it is needed for a file or a film. Input: carousel.image.rgba8. Output: none.
+// Settings:
+//   out       pattern of the file names, relative to the run's output directory, or absolute; "" or "none":
+//             no pictures ["frame_%05d.png"]. The extension selects the format: .png, .jpg, .jpeg, .rgba or
+//             .npy (picture_format.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one film of
+//             all pictures instead (film_file.hpp describes what a killed display leaves); a tombstone
+//             frame's place in it shows the previous picture.
+//   keep      keeps the pictures of the newest N frames; 0: all [0]. A film keeps all its frames.
+//   film_fps  frames per second of the film [the pipeline's fps, or 30]
+//   finish_threads  number of threads that pack pictures, each a different one or parts of one; 0: one per
+//             core [0]. A film is encoded in order, by one thread and the encoder's own; hashes alone need no
+//             more
 //   delay_ms  sleeps this long for each frame, one at a time: a slow sink, for tests [0]
-// What a crash leaves: each picture whole or absent. Pictures of frames behind the last one that was
-// delivered may be there, since several are packed at once. Delivering a frame again replaces its picture by
-// the same.
+// What a crash leaves: each picture is complete or absent. Pictures of frames after the last delivered one
+// may exist, since several are packed concurrently. A frame that is delivered again replaces its picture by
+// an identical one.
 
 #include <memory>
 #include <optional>
@@ -46,19 +47,19 @@ private:
     std::string name_;
     image_size size_;
     std::optional<picture_name> pictures_;  ///< none: hashes only, or a film
-    u64 keep_ = 0;                          ///< the newest so many pictures; 0: all
+    u64 keep_ = 0;                          ///< number of newest pictures to keep; 0: all
     std::unique_ptr<kept_pictures> kept_;
     std::string film_name_;  ///< "": no film
     f64 film_fps_ = 30;
     std::unique_ptr<film> film_;
-    bool relative_ = true;  ///< `out` is
+    bool relative_ = true;  ///< `out` is relative
     std::string folder_;    ///< the run's output directory, for a relative pattern
     i64 delay_ms_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
-    /// one picture each, in memory that the CPU can read; none unless pictures are wanted
+    /// one picture per lane, in memory that the CPU can read; empty unless pictures are wanted
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    /// on the CPU pictures are packed where they lie: the frame is ours until its commit, and what is packed
-    /// of one that isn't any more takes nobody's place (frame::is_owned)
+    /// on the CPU pictures are packed in place: the frame belongs to this process until its commit, and what
+    /// is packed of a frame that no longer does replaces no file (frame::is_owned)
     bool in_place_ = false;
 };
 

@@ -28,7 +28,7 @@ void store(u8* at, std::size_t bytes, u64 v) noexcept {
     for (std::size_t k = 0; k < bytes; ++k) at[k] = static_cast<u8>(v >> 8U * (bytes - 1 - k));
 }
 
-/// A box in memory; size 0: none, or one that is cut off.
+/// A box in memory; size 0: absent or cut off.
 struct box {
     std::size_t at = 0, size = 0;
 };
@@ -47,7 +47,7 @@ box find(std::span<const u8> in, std::size_t at, std::size_t end, std::string_vi
     return {};
 }
 
-/// Where the decode time lies in a fragment, and how long it is (4 or 8 bytes).
+/// The position and length (4 or 8 bytes) of the decode time in a fragment.
 box find_time(std::span<const u8> fragment) noexcept {
     if (fragment.size() < box_heading || !is_kind(fragment.data(), "moof")) return {};
     const std::size_t moof = number(fragment.data(), 4);

@@ -1,5 +1,5 @@
-// libcarousel-film.so: film_encoder by ffmpeg's libraries. Each picture leaves the encoder at once (no
-// B-frames, no look-ahead) and becomes one fragment: what a frame's commit vouches for is in the file.
+// libcarousel-film.so: film_encoder based on ffmpeg's libraries. Each picture leaves the encoder at once (no
+// B-frames, no look-ahead) and becomes one fragment, so that what a frame's commit guarantees is in the file.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -57,7 +57,7 @@ const AVCodec* find_encoder() {
         "making the film: ffmpeg's libraries here have none of the encoders libx264, libopenh264 and mpeg4");
 }
 
-// Slices of one picture at once. Each costs a little of the size, and beyond eight little is won.
+// Slices of one picture, encoded concurrently. Each costs a little size, and more than eight gain little.
 int slice_threads() { return std::clamp(static_cast<int>(usable_cores()), 1, 8); }
 
 class ffmpeg_encoder final : public film_encoder {
@@ -67,7 +67,7 @@ public:
         av_log_set_level(AV_LOG_ERROR);
         open_codec(fps);
         open_format();
-        // Colours as in high-definition video, in the range that players expect.
+        // Colours as in high-definition video (BT.709), in the range that players expect.
         sws_.reset(sws_getContext(width_, height_, AV_PIX_FMT_RGBA, width_, height_, codec_->pix_fmt,
                                   SWS_BILINEAR, nullptr, nullptr, nullptr));
         if (!sws_) throw output_error("making the film: no way from RGBA to the encoder's colours");
@@ -110,7 +110,7 @@ private:
         codec_->height = height_;
         codec_->time_base = {static_cast<int>(film_ticks), static_cast<int>(std::lround(fps * film_ticks))};
         codec_->framerate = {codec_->time_base.den, codec_->time_base.num};
-        // Half resolution of colour wants even sizes.
+        // Colour at half resolution (4:2:0) needs even sizes.
         const bool even = width_ % 2 == 0 && height_ % 2 == 0;
         codec_->pix_fmt =
             even || std::string_view(encoder->name) != "libx264" ? AV_PIX_FMT_YUV420P : AV_PIX_FMT_YUV444P;

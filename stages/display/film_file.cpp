@@ -61,7 +61,7 @@ u32 film_file::noted_part() const {
     return in >> part && part <= most_parts ? part : 0;
 }
 
-// Whole or not there: a death in between leaves the older note, and the part is begun once more.
+// Complete or absent: a crash in between leaves the older note, and the part is begun again.
 void film_file::note_part(u32 part) const {
     const std::string temporary = note_ + ".tmp";
     std::ofstream(temporary, std::ios::trunc) << part << "\n";
@@ -99,7 +99,7 @@ bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     if (got < 0) fail("reading", errno);
     const bool same = static_cast<std::size_t>(got) == heading.size() &&
                       std::equal(theirs.begin(), theirs.end(), heading.begin());
-    // Another heading has another length, maybe: what it holds is found behind its own boxes.
+    // Another heading may have another length, so the fragments are found after its own boxes.
     const film_contents found = read_film(file_.get(), same ? heading.size() : heading_bytes_of(file_.get()));
     last_ = found.last;
     bytes_ = found.bytes;
@@ -112,7 +112,7 @@ void film_file::append(u64 frame_number, std::span<const u8> fragment) {
     last_ = frame_number;
 }
 
-// The first incarnation writes the heading. What a FIFO or a device has taken can't be read again.
+// The first incarnation writes the heading. What a FIFO or a device has consumed cannot be read again.
 void film_file::begin_stream(const output_target& to, std::span<const u8> heading) {
     file_.reset(open_output(to));
     if (!file_) fail("opening", errno);

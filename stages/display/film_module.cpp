@@ -31,7 +31,7 @@ std::string why_no_films() {
 
 std::unique_ptr<film_encoder> make_film_encoder(u32 width, u32 height, f64 fps) {
     if (const std::string why = why_no_films(); !why.empty()) throw config_error(why);
-    // never closed: ffmpeg's libraries don't unload well
+    // never closed: ffmpeg's libraries do not unload cleanly
     void* module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) throw config_error(fmt::format("loading {}: {}", module_path(), ::dlerror()));
     const auto make = reinterpret_cast<film_encoder_maker>(::dlsym(module, film_encoder_symbol));

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 kept_pictures::kept_pictures(picture_name names, fs::path folder, fs::path note, u64 keep)
     : names_(std::move(names)), folder_(std::move(folder)), keep_(keep) {
-    // of an older one the time stays
+    // an existing file keeps its time
     const shm::unique_fd fd(::open(note.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     struct stat made {};
     if (!fd || ::fstat(fd.get(), &made) != 0)
@@ -32,7 +32,7 @@ bool kept_pictures::is_of_this_run(const fs::path& path) const noexcept {
     return std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(begun_.tv_sec, begun_.tv_nsec);
 }
 
-// With the first frame and not before: a standby waits for hours, and its predecessor writes meanwhile.
+// With the first frame and not earlier: a standby may wait for hours while its predecessor writes.
 void kept_pictures::scan_folder() {
     if (std::exchange(scanned_, true)) return;
     std::error_code failed;
@@ -61,7 +61,7 @@ void kept_pictures::passed(u64 frame_number) {
 void kept_pictures::remove_oldest() {
     while (!existing_.empty() && newest_ >= keep_ && *existing_.begin() <= newest_ - keep_) {
         const fs::path path = names_.of(*existing_.begin(), folder_);
-        // one that can't be removed is no reason to hold the run up
+        // a picture that cannot be removed must not block the run
         if (is_of_this_run(path)) ::unlink(path.c_str());
         existing_.erase(existing_.begin());
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Files of pictures, and their folder.
+// Picture files and their folder.
 
 #include <cstddef>
 #include <filesystem>
@@ -13,8 +13,8 @@ namespace carousel::stages {
 void write_picture_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
                         const std::function<bool()>& wanted = {}, std::span<const std::byte> rest = {});
 
-/// Makes `folder` (and its parents) and tries to write there. Removes the temporary files of processes that
-/// were killed within write_picture_file. Throws output_error.
+/// Creates `folder` (and its parents) and tries to write there. Removes the temporary files of processes that
+/// were killed during write_picture_file. Throws output_error.
 void prepare_folder(const std::filesystem::path& folder);
 
 }  // namespace carousel::stages

@@ -21,7 +21,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 }
 
 /// Magic, version, the header's length in two bytes, the header: together a multiple of 64 bytes, so that the
-/// pixels lie aligned in a file that is mapped.
+/// pixels are aligned in a mapped file.
 std::vector<std::byte> npy_header(u32 width, u32 height) {
     std::string header =
         fmt::format("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}, 4), }}", height, width);

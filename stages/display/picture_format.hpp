@@ -1,9 +1,9 @@
 #pragma once
-// What a picture's file may be, by the ending of its name.
-//   .png          RGBA8, sRGB, packed without loss (png.hpp)
+// Formats of a picture's file, selected by the extension of its name.
+//   .png          RGBA8, sRGB, lossless (png.hpp)
 //   .jpg, .jpeg   quality 90, colour at half resolution (4:2:0); alpha is left out
-//   .rgba         the pixels as they are: width x height x 4 bytes, dense rows, top row first
-//   .npy          the same behind NumPy's header (version 1.0): shape (height, width, 4), '|u1'
+//   .rgba         the raw pixels: width x height x 4 bytes, dense rows, top row first
+//   .npy          the same after NumPy's header (version 1.0): shape (height, width, 4), '|u1'
 
 #include <cstddef>
 #include <optional>
@@ -18,21 +18,21 @@ namespace carousel::stages {
 
 enum class picture_format : u8 { png, jpeg, rgba, npy };
 
-/// Of a file's name, or of its end; nothing: none of them.
+/// The format of a file name or extension; empty: none of them.
 [[nodiscard]] std::optional<picture_format> picture_format_of(std::string_view name);
-/// ".png, .jpg, .jpeg, .rgba or .npy", for sentences.
+/// ".png, .jpg, .jpeg, .rgba or .npy", for messages.
 [[nodiscard]] std::string_view picture_endings() noexcept;
-/// "" when this build can write that format, else what is missing and what to do.
+/// Returns "" if this build can write that format, else what is missing and what to do.
 [[nodiscard]] std::string_view why_not_written(picture_format format) noexcept;
 
-/// A file: `head`, and where `pixels_follow` the pixels themselves behind it, which are not copied.
+/// A file: `head`, followed by the pixels themselves if `pixels_follow`; the pixels are not copied.
 struct encoded_picture {
     std::vector<std::byte> head;
     bool pixels_follow = false;
 };
 
-/// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). A function of the pixels and the
-/// format alone. Any thread. Throws output_error.
+/// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). The result depends on the pixels
+/// and the format alone. Any thread. Throws output_error.
 [[nodiscard]] encoded_picture encode_picture(picture_format format, std::span<const std::byte> rgba,
                                              u32 width, u32 height, const part_runner& run = one_by_one);
 

@@ -11,8 +11,7 @@ namespace {
 
 constexpr std::size_t most_digits = 20;
 
-/// The conversion at pattern[at] == '%': its length, and the digits it asks for. Length 0: not one that is
-/// understood.
+/// The conversion at pattern[at] == '%': its length and its number of digits. Length 0: not a supported one.
 struct conversion {
     std::size_t length = 0;
     std::size_t digits = 1;
