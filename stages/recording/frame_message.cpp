@@ -16,7 +16,7 @@ namespace {
 using mcap::format_error;
 using ring::element;
 
-/// How foxglove.RawImage calls a plane's pixels; null: it is no picture.
+/// The name of a plane's pixel format in foxglove.RawImage; null: it is not a picture.
 const char* encoding_of(const ring::plane& p) {
     if (!p.strides.empty() || p.shape.size() < 2 || p.shape.size() > 3) return nullptr;
     const u64 channels = p.shape.size() == 3 ? p.shape[2] : 1;
@@ -29,8 +29,8 @@ const char* encoding_of(const ring::plane& p) {
     return nullptr;
 }
 
-/// The plane that stands in `data`; null: none. A format says by its type that it is a picture
-/// ("carousel.image.rgba8"): other rings have arrays of two dimensions, too.
+/// The plane stored in `data`; null: none. A format's type states that it is a picture
+/// ("carousel.image.rgba8"), because other rings have two-dimensional arrays, too.
 const ring::plane* picture_of(const ring::frame_format& format) {
     if (format.type.find("image") == std::string::npos && format.type.find("depth") == std::string::npos)
         return nullptr;
@@ -78,7 +78,7 @@ void take_entry(std::span<const std::byte> message, std::vector<std::byte>& to) 
         throw format_error(fmt::format("metadata \"{}\" that no frame can have", e.key));
 }
 
-/// As many bytes of a plane as are recorded: a picture's rows are whole.
+/// The bytes of a plane that are recorded; a picture has complete rows.
 u64 recorded_bytes(const ring::frame_format& format, std::size_t index, const shm::used_extents& used,
                    bool picture) {
     const ring::plane& p = format.planes[index];
@@ -118,7 +118,7 @@ void put_facts(proto::writer& w, const ring::frame_format& format, const frame_f
     }
 }
 
-/// A plane as it stands in a message.
+/// A plane as encoded in a message.
 struct plane_message {
     std::string_view name;
     std::optional<std::span<const std::byte>> data;
@@ -157,7 +157,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         } catch (const config_error& e) {
             throw format_error(e.what());
         }
-        if (!m.data) return;  // the picture, which stands elsewhere
+        if (!m.data) return;  // the picture, which is stored elsewhere
         take_plane(format, *p, *m.data, out.used, false, slot);
         ++planes;
     };

@@ -8,11 +8,11 @@
 //   message carousel.Entry { string key = 1; one of: bool truth = 2; sfixed64 whole = 3; fixed64 natural = 4;
 //                            double number = 5; string text = 6; bytes bytes = 7; }
 //
-// `used`: of a plane that the frame uses in part, its extents; the data end behind the last element in use.
-// The picture of such a ring is as large as what is in use, and its Plane has no data.
+// `used`: the extents of a plane that the frame uses in part; the data end after the last element in use. The
+// picture of such a ring is as large as the part in use, and its Plane has no data.
 // A ring that carries a picture is a foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame
-// in field 100: the picture stands in `data`, other planes in the frame. A schema in the file describes both,
-// so that other programs read all of it.
+// in field 100: the picture is in `data`, other planes are in the frame. A schema in the file describes both,
+// so that other programs can read all of it.
 
 #include <span>
 #include <string>
@@ -23,27 +23,27 @@
 
 namespace carousel::stages {
 
-/// What is recorded of a frame beside its planes.
+/// What is recorded of a frame in addition to its planes.
 struct frame_facts {
     u64 frame_number = 0, born_ns = 0;
     f64 time_s = 0;
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};
     u64 capture_ns = 0;
-    std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp has the bytes
+    std::vector<std::byte> metadata = {};  ///< in the format of ring/metadata.hpp
     shm::used_extents used = {};
 };
 
 /// "foxglove.RawImage" or "carousel.Frame".
 [[nodiscard]] std::string schema_name(const ring::frame_format& format);
 
-/// Appends the message. `slot`: of that format, in memory that the CPU can read. `wall_ns`: its time for
-/// others.
+/// Appends the message. `slot`: of that format, in memory that the CPU can read. `wall_ns`: the wall-clock
+/// time, for other programs.
 void put_frame(mcap::buffer& to, const ring::frame_format& format, const std::string& ring,
                const frame_facts& facts, u64 wall_ns, const std::byte* slot);
 
-/// Reads the facts; planes go to their places in `slot`, unless that is null. Throws format_error: no such
-/// message, or planes that are missing or of another size.
+/// Reads the facts and copies the planes to their places in `slot`, unless that is null. Throws format_error:
+/// not such a message, or planes are missing or of another size.
 [[nodiscard]] frame_facts take_frame(std::span<const std::byte> message, const ring::frame_format& format,
                                      std::byte* slot);
 

@@ -7,7 +7,7 @@
 namespace carousel::stages {
 namespace {
 
-// Of google/protobuf/descriptor.proto.
+// Values from google/protobuf/descriptor.proto.
 enum kind : u32 {
     k_double = 1,
     k_int64 = 3,
@@ -25,7 +25,7 @@ struct field_row {
     const char* name;
     u32 number;
     kind type;
-    const char* message = "";  ///< its type's full name
+    const char* message = "";  ///< full name of its type
     bool repeated = false;
 };
 struct message_row {

@@ -26,7 +26,7 @@ inline constexpr u32 timestamp = 1, width = 2, height = 3, encoding = 4, step = 
                      carousel = 100;
 }
 
-/// `name`: one of the two.
+/// `name`: image_schema or frame_schema.
 [[nodiscard]] mcap::schema schema_of(const std::string& name, u16 id);
 
 }  // namespace carousel::stages

@@ -15,7 +15,7 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 before_payload = ring::plane_alignment;
-constexpr u64 longest_wait_ns = 500'000'000;  ///< a longer rest is shortened: a frame has a deadline
+constexpr u64 longest_wait_ns = 500'000'000;  ///< a longer pause is shortened, because a frame has a deadline
 constexpr u64 most_catching_up_ns = 100'000'000;
 
 }  // namespace
@@ -60,8 +60,8 @@ void player::prepare(environment& env) {
     for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes));
 }
 
-// A new life, and the beginning of a loop, know no frame before: they don't wait. What one frame was late the
-// next one makes up for, within reason.
+// A new incarnation and the beginning of a loop have no previous frame, so they do not wait. The next frame
+// makes up for a late one, up to most_catching_up_ns.
 void player::wait_for_turn(u64 time_ns) {
     if (rate_ == 0) return;
     u64 due = 0;
@@ -76,7 +76,7 @@ void player::wait_for_turn(u64 time_ns) {
     last_played_ns_ = due + most_catching_up_ns > now ? due : now;
 }
 
-// An exception of the stage costs the frame that can't be read, and no other one.
+// An exception of the stage costs only the frame that cannot be read.
 void player::process(frame& f) {
     if (!loop_ && f.frame_number() >= played_) return f.end_stream();
     device::mapping& lane = *lanes_[f.lane()];
@@ -88,7 +88,7 @@ void player::process(frame& f) {
         const shm::block_open open;
         *f.output().used() = facts.used;
     }
-    // In front of the payload stands the slot's status word, which is the runner's.
+    // The slot's status word, which belongs to the runner, precedes the payload.
     const u64 bytes = lane.bytes() - before_payload;
     f.queue().copy(f.output().slot() + before_payload, lane.data() + before_payload, bytes);
 }

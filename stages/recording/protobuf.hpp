@@ -1,5 +1,5 @@
 #pragma once
-// As much of Protocol Buffers' wire format as a frame's message takes: fields of numbers, texts, bytes and
+// The part of Protocol Buffers' wire format that a frame's message needs: fields of numbers, texts, bytes and
 // messages.
 
 #include <bit>
@@ -32,15 +32,15 @@ private:
 
 struct field {
     u32 number = 0;
-    u64 value = 0;                          ///< of numbers, as their bits
-    std::span<const std::byte> bytes = {};  ///< of the rest
+    u64 value = 0;                          ///< of a number, as its bits
+    std::span<const std::byte> bytes = {};  ///< of all other types
     [[nodiscard]] f64 as_f64() const noexcept { return std::bit_cast<f64>(value); }
     [[nodiscard]] std::string_view as_text() const noexcept {
         return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
     }
 };
 
-/// Calls `each` for every field of a message, in order. False: it is no message.
+/// Calls `each` for every field of a message, in order. Returns false if it is not a message.
 [[nodiscard]] bool read(std::span<const std::byte> message, const std::function<void(const field&)>& each);
 
 }  // namespace carousel::stages::proto

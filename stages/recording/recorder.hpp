@@ -1,11 +1,11 @@
 #pragma once
-// The stage that records (carousel-record): every frame of the rings that it reads, once and whole, into one
-// MCAP file.
+// The stage that records (carousel-record): every frame of the rings that it reads, once and completely, into
+// one MCAP file.
 //   out          the file, relative to the pipeline file's folder
-//   compression  "lz4", "zstd", "none" [the first that was built in]
-// A frame commits behind its unit in the file (mcap/record.hpp). Where it dies the next life goes on behind
-// the last whole unit, and passes over a frame that stands there already. Void frames have no payload and are
-// left out.
+//   compression  "lz4", "zstd", "none" [the first one that is built in]
+// A frame commits after its unit is in the file (mcap/record.hpp). After a crash the next incarnation
+// continues after the last complete unit, and skips a frame that the file already has. Tombstone frames have
+// no payload and are left out.
 
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ public:
     recorder() = default;
     recorder(const recorder&) = delete;
     recorder& operator=(const recorder&) = delete;
-    /// At the end of a run: the file gets its end, with an index.
+    /// At the end of a run: writes the end of the file, with an index.
     ~recorder() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;
@@ -35,7 +35,7 @@ private:
     std::unique_ptr<tape> tape_;
     u64 tombstones_ = 0;
     std::vector<std::vector<std::unique_ptr<device::mapping>>>
-        lanes_;  ///< a lane, an input: its slot for the CPU
+        lanes_;  ///< per lane and input: its slot for the CPU
 };
 
 }  // namespace carousel::stages

@@ -19,7 +19,7 @@ constexpr const char* recording_version = "1";
 constexpr const char* format_key = "carousel.format";
 constexpr const char* checksum_key = "checksum";
 
-/// Of what a player takes from the preamble: the values and the channels, without the checksum itself.
+/// Covers what a player takes from the preamble: the values and the channels, without the checksum itself.
 std::string checksum_of(const mcap::preamble& p) {
     mcap::preamble checked;
     checked.about = p.about;
@@ -83,7 +83,7 @@ recording recording_from(const mcap::preamble& p, const std::string& file) {
         return r;
     } catch (const json::exception& e) {
         throw config_error(fmt::format("{} can't be read: {}", file, e.what()));
-    } catch (const std::logic_error& e) {  // of std::stoll and map::at
+    } catch (const std::logic_error& e) {  // from std::stoll and map::at
         throw config_error(
             fmt::format("{} can't be read: its description lacks a value ({})", file, e.what()));
     }

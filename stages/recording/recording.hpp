@@ -1,6 +1,6 @@
 #pragma once
-// What a recording says of itself: its rings with their formats, the parameters' schema, how its times come
-// about.
+// The description that a recording contains: its rings with their formats, the parameters' schema, and the
+// offset of its times.
 
 #include <string>
 #include <vector>
@@ -18,15 +18,15 @@ struct recorded_ring {
 };
 
 struct recording {
-    std::string id;     ///< one a recording: a next life knows its own
-    i64 offset_ns = 0;  ///< from CLOCK_MONOTONIC to the wall clock, for all of it
+    std::string id;     ///< one per recording, by which the next incarnation recognizes its own
+    i64 offset_ns = 0;  ///< from CLOCK_MONOTONIC to the wall clock, for the whole recording
     std::vector<recorded_ring> rings;
-    ring::parameter_schema parameters;  ///< none: the pipeline had none
+    ring::parameter_schema parameters;  ///< empty: the pipeline had none
 };
 
 /// The channel of rings[k] is k + 1.
 [[nodiscard]] mcap::preamble preamble_of(const recording& r);
-/// Throws config_error that names `file`: another program's, of another version, or damaged.
+/// Throws config_error that names `file`: the recording is another program's, of another version, or damaged.
 [[nodiscard]] recording recording_from(const mcap::preamble& p, const std::string& file);
 
 }  // namespace carousel::stages

@@ -12,7 +12,7 @@ namespace carousel::stages {
 
 /// Opens a recording. Throws config_error that names the key "file" of the stage.
 [[nodiscard]] shm::unique_fd open_recording(const std::string& path);
-/// What it contains, by its preamble. Throws config_error that names the file.
+/// Reads the description in the preamble. Throws config_error that names the file.
 [[nodiscard]] recording describe_recording(const std::string& path);
 
 class ring_reader {

@@ -28,7 +28,7 @@ i64 wall_offset() {
 
 }  // namespace
 
-// The note comes first: a life that dies behind it finds its own file, or none.
+// The note comes first: after a crash the next incarnation finds its own file, or none.
 tape::tape(std::string path, std::string compression, recording about, const std::string& note)
     : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
     messages_.resize(about_.rings.size());
@@ -88,7 +88,7 @@ void tape::finish() noexcept try {
         log::warning("{} has no index: {}. Its {} frames are whole, and `carousel-replay` plays them", path_,
                      e.what(), file->units());
     }
-} catch (const std::exception&) {  // out of memory: the file lacks its end, as behind a kill
+} catch (const std::exception&) {  // out of memory: the file lacks its end, as after a kill
 }
 
 }  // namespace carousel::stages

@@ -1,9 +1,9 @@
 #pragma once
-// A recording as it is written, by a stage (recorder.hpp) or by a program that a run knows by its port
-// (tape_main.cpp): one unit a frame, over any number of lives.
+// A recording while it is written, by a stage (recorder.hpp) or by an external program (tape_main.cpp): one
+// unit per frame, over any number of incarnations.
 //
-// What a life leaves is a note in the run's runtime directory, by which the next one knows its own file, and
-// a file that is whole up to its last unit (mcap/record.hpp). A frame that stands there already is not
+// An incarnation leaves a note in the run's runtime directory, by which the next one recognizes its own file,
+// and a file that is complete up to its last unit (mcap/record.hpp). A frame that the file already has is not
 // written again.
 
 #include <memory>
@@ -24,21 +24,23 @@ struct taped_frame {
 
 class tape {
 public:
-    /// `note`: its path. The rings are those of `about`. Throws config_error: the file is there, and not of
-    /// this run.
+    /// `note`: the path of the note. The rings are those of `about`. Throws config_error: the file exists and
+    /// does not belong to this run.
     tape(std::string path, std::string compression, recording about, const std::string& note);
-    /// Waits for the file's lock: its holder may be about to end. Throws output_error, disk_full_error.
+    /// Opens the file and waits for its lock, because the holder may be about to end. Throws output_error,
+    /// disk_full_error.
     void open();
     [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
-    /// An earlier life has written that frame of the ring, or a later one.
+    /// Whether the file has that frame of the ring, or a later one.
     [[nodiscard]] bool has(u64 frame_number, std::size_t ring = 0) const noexcept {
         return rings_[ring].any && frame_number <= rings_[ring].last;
     }
-    /// One unit: a frame of each ring, in their order. Throws as open() does; the file is as before then.
+    /// Appends one unit: a frame of each ring, in their order. Throws as open() does; the file is then
+    /// unchanged.
     void append(std::span<const taped_frame> frames) { append(frames, 0); }
-    /// The same of one ring alone: those of which each has frames of its own.
+    /// The same for one ring alone, if each ring has frames of its own.
     void append(const taped_frame& frame, std::size_t ring) { append({&frame, 1}, ring); }
-    /// The file gets its end, with an index, and the log a line.
+    /// Writes the end of the file, with an index, and logs one line.
     void finish() noexcept;
 
     [[nodiscard]] u64 frames() const noexcept { return file_ ? file_->units() : 0; }
@@ -52,7 +54,7 @@ private:
     recording about_;
     std::unique_ptr<mcap::writer> file_;
     struct ring_end {
-        bool any = false;  ///< there is a frame of it in the file: the last one's number is `last`
+        bool any = false;  ///< the file has a frame of this ring; the last one's number is `last`
         u64 last = 0;
     };
     std::vector<ring_end> rings_;

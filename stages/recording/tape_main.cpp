@@ -1,12 +1,11 @@
-// Records a running pipeline, as a program that it knows by a port, or not at all (`carousel record` starts
-// it):
+// Records a running pipeline, through a port or as a latest reader that the run does not wait for (`carousel
+// record` starts it):
 //   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
-//   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each, those that it misses
-//                                                          are counted
-// COMPRESSION "": the first that was built in.
-// A full disk ends it with 75, and leaves the file whole. It ends with the run, by SIGINT or SIGTERM, and
-// then the file has an index. Killed and started again with the same words while the run goes on, it goes on
-// with its file.
+//   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each; missed ones are counted
+// COMPRESSION "": the first one that is built in.
+// On a full disk it exits with code 75 and leaves the file complete. It ends with the run, or on SIGINT or
+// SIGTERM, and then the file has an index. If it is killed and started again with the same arguments during
+// the run, it continues its file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +59,8 @@ frame_facts facts_of(const Frame& f, const input_payload& planes) {
     return facts;
 }
 
-/// Slots as the CPU can read them. On the CPU a copy of a reader's would buy nothing: it reads them in place.
+/// Slots in memory that the CPU can read. On the CPU the reader's slots are read in place, since a copy would
+/// gain nothing.
 class host_slots {
 public:
     explicit host_slots(const std::vector<recorded_ring>& rings) {
@@ -77,8 +77,8 @@ private:
     std::vector<std::vector<std::byte>> slots_;
 };
 
-// Committed behind its unit in the file: who dies between the two finds it there, and writes it no second
-// time.
+// The commit comes after the unit is in the file: after a crash between the two, the next process finds the
+// unit and does not write it again.
 std::string record_port(const task& t) {
     const open_run run = open(t.run);
     reader_port port = run.reader(t.of.front());
@@ -104,8 +104,8 @@ std::string record_port(const task& t) {
     return fmt::format("{}: {} frames", t.out, frames);
 }
 
-/// A ring's newest frames. Each ring has a thread, which sleeps on that ring's bell alone: a port belongs to
-/// one thread, and a slow ring keeps no other one's frames waiting.
+/// A ring's newest frames. Each ring has a thread, which sleeps on that ring's doorbell alone: a port belongs
+/// to one thread, and a slow ring delays no other ring's frames.
 struct newest_ring {
     latest_port port;
     u64 first = 0, last = 0, taken = 0;
@@ -124,8 +124,8 @@ struct newest_ring {
     [[nodiscard]] u64 missed() const noexcept { return taken > 0 ? last - first + 1 - taken : 0; }
 };
 
-// A unit is one frame of one ring: the rings have their newest frames at different times, and each of them is
-// in the file before its next one is taken.
+// A unit is one frame of one ring, because the rings have their newest frames at different times; each frame
+// is in the file before the ring's next one is taken.
 std::string record_latest(const task& t) {
     std::vector<newest_ring> rings;
     recording about;
@@ -144,7 +144,7 @@ std::string record_latest(const task& t) {
             try {
                 rings[k].record(to, one_at_a_time, k);
             } catch (...) {
-                // The others end, too, at their next look: one error ends the recording.
+                // The other threads end, too, at their next check: one error ends the recording.
                 end_requested = 1;
                 throw;
             }
@@ -160,7 +160,7 @@ std::string record_latest(const task& t) {
     try {
         for (std::future<void>& each : threads) each.get();
     } catch (const disk_full_error&) {
-        throw;  // its end has no room either: what is there stays as it is
+        throw;  // there is no room for the file's end either: what is there stays as it is
     } catch (...) {
         to.finish();
         throw;
@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
         fmt::print("{}\n", port ? record_port(t) : record_latest(t));
         return exit_code::ok;
     } catch (const disk_full_error& e) {
-        // Waiting here would keep the frame in hand beyond its deadline. The frame goes to the next process.
+        // Waiting here would hold the frame beyond its deadline. The frame goes to the next process.
         fmt::print(
             stderr,
             "carousel-tape: {}. What is in the file is whole: then start this again with the same words; "

@@ -1,5 +1,6 @@
 #pragma once
-// Little-endian numbers, texts and maps as MCAP writes them; https://mcap.dev/spec has the format.
+// Little-endian numbers, texts and maps as MCAP encodes them; the format is described at
+// https://mcap.dev/spec.
 
 #include <cstring>
 #include <map>
@@ -16,7 +17,7 @@ namespace carousel::stages::mcap {
 
 using text_map = std::map<std::string, std::string>;
 
-/// Bytes of a file that mean nothing. The caller says which file.
+/// Invalid bytes in a file. The caller adds the file's name.
 class format_error : public error {
 public:
     explicit format_error(const std::string& what) : error(exit_code::usage, what) {}
@@ -42,7 +43,7 @@ public:
     }
 
 private:
-    /// A copy in place of vector::insert, whose inlined form g++ 12 warns of without a cause.
+    /// Copies instead of calling vector::insert, whose inlined form causes a false warning of g++ 12.
     void append(const void* from, std::size_t bytes) {
         if (bytes == 0) return;
         const std::size_t end = to_->size();
@@ -53,7 +54,7 @@ private:
     std::vector<std::byte>* to_;
 };
 
-/// Takes from the front. Throws format_error at the end.
+/// Reads from the front. Throws format_error at the end.
 class byte_reader {
 public:
     explicit byte_reader(std::span<const std::byte> from) noexcept : from_(from) {}

@@ -1,15 +1,15 @@
 #pragma once
-// The records of an MCAP file that recordings have, and how they lie in it. Plain data; encoders append a
-// whole record.
+// The records of an MCAP file that recordings have, and their layout in it. Plain data; encoders append a
+// complete record.
 //
 // A recording is laid out so that a recorder may die at any instruction:
 //   magic, Header, Metadata, Schemas, Channels             one write
-//   Chunk, MessageIndex of each channel                    one write a frame: a *unit*; all rings of that
+//   Chunk, MessageIndex of each channel                    one write per frame: a *unit*; all rings of that
 //                                                          frame, or one of them
 //   DataEnd, summary, Footer, magic                        at the end of the run
-// A unit that is not whole is cut off by the next life. A file without an end is read by its units. Every
-// channel has its MessageIndex behind every chunk, an empty one where it has no message there: so a reader
-// tells whether a unit is whole, and whose it is, by the heads alone.
+// An incomplete unit is cut off by the next incarnation. A file without an end is read by its units. Every
+// channel has its MessageIndex after every chunk, an empty one if it has no message there, so that a reader
+// can determine from the heads alone whether a unit is complete and which channels it has.
 
 #include <optional>
 #include <span>
@@ -43,7 +43,7 @@ enum class opcode : u8 {
     data_end = 0x0F,
 };
 
-inline constexpr std::size_t most_channels = 64;  ///< a bit each, in chunk_entry::channels
+inline constexpr std::size_t most_channels = 64;  ///< one bit each, in chunk_entry::channels
 
 struct schema {
     u16 id = 0;  ///< from 1
@@ -59,7 +59,7 @@ struct metadata {
     std::string name;
     text_map values;
 };
-/// What stands in front of the first unit.
+/// What precedes the first unit.
 struct preamble {
     std::string library;
     mcap::metadata about;
@@ -68,27 +68,27 @@ struct preamble {
 };
 struct message {
     u16 channel = 0;
-    u32 sequence = 0;  ///< MCAP's own has 32 bits
+    u32 sequence = 0;  ///< MCAP's own field has 32 bits
     u64 log_ns = 0;    ///< wall clock
     std::span<const std::byte> data;
 };
-/// Where a unit lies.
+/// The position of a unit.
 struct chunk_entry {
     u64 first_ns = 0, last_ns = 0;
     u64 start = 0, length = 0;  ///< of the chunk's record
-    u64 index_length = 0;       ///< of the message indexes behind it
+    u64 index_length = 0;       ///< of the message indexes after it
     u64 compressed = 0, uncompressed = 0;
     std::string compression;
-    u64 channels = 0;    ///< of which it has messages
+    u64 channels = 0;    ///< channels of which it has messages
     bool whole = true;   ///< its message indexes are complete
-    std::string damage;  ///< not empty: a frame is missing here, for this reason; it can't be read
+    std::string damage;  ///< not empty: a frame is missing here, for this reason; it cannot be read
     [[nodiscard]] bool has(u16 channel) const noexcept {
         return channel - 1U < most_channels && (channels >> (channel - 1U) & 1U) != 0;
     }
     [[nodiscard]] u64 end() const noexcept { return start + length + index_length; }
 };
 
-/// Of chunk_entry::channels. Throws format_error: no channel of a recording.
+/// The bit of a channel in chunk_entry::channels. Throws format_error if it is not a channel of a recording.
 [[nodiscard]] u64 bit_of(u16 channel);
 
 using buffer = std::vector<std::byte>;
@@ -103,7 +103,7 @@ void put(buffer& to, const chunk_entry& c, std::span<const channel> channels);
 void put_message_head(buffer& to, const message& m);
 /// `times_and_offsets` of one message.
 void put_message_index(buffer& to, u16 channel, u64 log_ns, u64 offset);
-/// That of a channel without a message.
+/// The index of a channel without a message.
 void put_empty_message_index(buffer& to, u16 channel);
 inline constexpr u64 empty_message_index_bytes = 2 + 4, message_index_bytes = empty_message_index_bytes + 16;
 /// A chunk's record up to the compressed records.
@@ -120,7 +120,7 @@ void put_record(buffer& to, opcode code, F&& content) {
     std::memcpy(to.data() + length_at, &length, sizeof length);
 }
 
-/// The content of a record of the preamble; `r` is after it then. Throws format_error.
+/// Reads the content of a record of the preamble; `r` is after it then. Throws format_error.
 [[nodiscard]] schema read_schema(byte_reader& r);
 [[nodiscard]] channel read_channel(byte_reader& r);
 [[nodiscard]] metadata read_metadata(byte_reader& r);

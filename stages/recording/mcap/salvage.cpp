@@ -99,7 +99,7 @@ private:
         return front_.channels.size() * (head_bytes + empty_message_index_bytes) +
                messages * (message_index_bytes - empty_message_index_bytes);
     }
-    /// By the message indexes after the chunk. Returns false unless there is one of each channel, in their
+    /// Reads the message indexes after the chunk. Returns false unless there is one of each channel, in their
     /// order.
     [[nodiscard]] bool read_indexes(chunk_entry& unit) {
         const u64 from = unit.start + unit.length;
@@ -123,7 +123,7 @@ private:
         unit.index_length = index_bytes(channels);
         return true;
     }
-    /// By the messages in the chunk. Returns false if its checksum is wrong, or this search has read too
+    /// Reads the messages in the chunk. Returns false if its checksum is wrong, or this search has read too
     /// much.
     [[nodiscard]] bool read_channels(chunk_entry& unit) {
         const u64 cost = add_sat(unit.length, unit.uncompressed);
@@ -158,7 +158,7 @@ public:
         u64 frames = 0;    ///< at most as many as there is room for; 0: none
         std::string text;  ///< which ones
     };
-    /// Those of channel `of` in a gap of `bytes` before chunks[next].
+    /// The missing frames of channel `of` in a gap of `bytes` before chunks[next].
     [[nodiscard]] missing in_gap(const channel& of, std::size_t next, u64 bytes) {
         const auto has = [&](const chunk_entry& unit) { return unit.has(of.id); };
         const auto split = c_.chunks.begin() + static_cast<std::ptrdiff_t>(next);
@@ -174,7 +174,7 @@ public:
         if (low && high && *low < *high) {
             const std::string which = *low + 1 == *high ? fmt::format("frame {}", *low)
                                                         : fmt::format("frames {} to {}", *low, *high - 1);
-            // A compressed unit may be much smaller than those that are left.
+            // A compressed unit may be much smaller than the remaining ones.
             const u64 room = std::max<u64>(1, bytes / std::max<u64>(1, smallest_ / 4));
             return {std::min(*high - *low, room), fmt::format("{} of \"{}\"", which, of.topic)};
         }
@@ -227,7 +227,7 @@ void mark_gaps(int fd, contents& c) {
     u64 at = c.front_bytes;
     const auto mark = [&](std::size_t next, u64 until) {
         if (until <= at) return;
-        std::vector<u64> channels;  // of the first missing unit, the second ...
+        std::vector<u64> channels;  // channels of the first missing unit, the second ...
         std::string which;
         for (const channel& of : c.front.channels) {
             const gap_reader::missing m = reader.in_gap(of, next, until - at);

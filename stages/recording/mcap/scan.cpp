@@ -16,8 +16,9 @@ namespace {
 constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
 constexpr u64 read_at_once = u64{1} << 20U;
 
-/// Returns where the preamble ends. A record that can't be its next one is the first one after it, since the
-/// opcode of a chunk may be damaged. A record ends where its content ends, since its length may be.
+/// Returns where the preamble ends. A record that cannot be the preamble's next one is the first one after
+/// it, since the opcode of a chunk may be damaged. A record ends where its content ends, since its length may
+/// be damaged, too.
 u64 read_front(record_stream& s, contents& c) {
     for (head h; s.next(h); s.skip(h)) try {
             if (h.code == opcode::chunk || h.code == opcode::data_end) return s.at();
@@ -60,18 +61,18 @@ u32 crc_of_file(int fd, u64 from, u64 until) {
     return crc;
 }
 
-/// The number of chunks by a Statistics record.
+/// The number of chunks according to a Statistics record.
 u32 chunks_counted(std::span<const std::byte> content) {
     byte_reader r(content);
     (void)r.raw(sizeof(u64) + sizeof(u16) + 3 * sizeof(u32));
     return r.number<u32>();
 }
 
-/// What the file ends with. Empty: its end is missing or damaged.
+/// The end of the file. No value: the end is missing or damaged.
 struct footer {
     u64 at = 0;     ///< the footer's own position
     u64 start = 0;  ///< of the summary
-    u32 crc = 0;    ///< 0: a file of another writer, which has none
+    u32 crc = 0;    ///< 0: a file of another writer, without a checksum
 };
 
 /// The footer of a file whose summary begins at `earliest` or after it.
@@ -88,8 +89,9 @@ std::optional<footer> read_footer(int fd, u64 earliest) {
     return f.start >= earliest && f.start <= f.at ? std::optional(f) : std::nullopt;
 }
 
-/// Reads the summary into c.chunks. Returns false if its checksum is wrong, or it can't be right: its records
-/// end at the footer, and its units are in the file's order, between the preamble and the end of the data.
+/// Reads the summary into c.chunks. Returns false if its checksum is wrong or it cannot be right: its records
+/// must end at the footer, and its units must be in the file's order, between the preamble and the end of the
+/// data.
 bool read_summary(int fd, const footer& f, contents& c) try {
     if (f.crc != 0 && f.crc != crc_of_file(fd, f.start, f.at + footer_bytes - sizeof f.crc)) return false;
     record_stream s(fd, f.start);
@@ -105,7 +107,7 @@ bool read_summary(int fd, const footer& f, contents& c) try {
         c.chunks.push_back(std::move(unit));
     }
     return s.at() == f.at && (!has_count || counted == c.chunks.size());
-} catch (const format_error&) {  // a record that makes no sense
+} catch (const format_error&) {  // an invalid record
     return false;
 }
 
@@ -134,7 +136,7 @@ contents scan(int fd) {
         c.chunks.clear();
         find_units(fd, c);
     }
-    // Where the DataEnd record itself is damaged, the footer has its position.
+    // If the DataEnd record itself is damaged, the footer has its position.
     if (c.data_end == 0 && f && f->start - data_end_bytes >= c.end()) c.data_end = f->start - data_end_bytes;
     mark_gaps(fd, c);
     return c;

@@ -1,6 +1,6 @@
 #pragma once
-// The units of a recording, by its summary or, where there is none or its checksum is wrong, by the heads of
-// its records. Reads by pieces: a file may be larger than memory.
+// The units of a recording, from its summary or, if there is none or its checksum is wrong, from the heads of
+// its records. Reads in pieces, because a file may be larger than memory.
 
 #include <string>
 #include <vector>
@@ -12,8 +12,8 @@ namespace carousel::stages::mcap {
 struct contents {
     preamble front;
     u64 front_bytes = 0;
-    /// Units in the file's order. Where bytes between two of them belong to no unit, an entry with `damage`
-    /// stands for each frame that is missing there.
+    /// Units in the file's order. If bytes between two of them belong to no unit, an entry with `damage`
+    /// represents each frame that is missing there.
     std::vector<chunk_entry> chunks;
     bool ended = false;  ///< it has its summary, whose checksum is correct
     u64 data_end = 0;  ///< where the DataEnd record begins; 0: there is none, the file ends within its units

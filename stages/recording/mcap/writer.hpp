@@ -1,6 +1,6 @@
 #pragma once
-// Appends units to a recording. The file belongs to whoever holds its lock (flock): a successor waits for it
-// until its predecessor is gone, so no write of a dead process comes late. What a death leaves:
+// Appends units to a recording. The process that holds the file's lock (flock) owns the file: a successor
+// waits for it until its predecessor is gone, so no write of a dead process comes late. What a crash leaves:
 // mcap/record.hpp.
 
 #include <string>
@@ -13,25 +13,25 @@ namespace carousel::stages::mcap {
 
 class writer {
 public:
-    /// Makes the file, or goes on with one of an earlier life: what is behind its last whole unit is cut off.
-    /// Waits up to wait_s for its lock. `front` is the same in each life: a file that begins otherwise is
-    /// refused. Throws output_error, disk_full_error.
+    /// Creates the file, or continues one of an earlier incarnation: what follows its last complete unit is
+    /// cut off. Waits up to wait_s seconds for its lock. `front` is the same in each incarnation; a file that
+    /// begins otherwise is refused. Throws output_error, disk_full_error.
     writer(std::string path, const preamble& front, std::string compression, double wait_s);
 
-    /// One unit: a message of each channel, or of some, in the channels' order. Throws disk_full_error,
-    /// output_error; the file is as before then.
+    /// Appends one unit: a message of each channel, or of some, in the channels' order. Throws
+    /// disk_full_error, output_error; the file is then unchanged.
     void append(std::span<const message> messages);
-    /// The end of the file. Throws as append() does; the units stay whole.
+    /// Writes the end of the file. Throws as append() does; the units stay complete.
     void finish();
 
     [[nodiscard]] u64 units() const noexcept { return chunks_.size(); }
-    /// The records of the last unit that has a message of that channel; empty: there is none. One whose check
-    /// sum is wrong is cut off at the end of the file, and passed over in front of others.
+    /// The records of the last unit that has a message of that channel; empty: there is none. A unit with a
+    /// wrong checksum is cut off at the end of the file, and skipped elsewhere.
     [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
-    [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were no whole unit
-    /// Why frames are missing between the units of the file: damage. Their bytes stay, outside of the
-    /// summary.
+    [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were not a complete unit
+    /// Why frames are missing between the units of the file: damage. Their bytes stay in the file, outside of
+    /// the summary.
     [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }
 
 private:
