@@ -93,8 +93,7 @@ void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all
         if (!all[k].accepts_sampled_inputs)
             refuse(at, fmt::format("stage \"{}\" takes no sampled inputs: its program does not say so in "
                                    "configure() (description::accepts_sampled_inputs; in Python: it takes "
-                                   "the argument frame). Leave "
-                                   "latest out",
+                                   "the argument frame). Remove the key sampled",
                                    s.name));
         std::set<std::pair<u32, u32>> seen;
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {

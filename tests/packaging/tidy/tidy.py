@@ -220,8 +220,8 @@ def check_text(name, text):
             yield number, "a test case whose name begins with a dash: ctest asks for it by name, and the program takes that for an option"
         if name.endswith(SOURCE) and re.match(r"\s*using namespace std\b", line):
             yield number, "using namespace std"
-    if name.endswith(".hpp") and "#pragma once" not in text and not text.startswith("// No include guard by purpose"):
-        yield 1, "a header without #pragma once (or with the reason: \"// No include guard by purpose: ...\")"
+    if name.endswith(".hpp") and "#pragma once" not in text and not text.startswith("// No include guard on purpose"):
+        yield 1, "a header without #pragma once (or with the reason: \"// No include guard on purpose: ...\")"
     if name.endswith((".cu", ".cuh")) and "/cuda/" not in "/" + name and not name.startswith(EXAMPLES):
         yield 1, "CUDA sources live under a folder cuda/"
 
