@@ -3,8 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <functional>
+#include <thread>
 #include <utility>
 
 #include "core/errors.hpp"
@@ -166,9 +168,16 @@ TEST_CASE("control: without canaries the same write goes unseen") {
 
 TEST_CASE("a canary that is damaged behind its frame's commit makes that frame torn, once") {
     threads_of_a_run run({.stages = 3, .frames = 100, .canaries = true});
+    // No later frame has the slot, and the reader's process() waits for the write: whether it had read the
+    // frame before would otherwise depend on the scheduler.
+    std::atomic<bool> is_damaged{false};
     run.source().at_committed = [&](u64 frame_number) {
-        // Nobody reads it yet, and no later frame has its slot.
-        if (frame_number == 99) run.after_slot(0, 99)[1000] ^= std::byte{1};
+        if (frame_number != 99) return;
+        run.after_slot(0, 99)[1000] ^= std::byte{1};
+        is_damaged = true;
+    };
+    run.stage(1).at_frame = [&](carousel::frame& f) {
+        while (f.frame_number() == 99 && !is_damaged) std::this_thread::yield();
     };
     run.run();
     CHECK(run.sink().frames.load() == 100);
