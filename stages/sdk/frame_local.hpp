@@ -1,6 +1,6 @@
 #pragma once
-// What frame::local() returns: one object of any type, made by the first call. Threads: none of its own; the
-// runner's queue between process() and finish() orders the two.
+// What frame::local() returns: one object of any type, created by the first call. Has no synchronisation of
+// its own: the runner's queue between process() and finish() orders their accesses.
 
 #include <memory>
 #include <stdexcept>

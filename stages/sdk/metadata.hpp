@@ -1,11 +1,11 @@
 #pragma once
-// Small named values of a frame, which travel with it to every stage behind.
+// Small named values of a frame, which travel with it to every stage downstream.
 //
-//   f.metadata().set("exposure_ms", 3.5);                          // in process(), of a stage with an output
-//   f.metadata().get<f64>("exposure_ms").value_or(0);              // in every stage behind it
+//   f.metadata().set("exposure_ms", 3.5);                  // in process(), of a stage with an output
+//   f.metadata().get<f64>("exposure_ms").value_or(0);      // in every stage downstream
 //
-// A view of the frame's own bytes: valid as long as the frame is. ring/metadata.hpp has the bytes, the rule
-// of a join, and the bound: 1,024 bytes a frame, of which an entry takes 4, its key and its value.
+// A view of the frame's own bytes: valid as long as the frame is. ring/metadata.hpp defines the encoding, the
+// rule for joins and the limit: 1,024 bytes per frame; an entry takes 4 bytes plus its key and value.
 
 #include <concepts>
 #include <optional>
@@ -20,39 +20,42 @@
 
 namespace carousel {
 
-/// What an entry may be: bool, a whole number, a floating-point number, a text, bytes.
+/// The types of an entry: bool, integers, floating-point numbers, text, bytes.
 template <typename T>
 concept metadata_type =
     std::is_arithmetic_v<T> || std::same_as<T, std::string> || std::same_as<T, std::vector<std::byte>>;
 
+/// The metadata of one frame. Not synchronised: one thread at a time while entries are set.
 class frame_metadata {
 public:
-    /// None, and none can be set.
+    /// Empty, and no entry can be set.
     frame_metadata() = default;
     explicit frame_metadata(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
-    /// `used` bytes of `room` are entries; both outlive this.
+    /// `used` bytes of `room` are entries; both must outlive this object.
     frame_metadata(std::span<std::byte> room, u32& used) noexcept : bytes_(room), room_(room), used_(&used) {}
 
-    /// The entry of that key; nothing: there is none. A number comes as any kind of number that holds its
-    /// value. Throws config_error for any other kind than the entry's.
+    /// Returns the entry of that key, or nullopt if there is none. A number is returned as any numeric type
+    /// that can hold its value. Throws config_error if the entry is of another kind.
     template <metadata_type T>
     [[nodiscard]] std::optional<T> get(std::string_view key) const;
-    /// Sets an entry, a new one or in place of that key's. Throws config_error: a key of other letters than
-    /// A-Z a-z 0-9 _ . : / - or longer than 63, a text that is no UTF-8 or holds control letters, no room;
-    /// std::logic_error outside process() of a stage with an output. What it throws has changed nothing.
+    /// Adds an entry or replaces the one of that key. Throws config_error for a key with characters other
+    /// than A-Z a-z 0-9 _ . : / - or longer than 63, for text that is not UTF-8 or has control characters, or
+    /// if there is no room; std::logic_error outside process() of a stage with an output. If it throws,
+    /// nothing has changed.
     template <metadata_type T>
     void set(std::string_view key, const T& value);
     void set(std::string_view key, const char* text) { put(key, std::string_view(text)); }
     void set(std::string_view key, std::string_view text) { put(key, text); }
     void set(std::string_view key, std::span<const std::byte> bytes) { put(key, bytes); }
-    /// In place of all: the entries of these bytes, as bytes() gives them. Throws as set() does.
+    /// Replaces all entries by those encoded in `bytes`, as bytes() returns them. Throws as set() does.
     void assign(std::span<const std::byte> bytes);
     /// False: there was none.
     bool erase(std::string_view key);
 
     [[nodiscard]] bool empty() const noexcept { return bytes().empty(); }
+    /// The encoded entries, for assign() or another process.
     [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
-    /// All entries, in their order, as views into the frame's bytes.
+    /// All entries in order, as views into the frame's bytes.
     [[nodiscard]] std::vector<ring::metadata_entry> entries() const;
 
 private:
@@ -80,7 +83,7 @@ template <metadata_type T>
         return "bytes";
 }
 
-/// The value as a T, or nothing when it is no such value.
+/// Returns the value as a T, or nullopt if it is not representable.
 template <metadata_type T>
 [[nodiscard]] std::optional<T> metadata_as(const ring::metadata_value& value) {
     return std::visit(

@@ -1,7 +1,7 @@
 #pragma once
-// A payload's planes, by name and checked: a plane is asked for with the element type that its format says,
-// and comes with its shape. A plane_view is a plain value: it may be handed to a CUDA kernel or captured by a
-// task.
+// The planes of a payload, accessed by name and checked: the caller names the element type, which must be
+// that of the format, and gets the plane with its shape. A plane_view is a plain value: it may be passed to a
+// CUDA kernel or captured by a task.
 
 #include <initializer_list>
 #include <span>
@@ -15,8 +15,8 @@
 
 namespace carousel {
 
-/// The element type that a C++ type stands for. A type of one's own may stand for one, too (CUDA's __half for
-/// f16_, __nv_bfloat16 for bf16_, say).
+/// The element type that corresponds to a C++ type. Users may specialise it for further types (for example
+/// CUDA's __half for f16_, __nv_bfloat16 for bf16_).
 template <typename T>
 struct element_of;
 template <>
@@ -42,8 +42,8 @@ struct element_of<f32> : std::integral_constant<ring::element, ring::element::f3
 template <>
 struct element_of<f64> : std::integral_constant<ring::element, ring::element::f64_> {};
 
-/// A plane's elements with their shape. Dimension 0 is the slowest. The memory is the stage's device's: on a
-/// GPU only kernels and copies may touch it. Valid until the frame's work is complete.
+/// A plane's elements with their shape. Dimension 0 is the slowest. The memory is that of the stage's device:
+/// on a GPU only kernels and copies may access it. Valid until the frame's work is complete.
 template <typename T>
 class plane_view {
 public:
@@ -59,7 +59,7 @@ public:
         }
     }
 
-    /// The same with fewer elements along each of its dimensions.
+    /// Returns the view limited to `extents` elements per dimension.
     [[nodiscard]] plane_view narrowed(const u64 (&extents)[ring::max_rank]) const noexcept {
         plane_view out = *this;
         u64 dense = sizeof(T);
@@ -72,20 +72,21 @@ public:
         return out;
     }
 
+    /// The first element: a pointer of the stage's device.
     [[nodiscard]] CAROUSEL_HD T* data() const noexcept { return data_; }
     [[nodiscard]] CAROUSEL_HD u32 rank() const noexcept { return rank_; }
     /// Elements along a dimension; 1 beyond the rank.
     [[nodiscard]] CAROUSEL_HD u64 extent(u32 dimension) const noexcept { return extent_[dimension]; }
     /// Bytes from one element of a dimension to the next.
     [[nodiscard]] CAROUSEL_HD u64 stride(u32 dimension) const noexcept { return stride_[dimension]; }
-    /// Elements in all.
+    /// Total number of elements.
     [[nodiscard]] CAROUSEL_HD u64 size() const noexcept {
         return extent_[0] * extent_[1] * extent_[2] * extent_[3];
     }
-    /// True when the elements lie one after the other: data()[k] is element k.
+    /// True if the elements are contiguous: data()[k] is element k.
     [[nodiscard]] CAROUSEL_HD bool is_dense() const noexcept { return dense_; }
 
-    /// The element at an index per dimension, slowest first. The index is not checked.
+    /// The element at one index per dimension, slowest first. The index is not checked.
     template <typename... Index>
     [[nodiscard]] CAROUSEL_HD T& operator()(Index... index) const noexcept {
         static_assert(sizeof...(Index) >= 1 && sizeof...(Index) <= ring::max_rank, "an index per dimension");
@@ -105,11 +106,11 @@ private:
 };
 
 namespace detail {
-/// The plane of that name and element type. Throws config_error: no such plane (did you mean), or another
-/// element type.
+/// Returns the plane of that name and element type. Throws config_error if there is no such plane (with a
+/// suggestion) or its element type differs.
 [[nodiscard]] const ring::plane& find_plane(const ring::frame_format& in, std::string_view name,
                                             const ring::element* type);
-/// The plane of that name, which holds at least one record of so many bytes. Throws config_error.
+/// Returns the plane of that name, which holds at least one record of `bytes` bytes. Throws config_error.
 [[nodiscard]] const ring::plane& find_records(const ring::frame_format& in, std::string_view name, u64 bytes);
 void set_used(shm::used_extents* used, const ring::frame_format& in, std::string_view name,
               std::initializer_list<u64> elements);
@@ -122,10 +123,10 @@ public:
     using extents = std::conditional_t<std::is_const_v<Byte>, const shm::used_extents, shm::used_extents>;
 
     payload() = default;
-    /// `used`: what of the planes is in use; null: all of them.
+    /// `used`: the used extents of the planes; null: all planes are used as a whole.
     payload(Byte* slot, const ring::frame_format* format, extents* used = nullptr) noexcept
         : slot_(slot), format_(format), used_(used) {}
-    /// An output may be read.
+    /// Converts an output payload to a read-only one.
     template <typename Other>
     requires(std::is_const_v<Byte>&& std::is_same_v<const Other, Byte>) payload(const payload<Other>& other)
     noexcept
@@ -133,20 +134,22 @@ public:
 
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return *format_; }
+    /// The start of the slot; planes are at their offsets (ring/frame_format.hpp).
     [[nodiscard]] Byte* slot() const noexcept { return slot_; }
     [[nodiscard]] extents* used() const noexcept { return used_; }
 
-    /// In process(), of an output: so many elements along the first dimensions of a plane are in use in this
-    /// frame, at most the declared ones, and along the others all. The rest may hold anything: nobody reads,
-    /// hashes or records it. Not called, a plane is used as a whole. Throws config_error: no such plane, more
-    /// than it has, a plane behind the eighth; std::logic_error elsewhere.
+    /// In process(), for an output: this frame uses only `elements` elements along the first dimensions of a
+    /// plane, at most the declared number, and all along the others. The rest may hold anything: it is never
+    /// read, hashed or recorded. Without this call a plane is used as a whole. Throws config_error if there
+    /// is no such plane, if `elements` exceeds its extents, or for a plane after the eighth; std::logic_error
+    /// elsewhere.
     void set_used(std::string_view name, std::initializer_list<u64> elements) const {
         static_assert(!std::is_const_v<Byte>, "inputs are read only");
         detail::set_used(used_, *format_, name, elements);
     }
 
-    /// The plane of that name: of an input as far as it is in use, of an output all of it. Throws
-    /// config_error when there is none, or when its elements are of another type.
+    /// Returns the plane of that name: of an input the used part, of an output all of it. Throws config_error
+    /// if there is none or its element type differs.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
@@ -160,8 +163,8 @@ public:
                 return all.narrowed(used_->of[index]);
         return all;
     }
-    /// A plane as an array of records of one's own, whatever its elements are called. Throws config_error
-    /// when there is no such plane, or when not one record fits.
+    /// Returns a plane as an array of user-defined records, whatever its element type. Throws config_error if
+    /// there is no such plane or it is smaller than one record.
     template <typename T>
     [[nodiscard]] T* records(std::string_view name) const {
         static_assert(std::is_trivially_copyable_v<T>, "records cross processes and devices as bytes");
@@ -169,13 +172,13 @@ public:
                       "inputs are read only: ask for records<const T>");
         return reinterpret_cast<T*>(slot_ + detail::find_records(*format_, name, sizeof(T)).offset);
     }
-    /// The bytes of a plane, of an input up to its last element in use. Throws config_error when there is no
-    /// such plane.
+    /// The bytes of a plane, of an input up to its last used element. Throws config_error if there is no such
+    /// plane.
     [[nodiscard]] std::span<Byte> bytes(std::string_view name) const {
         const ring::plane& p = detail::find_plane(*format_, name, nullptr);
         return {slot_ + p.offset, std::is_const_v<Byte> ? in_use(name).bytes() : p.bytes()};
     }
-    /// The plane with the extents that are in use as its shape.
+    /// The plane with its used extents as the shape.
     [[nodiscard]] ring::plane in_use(std::string_view name) const {
         const ring::plane& p = detail::find_plane(*format_, name, nullptr);
         if (used_ == nullptr) return p;

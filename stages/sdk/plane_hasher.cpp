@@ -5,7 +5,7 @@
 namespace carousel {
 namespace {
 
-/// A plane as rows at equal distances: what lies dense is one row. Throws config_error for strides that leave
+/// Describes a plane as equidistant rows; a dense plane is one row. Throws config_error if its strides allow
 /// no such rows.
 kernels::hash_args rows_of(const ring::plane& p) {
     if (p.bytes() == 0) return {};

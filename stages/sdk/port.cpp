@@ -28,14 +28,14 @@ bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == devi
 
 }  // namespace
 
-/// What frames are delivered in, with all that it needs: a frame's memory may be kept beyond its port and its
-/// run, and what was enqueued for it is done before it goes.
+/// The memory of delivered frames with all that it needs: a frame's memory may outlive its port and its run,
+/// and work that was enqueued for it is complete before the memory is freed.
 struct landing {
     std::shared_ptr<device::context> on;
     std::unique_ptr<device::mapping> memory;
     std::shared_ptr<device::queue> queue;
 };
-/// On the device that the thread is on. A forked child leaves its copy as it is.
+/// Runs on the device that is current for the thread. A forked child leaves its copy untouched.
 struct end_landing {
     delete_by_owner<landing> of;
     void operator()(landing* l) const {
@@ -59,30 +59,31 @@ struct latest_port::state {
     void allocate();
     [[nodiscard]] bool take();
 
-    std::optional<device::kept_thread> kept;  ///< while the members behind it are taken down
+    std::optional<device::kept_thread> kept;  ///< during the destruction of the members below
     std::shared_ptr<port_attachment> to;
     std::string stage;
     latest_options options;
-    // In the order of their making; taken down the other way round.
+    // In order of construction; destroyed in reverse order.
     std::shared_ptr<const run::mapped_block> block;  ///< that `newest` reads
     ring::frame_format format;
-    u64 first = 0, bytes = 0;                 ///< of a slot: where its planes lie
+    u64 first = 0, bytes = 0;                 ///< of a slot: where its planes are
     std::shared_ptr<device::context> device;  ///< where frames are delivered
     std::shared_ptr<device::queue> queue;
     std::shared_ptr<landing> copy;
     u64 slot_bytes = 0;
     shm::word event_word{0};
     std::unique_ptr<device::event> event;
-    std::unique_ptr<run::newest_frame> newest;  ///< null: there is no ring just now, `failure` says why
+    std::unique_ptr<run::newest_frame>
+        newest;  ///< null: there is no ring at present; `failure` has the reason
     latest_frame frame;
     bool delivered = false;
     std::string failure;
     u64 next_retry_ns = 0;
     owner_process owner;
-    run::discarded lost;  ///< in rings that are no more
+    run::discarded lost;  ///< in rings that no longer exist
 };
 
-// From nothing, or behind a run that began again.
+// At the start, or after a run has restarted.
 void latest_port::state::attach() {
     block = to->block();
     run::mapped_ring ring = run::map_ring(block->attached->block(), to->run().socket(), stage);
@@ -106,7 +107,7 @@ void latest_port::state::attach() {
     newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), *device);
 }
 
-// Where there is no memory the port has what it had, and the next call asks again.
+// If the allocation fails the port keeps its memory, and the next call tries again.
 void latest_port::state::allocate() {
     const bool in_host_memory = frame.where_ == device_kind::cpu;
     const std::shared_ptr<landing> fresh(new landing, end_landing{});
@@ -120,7 +121,7 @@ void latest_port::state::allocate() {
     frame.memory_ = {copy, &m};
 }
 
-// A run that began again has another block, and all that was made from the old one begins again, too.
+// A run that restarted has another block, and all that was built from the old one is rebuilt.
 void latest_port::state::follow() {
     to->poll();
     const u64 now = now_ns();
@@ -141,8 +142,7 @@ void latest_port::state::follow() {
     }
 }
 
-// What was done with the last frame is complete before the next one is leased: a lease lasts as long as its
-// copy.
+// Completes the work on the last frame before the next one is leased: a lease lasts only as long as its copy.
 void latest_port::state::settle() {
     if (!std::exchange(delivered, false)) return;
     event->record(*queue, frame.ring_sequence_);
@@ -227,8 +227,8 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
     const auto is_there = [&](const std::string& ring) {
         return std::find(there.begin(), there.end(), ring) != there.end();
     };
-    // The control block calls a first output's ring by the stage alone; what an output behind a stage's dot
-    // is the supervisor knows.
+    // In the control block the ring of a first output has the stage's name alone; only the supervisor knows
+    // the names of further outputs (STAGE.OUTPUT).
     if (!stage.empty() && !is_there(stage) && !is_there(stage.substr(0, stage.find('.'))))
         throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
@@ -237,7 +237,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
             to_->poll();
             s->attach();
             return latest_port(std::move(s));
-        } catch (const shm_error&) {  // a supervisor that is beginning, or taking the run over
+        } catch (const shm_error&) {  // a supervisor that is starting, or taking the run over
             if (now_ns() >= until || to_->ended()) throw;
         }
 }

@@ -20,7 +20,8 @@ namespace {
 constexpr u64 poll_interval_ns = 100 * ns_per_ms, socket_patience_ns = ns_per_s;
 constexpr u32 retry_us = 20'000;
 
-/// Another user's folder can't be read; said here, since otherwise it would look as if there were no run.
+/// Another user's folder can't be read; checked here, because the error would otherwise be that there is no
+/// run.
 void require_own(const std::string& folder) {
     struct stat info {};
     if (::stat(folder.c_str(), &info) == 0 && info.st_uid != ::geteuid())
@@ -42,7 +43,8 @@ void require_own(const std::string& folder) {
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));
 }
 
-/// Somebody listens, and the control block, which is made before, has no name here: a container, say.
+/// A supervisor listens, and the control block, which exists by then, has no name here: in a container, for
+/// example.
 bool is_reachable_by_socket_only(const run::record& r) {
     return !shm::segment::exists(r.run_id) && shm::connect_to(r.socket(), socket_patience_ns);
 }
@@ -64,7 +66,7 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
                 if (found->poll().liveness.state != run::liveness::over) return found;
             } catch (const config_error&) {  // another clock: waiting changes nothing
                 throw;
-            } catch (const error&) {  // its block is not made yet, or is of another version
+            } catch (const error&) {  // its block does not exist yet, or is of another version
                 if (last && run::is_alive(*r)) throw;
             }
         if (last) refuse_name(name, folder, wait_s);
@@ -106,8 +108,8 @@ void port_attachment::require_owner() const {
         run().name, owner_.pid()));
 }
 
-// A run whose supervisor and stages were all killed has no last word: another supervisor may still begin it
-// again, so it gets as long as a run is waited for at opening.
+// A run whose supervisor and stages were all killed leaves no ending: another supervisor may still restart
+// it, so poll() waits as long as opening a run does.
 void port_attachment::poll() {
     const u64 now = now_ns();
     if (ended_ || !observer_ || now < next_poll_ns_) return;

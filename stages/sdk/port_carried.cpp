@@ -1,4 +1,5 @@
-// A life of a port: what its frame carries beside the planes, and the end of a writer's stream.
+// One incarnation of a port: its frame's metadata, capture time and used extents, and the end of a writer's
+// stream.
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
@@ -35,8 +36,8 @@ std::span<const std::byte> port_session::parameter_bytes() const noexcept {
     return {job_.parameters, std::min(block_->block().parameters.bytes, shm::max_parameter_bytes)};
 }
 
-// The header is this process's from FILL to SUBMITTED, as in the runner of a stage: of a life that was
-// revoked the slot is in quarantine, and nobody reads it.
+// The header belongs to this process from FILL to SUBMITTED, as in a stage's runner: after a revocation the
+// slot is quarantined, and no process reads it.
 shm::frame_header& port_session::header() const {
     return worker_->output(0).header_to_write(job_.output[0].index);
 }
@@ -55,9 +56,9 @@ void port_session::reissue_frame() noexcept {
     touch();
 }
 
-// E1 and E3 of ring/PROTOCOL.md, as a stage's runner does them. No clock runs: what is waited for is the
-// supervisor's next look, or a supervisor. Killed before it has looked, the claim stands no more, and the
-// next program writes that number; behind it END is known, and the number is nobody's.
+// E1 and E3 of ring/PROTOCOL.md, as a stage's runner performs them. No clock runs: the wait is for the
+// supervisor's next poll, or for a supervisor. If this process is killed before that poll, the claim is void
+// and the next program writes that frame number; after it END is known, and no program gets the number.
 port_session::wait_result port_session::end_stream(u64 until_ns) {
     if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
         throw config_error(

@@ -87,7 +87,8 @@ writer_frame writer_port::next() {
     return writer_frame(nullptr);
 }
 
-// Kept here, and not in the seat's constructor: a seat that is refused goes down in its unwinding.
+// Saves the current device here and not in the seat's constructor: a seat that is refused is destroyed while
+// the exception unwinds.
 reader_port open_run::reader(const std::string& stage, const port_options& options) const {
     to_->require_owner();
     const device::kept_thread kept;

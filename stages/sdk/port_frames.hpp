@@ -1,42 +1,44 @@
 #pragma once
-// Ports that take part in a run: a program of one's own is the source, or a sink, of a pipeline that names it
-// in its file (run = "port"). Included by <carousel/port.hpp>; `latest`, which only looks on, stands there.
+// Ports that take part in a run: a user's program is the source, or a sink, of a pipeline that names it in
+// its file (run = "port"). Included by <carousel/port.hpp>, which has `latest`, a port that only observes.
 //
-//   for (auto& f : run.reader("analysis")) { look_at(f.plane<const u8>("color")); f.commit(); }
+//   for (auto& f : run.reader("analysis")) { show(f.plane<const u8>("color")); f.commit(); }
 //   auto w = run.writer("camera");
 //   while (auto f = w.next()) { fill(f.plane<u8>("color")); f.commit(); }
 //
-// A port is a place, and one program at a time has it: in any number of lives. What a program had taken and
-// not committed when it died goes to the next one: to a reader the same frame, to a writer the same number,
-// for new content. So each frame is read exactly once, in order, and each number is written exactly once.
+// A port is a seat that one program at a time holds; programs may start and end any number of times. A frame
+// that a program had taken and not committed when it died goes to the next program: a reader gets the same
+// frame, a writer the same frame number, for new content. So each frame is read exactly once, in order, and
+// each number is written exactly once.
 //
-// Lives. A port joins the run by the socket in its folder, and needs nothing else of the machine: it works
-// from another PID namespace and in a container that has that folder. The run never signals or kills the
-// program, and no call here ends it. One that keeps a frame longer than frame_timeout_ms (its first one
-// longer than first_frame_timeout_ms, 30 s), or is stopped so long, is fenced: its place is another's, what
-// it commits then is refused (port_revoked), and buffers that it may still write to are kept from others
-// until it lets go of them. next() takes the place again if it is free. Likewise behind the death of the
-// supervisor: a frame in hand can be committed, next() waits for the next supervisor, wait_s long.
+// Incarnations. A port joins the run by the socket in the run's folder and needs nothing else of the machine:
+// it works from another PID namespace and in a container that has that folder. The run never signals or kills
+// the program, and no call here ends it. A program that keeps a frame longer than frame_timeout_ms (its first
+// one longer than first_frame_timeout_ms, 30 s), or is stopped that long, is fenced: its seat is given to
+// another program, its later commits are refused (port_revoked), and buffers that it may still write to are
+// quarantined until it releases them. next() takes the seat again if it is free. The same holds after the
+// death of the supervisor: the current frame can be committed, and next() waits up to wait_s for the next
+// supervisor.
 //
-// One frame at a time. commit() returns when the frame has happened: behind the work on its queue(), and for
-// a reader behind its record in the run's ledger. It must come before the next frame is asked for; a writer's
-// frame that is dropped without it is given once more.
-// Ask for a frame when there is something to put into it: the frame's clock runs from next() to commit(). fps
-// of the pipeline gives times, not the pace: the writer has its own.
+// One frame at a time. commit() returns when the frame is committed: after the work on its queue() and, for a
+// reader, after its record in the run's ledger. Call it before requesting the next frame; a writer's frame
+// that is destroyed without commit() is issued again. Request a frame when its content is available, because
+// the frame's timeout runs from next() to commit(). The pipeline's fps determines time_s, not the rate: a
+// writer has its own.
 //
-// What a frame carries beside its planes a reader reads and a writer sets, as in a stage: metadata, the time
-// of its capture, what of its planes is in use.
+// In addition to its planes a frame has metadata, a capture time and used extents of its planes, which a
+// reader reads and a writer sets, as in a stage.
 //
-// The end. A writer may end its stream, where the file says so of its port (ends = true): writer_port::end().
+// End of stream. A writer may end its stream if the file has ends = true for its port: writer_port::end().
 //
-// Planes lie in the ring itself, nothing is copied. A reader's are mapped for reading. They are gone when the
-// port is, and when its next frame is asked for: pointers into them end there, too. A frame belongs to its
-// port, a port to one thread at a time. A forked child must not touch the planes; its calls throw
-// config_error, and destroying its copy of a port or a frame does nothing.
+// Planes are in the ring itself, nothing is copied. A reader's planes are mapped for reading. Pointers into
+// planes are valid until the port requests its next frame or is destroyed. A frame belongs to its port, a
+// port to one thread at a time. A forked child must not touch the planes; its calls throw config_error, and
+// destroying its copy of a port or a frame does nothing.
 //
-// Errors: config_error: no such port, another program has it, planes that are not what the file says;
+// Errors: config_error: no such port, another program holds it, planes that differ from the file's;
 // port_revoked; nothing_new as for `latest`; output_error: the ledger can't be written (commit again when
-// there is room); shm_error, device_error, cuda_error.
+// there is space); shm_error, device_error, cuda_error.
 
 #include <cstddef>
 #include <iterator>
@@ -60,36 +62,41 @@ namespace carousel {
 
 class port_seat;
 
+/// Options of open_run::reader() and open_run::writer().
 struct port_options {
-    f64 patience_s = 10;  ///< of next(), for a frame: behind it nothing_new is thrown
-    /// What the program counts on: planes as the file writes them, e.g. {{"color", "u8[720,1280,4]"}}; of a
-    /// reader: of its first input. Others are refused at once, with both. Empty: whatever the port has.
+    f64 patience_s = 10;  ///< seconds that next() waits for a frame before it throws nothing_new
+    /// The planes that the program expects, as the file writes them, e.g. {{"color", "u8[720,1280,4]"}}; for
+    /// a reader those of its first input. A port with other planes is refused at once; the message has both.
+    /// Empty: any planes.
     std::map<std::string, std::string> planes = {};
 };
 
-/// The frame was not committed: the port has been given to another life meanwhile. The next one gets it.
+/// The frame was not committed, because the port has been given to another incarnation meanwhile, which gets
+/// the frame.
 class port_revoked : public error {
 public:
     explicit port_revoked(const std::string& message) : error(exit_code::revoked, message) {}
 };
 
-/// A frame in the hands of a port's program.
+/// A frame that a port's program has taken and not yet committed.
 class port_frame {
 public:
     [[nodiscard]] u64 frame_number() const;   ///< as frame::frame_number() of a stage
     [[nodiscard]] u64 ring_sequence() const;  ///< as frame::ring_sequence()
-    [[nodiscard]] f64 time_s() const;         ///< frame_number / fps
-    /// CLOCK_MONOTONIC, when its source began it.
+    [[nodiscard]] f64 time_s() const;         ///< frame_number / fps, seconds
+    /// When its source began it, CLOCK_MONOTONIC in ns.
     [[nodiscard]] u64 born_ns() const;
-    /// When what it shows happened, as its source has said; 0: it has not.
+    /// Capture time in ns, as set by its source; 0: not set.
     [[nodiscard]] u64 capture_ns() const;
+    /// The kind of device whose memory holds the planes.
     [[nodiscard]] device::device_kind where() const;
-    /// Work on a GPU belongs here: commit() stands behind it.
+    /// Enqueue GPU work here: commit() waits for it.
     [[nodiscard]] device::queue& queue() const;
-    [[nodiscard]] void* stream() const;  ///< its cudaStream_t; null where planes are host memory
-    /// The run's parameters that it is made with, as open_run::parameters() lays them out; empty: it has
-    /// none.
+    [[nodiscard]] void* stream() const;  ///< its cudaStream_t; null if the planes are in host memory
+    /// The run's parameters with which it is made, in the layout of open_run::parameters(); empty if the run
+    /// has none.
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
+    /// Number of that parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] u64 parameter_number() const;
 
 protected:
@@ -97,19 +104,23 @@ protected:
     port_seat* seat_;
 };
 
+/// Of reader_port::next(): a frame to be read, then committed.
 class reader_frame : public port_frame {
 public:
-    /// A plane of the first input, as in a stage. Throws config_error: none of that name, another type.
+    /// A plane of the first input, as in a stage. Throws config_error if there is none of that name or its
+    /// element type differs.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return input().plane<T>(name);
     }
+    /// The planes of input `index`, in the file's order; read-only.
     [[nodiscard]] input_payload input(std::size_t index = 0) const;
-    /// What the stages have set on it, for reading; of several inputs as at any join (ring/metadata.hpp).
+    /// The metadata that the stages have set, read-only; several inputs are merged as at any join
+    /// (ring/metadata.hpp).
     [[nodiscard]] frame_metadata metadata() const;
-    /// For the ledger: a hash of what the frame brought, as frame::set_hash() of a stage. Before commit().
+    /// Records a hash of the frame's input in the ledger, as frame::set_hash() of a stage. Before commit().
     void set_hash(u64 hash, std::string_view name = "own");
-    /// It is read. Throws port_revoked, output_error.
+    /// Marks the frame as read. Throws port_revoked, output_error.
     void commit();
 
 private:
@@ -118,25 +129,25 @@ private:
     std::string hash_name_;
 };
 
-/// Of writer_port::next(): true as long as there is a frame in it.
+/// Result of writer_port::next(): true while it contains a frame.
 class writer_frame : public port_frame {
 public:
     writer_frame(writer_frame&& other) noexcept
         : port_frame(std::exchange(other.seat_, nullptr)), done_(other.done_) {}
     writer_frame& operator=(writer_frame&&) = delete;
-    ~writer_frame();  ///< without commit(): its number is given once more
+    ~writer_frame();  ///< without commit(): its number is issued again
     [[nodiscard]] explicit operator bool() const noexcept { return seat_ != nullptr; }
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return output().plane<T>(name);
     }
-    /// Its set_used() says what of a plane is in use.
+    /// The planes to fill; set_used() sets a plane's used extents.
     [[nodiscard]] output_payload output() const;
-    /// For the stages behind: final with commit().
+    /// For the stages downstream: final at commit().
     [[nodiscard]] frame_metadata metadata() const;
-    /// CLOCK_MONOTONIC of this machine; 0: not known.
+    /// Sets the capture time, CLOCK_MONOTONIC of this machine in ns; 0: not known.
     void set_capture_ns(u64 ns);
-    /// It is written: the stages behind it get it. Throws port_revoked.
+    /// Publishes the frame to the stages downstream. Throws port_revoked.
     void commit();
 
 private:
@@ -145,26 +156,28 @@ private:
     bool done_ = false;
 };
 
+/// The seat of a reading port; see the top of this file. One thread at a time.
 class reader_port {
 public:
     reader_port(reader_port&&) noexcept;
     reader_port& operator=(reader_port&&) noexcept;
-    ~reader_port();  ///< gives the place back, and a frame in hand to the next life
+    ~reader_port();  ///< gives the seat back, and an uncommitted frame to the next incarnation
 
-    /// The next frame; null: none came in so many seconds, or the run is over. Frames that were given up
-    /// upstream have no content: they are recorded and passed over. Throws config_error when the last one was
-    /// not committed.
+    /// Returns the next frame; null: none arrived within `timeout_s` seconds, or the run is over. Frames that
+    /// were abandoned upstream have no content: they are recorded and skipped. Throws config_error if the
+    /// last frame was not committed.
     [[nodiscard]] reader_frame* next(f64 timeout_s);
-    [[nodiscard]] bool ended()
-        const noexcept;  ///< every frame of the run is through here, or the run is gone
+    /// True once this port has handled every frame of the run, or the run is gone.
+    [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
-    /// Throws nothing_new, which says who is waited for, as the loop does.
+    /// Throws nothing_new, whose text names what is being waited for, as the loop does.
     [[noreturn]] void throw_wait_timeout() const;
+    /// The format of an input.
     [[nodiscard]] const ring::frame_format& format(std::size_t input = 0) const;
-    /// Whose outputs it reads.
+    /// The stages whose outputs it reads.
     [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
 
-    /// The loop's: its end is the run's.
+    /// For range-based for: the sequence ends with the run.
     class iterator {
     public:
         [[nodiscard]] reader_frame& operator*() const noexcept { return *at_; }
@@ -191,26 +204,29 @@ private:
     reader_frame frame_;
 };
 
+/// The seat of a writing port; see the top of this file. One thread at a time.
 class writer_port {
 public:
     writer_port(writer_port&&) noexcept;
     writer_port& operator=(writer_port&&) noexcept;
     ~writer_port();
 
-    /// The next number's buffer, to be filled. False: the run is over. Throws nothing_new: the ring has had
-    /// no room for patience_s.
+    /// Returns the next frame number's buffer, to be filled. False: the run is over. Throws nothing_new if
+    /// the ring has had no free buffer for patience_s.
     [[nodiscard]] writer_frame next();
-    /// The same with a time of one's own; false, too, when none was free in so many seconds.
+    /// The same with a timeout in seconds; also false if no buffer was free in time.
     [[nodiscard]] writer_frame next(f64 timeout_s);
-    /// The stream ends before the frame that would be next, or before the one in hand, which is dropped: the
-    /// run ends when all frames before it are delivered. Returns when the run has taken it up; whoever dies
-    /// before that has said nothing, and the next program goes on. Throws config_error: the file doesn't say
-    /// `ends = true` of this port; nothing_new: no supervisor has heard it for patience_s.
+    /// Ends the stream before the next frame, or before the current one, which is dropped: the run ends when
+    /// all frames before it are delivered. Returns once the run has accepted the end of stream; if the
+    /// program dies before that, the stream has not ended and the next program continues it. Throws
+    /// config_error if the file does not have `ends = true` for this port; nothing_new if no supervisor
+    /// accepts it within patience_s.
     void end();
     [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
-    /// Throws nothing_new, which says who is waited for.
+    /// Throws nothing_new, whose text names what is being waited for.
     [[noreturn]] void throw_wait_timeout() const;
+    /// The format of the output.
     [[nodiscard]] const ring::frame_format& format() const;
 
 private:

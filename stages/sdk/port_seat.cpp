@@ -32,9 +32,9 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
         const bool last = now_ns() >= until;
         try {
             if (connect()) break;
-        } catch (const port_taken&) {  // its holder may have died this very moment
+        } catch (const port_taken&) {  // its holder may have died a moment ago
             if (last) throw;
-        } catch (const shm_error&) {  // a supervisor that is beginning, or taking the run over
+        } catch (const shm_error&) {  // a supervisor that is starting, or taking the run over
             if (last) throw;
         }
     }
@@ -44,13 +44,13 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     check_planes();
 }
 
-// Not called in a forked child: who has a seat has it by owned_ptr.
+// Not called in a forked child: all seats are owned by an owned_ptr.
 port_seat::~port_seat() {
     const device::kept_thread kept(may_use_gpu());
     session_.reset();
 }
 
-// A life that is to come may be on one.
+// The next incarnation may use one.
 bool port_seat::may_use_gpu() const noexcept {
     return !session_ || session_->where() == device::device_kind::cuda;
 }
@@ -75,7 +75,7 @@ void port_seat::check_planes() const {
     }
 }
 
-// Without a supervisor the run may be taken over; so long it is waited for, as at opening.
+// A run without a supervisor may be taken over; this waits for that as long as opening a run does.
 bool port_seat::has_run_ended(u64 now) {
     const std::optional<run::record> r = run::read_record(folder_);
     if (!r || r->run_id != run_id_) return true;
@@ -91,7 +91,8 @@ bool port_seat::reconnect(u64 until_ns) {
             unsupervised_since_ns_ = 0;
         } catch (const shm_error&) {
             ended_ = has_run_ended(now_ns());
-        } catch (const config_error&) {  // it was let in once: what is refused for good now is the run's end
+        } catch (const config_error&) {  // it was accepted before: a permanent refusal now means that the run
+                                         // has ended
             ended_ = true;
         }
         if (ended_ || now_ns() >= until_ns) return false;
@@ -142,15 +143,15 @@ void port_seat::commit() {
         return;
     }
     has_frame_ = false;
-    session_.reset();  // buffers that others wait for
+    session_.reset();  // releases buffers that other processes wait for
     throw port_revoked(
         fmt::format("frame {} was not committed: port \"{}\" has been given to another life meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
                     ring_sequence, stage_));
 }
 
-// A claim stands as long as its job is open. So a life that is not heard is given up, with what it has said:
-// it never writes the frame of which it has said that it is not there.
+// A claim is valid while its job is open. So an incarnation whose claim is not accepted ends, and the claim
+// with it: it never writes the frame whose absence it has claimed.
 void port_seat::end() {
     require_owner();
     const device::kept_thread kept(may_use_gpu());

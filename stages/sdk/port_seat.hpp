@@ -1,6 +1,6 @@
 #pragma once
-// The place that a program has at a port, over all its lives: what reader_port and writer_port stand on. One
-// thread at a time, which is on the same GPU behind each call as in front of it (device::kept_thread).
+// The seat of a program at a port, over all its incarnations: the implementation of reader_port and
+// writer_port. One thread at a time, whose current GPU every call preserves (device::kept_thread).
 
 #include <memory>
 #include <string>
@@ -20,16 +20,16 @@ public:
     port_seat(const port_seat&) = delete;
     port_seat& operator=(const port_seat&) = delete;
 
-    /// A frame in hand. False: none in time, or ended(). Throws config_error in a forked child, as commit(),
+    /// Takes a frame. False: none in time, or ended(). Throws config_error in a forked child, as commit(),
     /// end() and session() do.
     [[nodiscard]] bool next(u64 timeout_ns);
-    /// Throws port_revoked and ends this life: next() begins another.
+    /// Throws port_revoked and ends this incarnation; next() starts another.
     void commit();
-    /// A writer's stream ends before the frame in hand, or before the next one; see writer_port::end().
+    /// Ends a writer's stream before the current frame, or before the next one; see writer_port::end().
     void end();
-    /// A writer's frame is dropped: its number is given once more.
+    /// Drops a writer's frame: its number is issued again.
     void drop() noexcept;
-    /// Of the frame in hand. Throws config_error: there is none.
+    /// The session of the current frame. Throws config_error if there is none.
     [[nodiscard]] port_session& session() const;
 
     [[nodiscard]] bool ended() const noexcept { return ended_; }
@@ -39,7 +39,7 @@ public:
     [[nodiscard]] const ring::frame_format& output() const noexcept { return output_; }
     [[nodiscard]] u64 patience_ns() const noexcept;
     [[noreturn]] void throw_wait_timeout() const;
-    telemetry::frame_hash hash = std::nullopt;  ///< of the frame in hand
+    telemetry::frame_hash hash = std::nullopt;  ///< of the current frame
 
 private:
     void require_owner() const;

@@ -41,7 +41,8 @@ constexpr u64 answer_patience_ns = 10 * ns_per_s;
 constexpr u64 beat_ns = 50 * ns_per_ms;
 constexpr int first_high_fd = 900;
 
-/// Above the driver's: files are closed in the order of their numbers, and a GPU's take a while.
+/// Moves the descriptor above the driver's: at exit files are closed in the order of their numbers, and
+/// closing a GPU's takes a while.
 shm::unique_fd moved_up(shm::unique_fd fd) {
     if (const int high = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_high_fd); high >= 0) fd.reset(high);
     return fd;
@@ -84,7 +85,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (ring::claim(c, incarnation_, {a.pid, 0}) != ring::claim_result::ok)
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
     crash_here(crash_point::entry_claimed);
-    // Pages alone: the program's threads are there already, and a key's rights would be each one's own.
+    // Page protection only: the program's threads already exist, and rights of a protection key are per
+    // thread.
     shm::guard_pages(c, ring::pages_of(c, incarnation_, shm::none).pages());
     context_ = &device(a.device);
     entry().device = static_cast<u32>(context_->kind());
@@ -112,7 +114,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
         throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the program's, not the keeper's
+    pthread_sigmask(SIG_SETMASK, &all,
+                    &before);  // signals are for the program's threads, not for the heartbeat thread
     try {
         heartbeat_thread_ = std::thread([this] { run_heartbeat(); });
     } catch (const std::system_error& e) {
@@ -158,7 +161,7 @@ run::attach_message port_session::send_hello(const std::string& folder, const st
     }
 }
 
-// Before the claim: whoever finds a claimed entry of a port finds its lock.
+// Before the claim: a process that finds a claimed entry of a port also finds its lock.
 void port_session::take_lock(const std::string& folder) {
     lock_path_ = run::port_lock(folder, incarnation_.seat, incarnation_.epoch);
     shm::unique_fd lock(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -189,7 +192,8 @@ port_session::ring_map port_session::map_link(const run::attach_message& a, u32 
     throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
 }
 
-// As a stage's runner tells its own. A port plants no canary: its output is guarded by gaps or not at all.
+// Publishes the guards as a stage's runner does. A port writes no canary: its output is guarded by gaps or
+// not at all.
 void port_session::publish_guard() {
     u32 guard = shm::memory_guard::mapped | shm::memory_guard::block_pages;
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -233,8 +237,8 @@ void port_session::disconnect() noexcept {
     if (socket_) shm::send_message(socket_.get(), run::left_message().dump());
 }
 
-// A source's program may be elsewhere when the run is to stop: nobody leases while this has the mutex, so the
-// word that no lease is under way can be given for it.
+// A source's program may be busy elsewhere when the run is to stop: no frame is leased while this thread
+// holds the mutex, so it can store on the program's behalf that no lease is active.
 void port_session::run_heartbeat() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
@@ -242,9 +246,9 @@ void port_session::run_heartbeat() {
         if ((p[0].revents & POLLIN) != 0) return;
         if ((p[1].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
             lost_.store(true, std::memory_order_release);
-            shm::ring(worker_->stage().doorbell);  // the program may wait for a frame
+            shm::ring(worker_->stage().doorbell);  // the program may be waiting for a frame
         } else if ((p[1].revents & POLLIN) != 0) {
-            shm::message m;  // of a later version: nothing to us
+            shm::message m;  // from a later version: ignored
             (void)shm::receive_message(socket_.get(), m);
         }
         if (worker_->revoked()) continue;
@@ -260,7 +264,7 @@ void port_session::run_heartbeat() {
 port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     for (;;) {
-        if (passes_) {  // again, where its record could not be written
+        if (passes_) {  // again, after its record could not be written
             if (!commit(std::nullopt)) return wait_result::lost;
             passes_ = false;
         }
@@ -281,7 +285,7 @@ port_session::wait_result port_session::begin(u64 until_ns) {
             crash_here(crash_point::clock_started);
             check_status(device::status_state::writing);
             if (job_.void_stage == shm::none) return wait_result::frame;
-            // Given up upstream: there is nothing to be read, and its place in the sequence is recorded.
+            // Abandoned upstream: there is no content to read, and its place in the sequence is recorded.
             s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
             passes_ = true;
             continue;
@@ -303,8 +307,8 @@ void port_session::touch() noexcept {
 }
 void port_session::rest() noexcept { entry().processing_since_ns.store(0, std::memory_order_release); }
 
-// The inputs' words are to be what their producers left, the output's is this frame's: as a stage's runner
-// does it. On the CPU the program goes on at once, so it is done by then.
+// The inputs' status words must be as their producers left them, the output's is set for this frame, as in a
+// stage's runner. On the CPU the program continues at once, so the queue is drained first.
 void port_session::check_status(device::status_state state) {
     device::status_step step;
     step.torn = reinterpret_cast<u32*>(torn_->data());
@@ -334,10 +338,10 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
     return owned;
 }
 
-// The event is complete before the word says SUBMITTED; nobody helps a port (owner_commits), so what lies
-// between the two words is this process's own. The ledger: record, commit, mark, and only then the rest. A
-// mark that can't be written (a full disk) leaves the frame committed: the next call resumes with the mark.
-// Where none comes, the supervisor makes the mark from the word
+// The event is complete before the word becomes SUBMITTED; no other process commits for a port
+// (owner_commits), so only this process acts between the two words. The order at the ledger: record, commit,
+// mark, and only then the rest. If the mark can't be written (a full disk) the frame stays committed and the
+// next call resumes with the mark. If there is no next call, the supervisor writes the mark from the word
 // (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_tombstone = job_.void_stage != shm::none;
@@ -370,7 +374,7 @@ void port_session::account() {
     log_torn_reads();
 }
 
-// With the inputs still leased: their slots are nobody's to fill.
+// While the inputs are still leased, so that no process can refill their slots.
 void port_session::log_torn_reads() {
     const u32 seen = *reinterpret_cast<volatile u32*>(torn_->host_data()), words = seen - torn_seen_;
     if (words == 0) return;

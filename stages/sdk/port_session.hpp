@@ -1,18 +1,20 @@
 #pragma once
-// One life of a port's program: from the hello until it has let go of all memory of the run. It is a stage's
-// process in all that the words say (ring/worker.hpp), and none in all else: it is never ended from here.
+// One incarnation of a port's program: from the hello until it has released all memory of the run. For the
+// shared words it is a process of the stage (ring/worker.hpp); unlike one it is never killed by the run.
 //
-// Threads: the program's own begins and commits, one frame at a time; the keeper stamps the heartbeat, says
-// "no more" for a source whose program is elsewhere when the run is to stop, and looks at the supervisor's
-// socket. begin() and the keeper's word exclude each other by a mutex of this process.
-// What a crash leaves: words, as ring/worker.hpp has it; the kernel closes the socket (seen as a death),
-// signals the pidfd and gives the lock up (its fence: supervisor/processes/port_seats.hpp).
-// The order of leaving: nothing is enqueued any more, mappings are gone, the lock is given up, "left" is
-// said.
+// Threads: the program's own thread begins and commits, one frame at a time; the heartbeat thread stamps the
+// heartbeat, stores "no more" for a source whose program is busy elsewhere when the run is to stop, and polls
+// the supervisor's socket. begin() and the "no more" store exclude each other by a mutex of this process.
+//
+// What a crash leaves: words, as described in ring/worker.hpp; the kernel closes the socket (which the
+// supervisor sees as a death), signals the pidfd and releases the lock (its fence:
+// supervisor/processes/port_seats.hpp). The order of leaving: no further work is enqueued, mappings are
+// removed, the lock is released, "left" is sent.
+//
 // A forked child has a copy of the mappings and nothing else: its copy of a session is never destroyed
 // (port_seat), and its descriptors are closed by fork() (shm/process_fd.hpp). So the lock and the connection
-// end with the process that has the place. The mappings of a child are no part of the fence, as they are none
-// where the supervisor watches the pidfd: a child writes to a ring only through pointers that it must not
+// end with the process that holds the seat. The mappings of a child are not part of the fence, as they are
+// not where the supervisor watches the pidfd: a child writes to a ring only through pointers that it must not
 // use.
 
 #include <array>
@@ -38,7 +40,7 @@
 
 namespace carousel {
 
-/// Refused now, maybe not later: the place has somebody, whose end may be about to be seen.
+/// Refused now, perhaps not later: the seat is held, by a process whose death may be about to be detected.
 class port_taken : public config_error {
 public:
     using config_error::config_error;
@@ -47,7 +49,8 @@ public:
 class port_session {
 public:
     using device_source = std::function<device::context&(const device::device_id&)>;
-    /// Throws port_taken, config_error (refused for good), shm_error (nobody answers), device_error.
+    /// Joins the run. Throws port_taken, config_error (refused permanently), shm_error (no reply),
+    /// device_error.
     port_session(const std::string& folder, const std::string& stage, bool writes,
                  const device_source& device);
     ~port_session();
@@ -56,21 +59,22 @@ public:
 
     enum class wait_result : u8 {
         frame,
-        nothing,  ///< in time
-        closed,   ///< every frame of the run is through here
-        lost,     ///< revoked, or the supervisor is gone: this life is over
+        nothing,  ///< none until the timeout
+        closed,   ///< every frame of the run has been handled here
+        lost,     ///< revoked, or the supervisor is gone: this incarnation is over
     };
     [[nodiscard]] wait_result begin(u64 until_ns);
-    /// A writer's frame is given once more: it carries nothing, and its clock begins anew.
+    /// Issues a writer's frame again: clears its metadata and restarts its clock.
     void reissue_frame() noexcept;
-    /// The stream ends before the frame in hand: claimed, and heard (closed); lost, as above; or not heard in
-    /// time (nothing). Then this life must end: its frame is not written. Throws config_error: this source
-    /// may not.
+    /// Ends the stream before the current frame. Returns `closed` once the supervisor has accepted the claim;
+    /// `lost` as above; `nothing` if it was not accepted in time. This incarnation must then end, because its
+    /// frame is not written. Throws config_error if this source may not end its stream.
     [[nodiscard]] wait_result end_stream(u64 until_ns);
-    /// No clock runs: a writer's that waits to be given once more.
+    /// Stops the clock of a writer's frame that waits to be issued again.
     void rest() noexcept;
-    /// False: revoked, the frame is another's. Throws output_error, cuda_error. After output_error it may be
-    /// called again, also where the frame is committed and only its mark in the ledger is missing.
+    /// False: revoked, the frame belongs to another incarnation. Throws output_error, cuda_error. After
+    /// output_error it may be called again, also if the frame is committed and only its mark in the ledger is
+    /// missing.
     [[nodiscard]] bool commit(const telemetry::frame_hash& hash);
 
     [[nodiscard]] const ring::job& job() const noexcept { return job_; }
@@ -80,12 +84,13 @@ public:
     [[nodiscard]] const ring::frame_format& output() const noexcept { return output_format_; }
     [[nodiscard]] const std::vector<std::string>& input_names() const noexcept { return input_names_; }
     [[nodiscard]] const std::byte* input_slot(std::size_t i) const;
-    /// What of an input's planes is in use; null: all.
+    /// The used extents of an input's planes; null: all planes are used as a whole.
     [[nodiscard]] const shm::used_extents* input_used(std::size_t i) const;
-    /// The inputs' entries: of one its own bytes, of several a copy, which the next frame writes over.
+    /// The inputs' metadata: of one input its own bytes, of several a merged copy that the next frame
+    /// overwrites.
     [[nodiscard]] std::span<const std::byte> read_metadata();
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept;
-    /// A writer's frame: its own until its commit.
+    /// The header of a writer's frame: owned by this process until its commit.
     [[nodiscard]] shm::frame_header& header() const;
     void set_capture_ns(u64 ns);
     [[nodiscard]] std::byte* output_slot() const;
@@ -134,10 +139,10 @@ private:
     std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
     u32 torn_seen_ = 0;
     torn_lines torn_lines_;
-    std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< a reader's
+    std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< only for a reader
     ring::job job_;
-    bool committed_ = false;  ///< job_: its word is COMMITTED, and what follows may be done again
-    bool passes_ = false;     ///< job_ is a void frame, which is not committed yet
+    bool committed_ = false;  ///< the word of job_ is COMMITTED; the steps after it may be repeated
+    bool passes_ = false;     ///< job_ is a tombstone frame that is not committed yet
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;
     std::atomic<bool> lost_{false};

@@ -1,6 +1,6 @@
 #pragma once
 // The newest frame of a sampled input (the key `sampled` of a pipeline file), as a stage's own code sees it:
-// a copy that the runner has made before the stage's frame was begun. Empty as long as there was none.
+// a copy that the runner took before the stage's frame was begun. Empty until the input has a frame.
 
 #include <span>
 #include <string_view>
@@ -11,6 +11,7 @@
 
 namespace carousel {
 
+/// One frame of a sampled input; see the top of this file. Valid as long as the stage's own frame.
 class sampled_frame {
 public:
     struct about {
@@ -22,18 +23,19 @@ public:
         std::span<const std::byte> parameters, metadata;
     };
 
-    /// None.
+    /// Empty: there is no frame.
     sampled_frame() = default;
     sampled_frame(const input_payload& payload, const about& what) noexcept
         : payload_(payload), what_(&what) {}
 
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
-    /// Its planes as an input's: in the memory of the stage's device, valid until the stage's frame is
-    /// complete. All of these throw config_error where there is none.
+    /// Its planes, like those of an input: in the memory of the stage's device, valid until the stage's frame
+    /// is complete. This function and all below throw config_error if the frame is empty.
     [[nodiscard]] const input_payload& payload() const {
         (void)there();
         return payload_;
     }
+    /// A plane, as payload::plane(): also throws config_error if there is none of that name or type.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return payload().template plane<T>(name);
@@ -41,6 +43,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const {
         return payload().bytes(name);
     }
+    /// The properties of that frame, as of class frame; times in s and ns.
     [[nodiscard]] u64 frame_number() const { return there().frame_number; }
     [[nodiscard]] u64 ring_sequence() const { return there().ring_sequence; }
     [[nodiscard]] f64 time_s() const { return there().time_s; }
@@ -48,7 +51,7 @@ public:
     [[nodiscard]] u64 capture_ns() const { return there().capture_ns; }
     [[nodiscard]] shm::capture_clock capture_clock() const { return there().clock; }
     [[nodiscard]] frame_metadata metadata() const { return frame_metadata(there().metadata); }
-    /// Of the pipeline's one set of parameters, as that frame was made with them.
+    /// The pipeline's parameters with which that frame was made.
     [[nodiscard]] u64 parameter_number() const { return there().parameter_number; }
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const { return there().parameters; }
 

@@ -13,12 +13,12 @@ namespace carousel {
 
 struct settings::state {
     nlohmann::json values = nlohmann::json::object();
-    /// keys whose value was asked for: the ones that the stage understands
+    /// keys whose value was requested: the ones that the stage supports
     std::set<std::string, std::less<>> read;
-    /// those, and the ones of which it only asked whether they are there
+    /// those, and keys that were only tested for presence
     std::set<std::string, std::less<>> known;
 
-    /// The value of `key`, or null; notes that the stage understands the key.
+    /// Returns the value of `key`, or null; records that the stage supports the key.
     const nlohmann::json* find_value(std::string_view key) {
         read.emplace(key);
         known.emplace(key);

@@ -1,6 +1,6 @@
 #pragma once
-// A stage's own keys of the pipeline file, typed. Every key must be read by configure(): what is left over is
-// a user's typing mistake and is refused with "did you mean".
+// A stage's own keys of the pipeline file, typed. configure() must read every key: a key left over is a
+// typing error of the user and is refused with "did you mean".
 
 #include <memory>
 #include <optional>
@@ -24,26 +24,28 @@ private:
     std::string key_;
 };
 
+/// The settings of one stage. Reading a key marks it as supported. One thread at a time.
 class settings {
 public:
     settings();
     ~settings();
     settings(settings&&) noexcept;
     settings& operator=(settings&&) noexcept;
-    /// From a JSON object. Throws config_error.
+    /// Creates settings from a JSON object. Throws config_error.
     [[nodiscard]] static settings from_json(std::string_view text);
 
-    // Each returns the value or the default; throws settings_error on a wrong type or a value outside [low,
+    // Each returns the value or the default; throws settings_error for a wrong type or a value outside [low,
     // high].
     [[nodiscard]] i64 integer(std::string_view key, i64 fallback, i64 low, i64 high) const;
     [[nodiscard]] f64 number(std::string_view key, f64 fallback, f64 low, f64 high) const;
     [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
     [[nodiscard]] std::string text(std::string_view key, std::string_view fallback) const;
-    /// One of `choices`; refused with "did you mean".
+    /// Returns one of `choices`; refuses others with "did you mean".
     [[nodiscard]] std::string choice(std::string_view key, std::string_view fallback,
                                      const std::vector<std::string>& choices) const;
+    /// Whether the file has the key. Does not count as reading it.
     [[nodiscard]] bool has(std::string_view key) const;
-    /// Throws settings_error for the first key that nobody has read.
+    /// Throws settings_error for the first key that has not been read.
     void refuse_unread() const;
 
 private:

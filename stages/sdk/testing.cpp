@@ -15,7 +15,7 @@
 
 namespace carousel::testing {
 
-/// What prepare() sees; also owns the device.
+/// The environment of prepare(); also owns the device.
 struct chain::world : environment {
     explicit world(const chain_options& o)
         : options(o), device(device::open(o.device, o.cpu_threads)), work(device->make_queue()) {}
@@ -41,7 +41,7 @@ struct chain::world : environment {
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
 };
 
-/// A stage, or a stand-in for one (no object).
+/// A stage, or a stand-in for one (without an object).
 struct chain::seat {
     std::string name;
     std::unique_ptr<stage> object;
@@ -49,18 +49,18 @@ struct chain::seat {
     carousel::description description;
     std::vector<std::string> inputs, sampled;
     std::optional<u64> newest;                         // its last frame; none: there was none
-    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as the runner keeps it
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
-    /// What it has made of one of the frames in flight.
+    /// The results of one of the frames in flight.
     struct made_frame {
-        std::vector<u64> sampled_from;                        // of each sampled input the frame that it had
+        std::vector<u64> sampled_from;                        // the frame of each sampled input that it used
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};
         u32 metadata_bytes = 0;
         u64 capture_ns = 0;
     };
-    std::vector<made_frame> frames;  // chain::place_ is the one that counts now
+    std::vector<made_frame> frames;  // chain::place_ is the index of the current one
 };
 
 /// An output of a stage: "fork" is its first, "fork.square" the one of that name.
@@ -130,7 +130,7 @@ public:
         if (!seat_.inputs.empty() || made_.slots.empty()) frame::set_capture_ns(ns);
         made_.capture_ns = ns;
     }
-    /// What its inputs carry, as a ring's worker hands it on.
+    /// Merges what its inputs carry, as a ring's worker does.
     void take_carried() {
         made_.metadata_bytes = 0;
         made_.capture_ns = 0;
@@ -242,7 +242,7 @@ void chain::require(bool prepared, const char* call) const {
                     call, prepared ? "before" : "after"));
 }
 
-/// Memory for that many frames in flight.
+/// Allocates memory for that many frames in flight.
 void chain::make_room(std::size_t frames) {
     for (auto& s : seats_) {
         while (s->frames.size() < frames) {
@@ -343,7 +343,7 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
         chain_frame f(*this, *s, frame_number, parameters, "");
         f.take_carried();
         detail::call_process(*s->object, f);
-        if (ended_) break;  // the frame doesn't exist: nobody behind gets it
+        if (ended_) break;  // the frame doesn't exist: no stage downstream gets it
         s->newest = frame_number;
         if (s->object->commits_on_host()) {
             world_->work->drain();
@@ -353,7 +353,7 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
     world_->work->drain();
 }
 
-// Stage by stage, so that a stage's inputs are whole: process() of all the frames, then finish() of each.
+// Stage by stage, so that a stage's inputs are complete: process() of all frames, then finish() of each.
 void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>& fill) {
     require(true, "run_in_flight()");
     if (frames < 1 || frames > options_.in_flight)

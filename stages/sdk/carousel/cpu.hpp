@@ -1,6 +1,6 @@
 #pragma once
-// Work of a stage that runs on the CPU. It is enqueued like a GPU's: process() returns at once, the queue's
-// worker does the frames' tasks in order, with all threads of the pool for parallel loops.
+// Work of a stage that runs on the CPU. It is enqueued as GPU work is: process() returns at once, and the
+// queue's worker thread runs the frames' tasks in order, using all threads of the pool for parallel loops.
 //
 //   carousel::cpu::for_each_row(f, height, [=](u64 y) { ... });
 
@@ -13,11 +13,11 @@
 
 namespace carousel::cpu {
 
-/// The threads of the queue: size(), parallel_for(count, grain, body(begin, end, worker)).
+/// The queue's thread pool: size(), parallel_for(count, grain, body(begin, end, worker)).
 using device::cpu::pool;
 
-/// The frame's queue. Throws config_error when the stage runs on a GPU (description::device says where it
-/// can).
+/// Returns the frame's queue. Throws config_error if the stage runs on a GPU (description::device states
+/// where it can run).
 inline device::queue& queue(frame& f) {
     if (f.queue().kind() != device_kind::cpu)
         throw config_error(
@@ -26,17 +26,18 @@ inline device::queue& queue(frame& f) {
     return f.queue();
 }
 
-/// Runs task(pool&) after all that was enqueued before. It runs later, in another thread: capture values, not
-/// references. A reference to a variable of process() is refused by a config_error when process() enqueues
-/// the task, unless the task also captures values that are not trivially copyable (a std::string). An
-/// exception of the task ends the process, as one of process() does.
+/// Enqueues task(pool&), which runs after all work enqueued before it, later and in another thread: capture
+/// values, not references. A task that captures a reference to a variable of process() is refused with a
+/// config_error when process() enqueues it; this check is not made if the task also captures values that are
+/// not trivially copyable (a std::string). An exception from the task ends the process, like one from
+/// process().
 template <typename Task>
 void enqueue(frame& f, Task task) {
     detail::check_captures(task);
     queue(f).submit(std::function<void(pool&)>(std::move(task)));
 }
 
-/// Enqueues body(k) for each k < count, on all threads, `grain` of them at a time.
+/// Enqueues body(k) for each k < count, on all threads, in chunks of `grain` indices.
 template <typename Body>
 void for_each(frame& f, u64 count, u64 grain, Body body) {
     enqueue(f, [count, grain, body = std::move(body)](pool& threads) {
@@ -46,7 +47,7 @@ void for_each(frame& f, u64 count, u64 grain, Body body) {
     });
 }
 
-/// Enqueues body(y) for each row of a picture: enough work for a task of its own.
+/// Enqueues body(y) for each row y of an image; one row is one chunk.
 template <typename Body>
 void for_each_row(frame& f, u64 rows, Body body) {
     for_each(f, rows, 1, std::move(body));

@@ -1,12 +1,13 @@
 #pragma once
-// Work of a stage that runs on a GPU: its stream, and CUDA's answers as Carousel's errors. Needs the CUDA
+// Work of a stage that runs on a GPU: its stream, and CUDA errors as Carousel exceptions. Needs the CUDA
 // Toolkit's headers.
 //
 //   my_kernel<<<grid, block, 0, carousel::cuda::stream(f)>>>(f.input().plane<const u8>("color"),
-//   f.output().plane<u8>("color")); carousel::cuda::check_launch("my_kernel");
+//                                                             f.output().plane<u8>("color"));
+//   carousel::cuda::check_launch("my_kernel");
 //
-// Rules: enqueue on this stream alone, and don't wait for it: the runner records the frame's event behind the
-// last kernel. Allocate in prepare(): cudaMalloc and cudaFree wait for the whole device.
+// Rules: enqueue only on this stream and don't wait for it, because the runner records the frame's event
+// after the last kernel. Allocate in prepare(): cudaMalloc and cudaFree wait for the whole device.
 
 #include <cuda_runtime_api.h>
 
@@ -18,8 +19,8 @@
 
 namespace carousel::cuda {
 
-/// The stream of a queue. Throws config_error when the stage runs on the CPU (description::device says where
-/// it can).
+/// Returns the stream of a queue. Throws config_error if the stage runs on the CPU (description::device
+/// states where it can run).
 inline cudaStream_t stream(device::queue& q) {
     if (q.kind() != device_kind::cuda)
         throw config_error(
@@ -27,23 +28,23 @@ inline cudaStream_t stream(device::queue& q) {
             "runs_on::cuda in configure()");
     return static_cast<cudaStream_t>(q.native_stream());
 }
-/// The stream that the frame's work is enqueued on.
+/// Returns the stream on which the frame's work is enqueued.
 inline cudaStream_t stream(frame& f) { return stream(f.queue()); }
-/// The same stream, for set-up in prepare().
+/// Returns the same stream, for set-up in prepare().
 inline cudaStream_t stream(environment& env) { return stream(env.queue()); }
 
-/// Throws cuda_error unless `status` is cudaSuccess; `what` names the call.
+/// Throws cuda_error unless `status` is cudaSuccess; `what` is the call's name for the message.
 inline void check(cudaError_t status, std::string_view what) {
     if (status == cudaSuccess) return;
     throw cuda_error(static_cast<int>(status), std::string(what) + ": " + cudaGetErrorName(status) + " (" +
                                                    cudaGetErrorString(status) + ")");
 }
-/// Throws cuda_error when the launch right before has failed (a grid of no blocks, too much shared memory, no
-/// code for this GPU).
+/// Throws cuda_error if the preceding launch failed (an empty grid, too much shared memory, no code for this
+/// GPU).
 inline void check_launch(std::string_view kernel) { check(cudaGetLastError(), kernel); }
 
-/// Launches a kernel on the frame's stream and checks it; `name` is for messages. The only way to launch for
-/// a stage that says description::same_work.
+/// Launches a kernel on the frame's stream and checks the launch; `name` is for messages. A stage that sets
+/// description::same_work may launch only by this function.
 ///   carousel::cuda::launch(f, "my_kernel", my_kernel, grid, block, in, out);
 template <typename... P>
 void launch(frame& f, const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads,

@@ -1,12 +1,12 @@
 #pragma once
-// A hash of an input plane for the run's ledger, made where the plane lies: on a GPU nothing but its eight
-// bytes leaves the device. The same on every device; over the plane's elements in row order, without what its
-// strides leave between the rows, and of a plane that the frame uses in part over that part alone.
-// kernels/body/block_hash.hpp has the definition, plane_hash_name its name.
+// A hash of an input plane for the run's ledger, computed on the device that holds the plane: from a GPU only
+// the eight bytes of the hash are copied. The value is the same on every device. It covers the plane's
+// elements in row order, without the padding between rows; of a plane that the frame uses in part it covers
+// the used part. kernels/body/block_hash.hpp has the definition; its name is plane_hash_name.
 //
 //   prepare():  hasher_ = std::make_unique<carousel::plane_hasher>(env);
 //   process():  hasher_->enqueue(f, "color");
-//   finish():   hasher_->give(f);                     // f.set_hash(value, plane_hash_name)
+//   finish():   hasher_->set_hash(f);                 // f.set_hash(value, plane_hash_name)
 
 #include <memory>
 #include <string_view>
@@ -19,22 +19,25 @@ namespace carousel {
 
 using kernels::plane_hash_name;
 
+/// Computes the hash of one input plane per frame. Create it in prepare(); used by one stage object.
 class plane_hasher {
 public:
-    /// Allocates: for prepare() alone.
+    /// Allocates memory, so call it only in prepare().
     explicit plane_hasher(environment& env);
 
-    /// Enqueues the hash of a plane on the frame's queue. Throws config_error: no such plane, or strides that
-    /// are not those of rows at equal distances.
+    /// Enqueues the hash of a plane on the frame's queue. Throws config_error if there is no such plane, or
+    /// if its strides are not those of equidistant rows.
     void enqueue(frame& f, std::string_view plane, std::size_t input = 0);
-    /// Behind the frame's completion: in finish().
+    /// Returns the hash. Valid after the frame's work is complete, that is, in finish().
     [[nodiscard]] u64 value(const frame& f) const noexcept;
-    /// The same, to the run's ledger, with its name. Nothing for a void frame, which has no picture.
+    /// Passes the hash and its name to the run's ledger, in finish(). Does nothing for a tombstone frame,
+    /// which has no image.
     void set_hash(frame& f) const noexcept;
 
 private:
-    std::unique_ptr<device::mapping> scratch_;  ///< null where none is needed
-    std::unique_ptr<device::mapping> values_;   ///< a word a lane, which the device writes and the CPU reads
+    std::unique_ptr<device::mapping> scratch_;  ///< null if none is needed
+    std::unique_ptr<device::mapping>
+        values_;  ///< one word per lane, written by the device and read by the CPU
 };
 
 }  // namespace carousel

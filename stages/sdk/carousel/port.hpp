@@ -1,37 +1,36 @@
 #pragma once
-// Ports: frames of a run for a program of one's own that no supervisor has started. It opens the run by its
-// name, may come at any time, live as often as it likes, and be killed at any instruction.
+// Ports: a program that no supervisor has started reads or writes frames of a run. It opens the run by name,
+// may start at any time, restart any number of times, and be killed at any instruction.
 //
 //   auto run = carousel::open("demo");
-//   for (auto& f : run.latest("fragment")) look_at(f.plane<const carousel::u8>("color"));
+//   for (auto& f : run.latest("fragment")) show(f.plane<const carousel::u8>("color"));
 //
-// Ports that take part in a run, `reader` and `writer`, stand in port_frames.hpp, which comes with this
-// header.
+// Ports that take part in a run, `reader` and `writer`, are in port_frames.hpp, which this header includes.
 //
-// `latest`: the newest frame of a stage's output, for whoever wants to see it. It never holds anybody up: a
-// reader that is slow, stopped or dead costs the run nothing. It misses frames, and it never gets a torn one:
-// - A frame is delivered as a copy, taken under a lease that lasts as long as the copy. A frame whose lease
-//   was revoked meanwhile (it took longer than latest_lease_ms, 250 ms), whose status word or header does not
-//   fit or that came without a picture is thrown away and counted: losses().
-// - What is delivered is the program's own until it asks for the next frame: it may look as long as it likes.
-//   memory() keeps it beyond that.
+// `latest` returns the newest frame of a stage's output, for observers. It never blocks the run: a reader
+// that is slow, stopped or dead costs the run nothing. It skips frames, and it never returns a torn one:
+// - A frame is delivered as a copy, taken under a lease that lasts as long as the copying. A frame is
+//   discarded and counted in losses() if its lease was revoked meanwhile (copying took longer than
+//   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone without an
+//   image.
+// - A delivered frame belongs to the program until it requests the next one, without a time limit. memory()
+//   keeps it beyond that.
 // - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
 //
-// Deaths. Stages may die and be replaced, the supervisor may, and another one take the run over: the port
-// goes on, and frame numbers go on growing. Only where the run begins again with new memory they may begin
-// again, too. When the run is over the loop ends, and ending() says how.
+// Crashes. Stages and the supervisor may die and be replaced: the port continues, and frame numbers keep
+// increasing. They may start again only where the run restarts with new memory. When the run is over the loop
+// ends, and ending() describes how.
 //
-// Where frames are delivered: open_options::device. On a GPU all work on a frame belongs on its stream();
-// work on another stream must be complete before the next frame is asked for, which overwrites this one. The
-// thread that calls is behind each call of a port on the GPU that it was on in front of it; one that was on
-// none is on the frames'.
+// Where frames are delivered: open_options::device. On a GPU enqueue all work on a frame on its stream();
+// work on another stream must be complete before the next frame is requested, which overwrites this one. Port
+// calls preserve the calling thread's current CUDA device; a thread that had none gets the frames' device.
 //
-// Every wait has a bound: next(timeout_s) returns null, the loop throws nothing_new, which says who is
-// waited for. An open run and its ports belong to one thread at a time. A forked child can't use them: each
-// call throws config_error, and destroying its copies does nothing. It does not keep the place of its parent.
-// Linking carousel::stage is enough. Errors are carousel::error: config_error for names (no such run, no such
-// stage, all places taken), shm_error for a run of another user or of another version of Carousel,
-// device_error for devices, cuda_error when the GPU failed.
+// Every wait has a timeout: next(timeout_s) returns null, the loop throws nothing_new, whose text names what
+// is being waited for. An open run and its ports may be used by one thread at a time. A forked child can't
+// use them: each call throws config_error, and destroying its copies does nothing. It does not keep the place
+// of its parent. Linking carousel::stage is enough. Errors are carousel::error: config_error for names (no
+// such run, no such stage, all places taken), shm_error for a run of another user or of another version of
+// Carousel, device_error for devices, cuda_error if the GPU failed.
 
 #include <cstddef>
 #include <iterator>
@@ -53,66 +52,69 @@ namespace carousel {
 
 using device::device_kind;
 
+/// Options of open().
 struct open_options {
-    /// Where frames are delivered. "": where the ring's memory lies; "cpu": in host memory, page-locked where
-    /// the ring's lies on a GPU; "cuda" or "cuda:1": on that GPU, as this process counts them.
+    /// Where frames are delivered. "": where the ring's memory is; "cpu": in host memory, page-locked if the
+    /// ring's memory is on a GPU; "cuda" or "cuda:1": on that GPU, numbered as in this process.
     std::string device = {};
-    f64 wait_s = 5;  ///< at opening: for the run, its supervisor and its answers
+    f64 wait_s = 5;  ///< seconds to wait, when opening, for the run, its supervisor and its replies
 };
 
+/// Options of open_run::latest().
 struct latest_options {
-    f64 patience_s = 10;  ///< of a loop, for a newer frame
+    f64 patience_s = 10;  ///< seconds that a loop waits for a newer frame
 };
 
-/// No newer frame came in time; the text says who is waited for.
+/// No newer frame arrived in time; the text names what is being waited for.
 class nothing_new : public error {
 public:
     explicit nothing_new(const std::string& message) : error(exit_code::stage_failed, message) {}
 };
 
-/// Frames that were taken and not delivered.
+/// Counts of frames that were read and not delivered.
 struct latest_losses {
-    u64 revoked = 0;     ///< the lease was: copying took too long
-    u64 torn = 0;        ///< the status word did not fit, or the header; never seen in a sound run
-    u64 tombstones = 0;  ///< given up upstream: they have no picture
+    u64 revoked = 0;     ///< the lease was revoked: copying took too long
+    u64 torn = 0;        ///< the status word or the header did not match; never seen in a correct run
+    u64 tombstones = 0;  ///< abandoned upstream: they have no image
 };
 
-/// A whole frame, valid until its port is asked for the next one.
+/// A complete frame, valid until the next one is requested from its port.
 class latest_frame {
 public:
-    [[nodiscard]] u64 frame_number() const noexcept {
-        return frame_number_;
-    }  ///< as frame::frame_number() of a stage
+    /// As frame::frame_number() of a stage.
+    [[nodiscard]] u64 frame_number() const noexcept { return frame_number_; }
+    /// As frame::ring_sequence() of a stage.
     [[nodiscard]] u64 ring_sequence() const noexcept { return ring_sequence_; }
-    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< frame_number / fps
-    /// CLOCK_MONOTONIC, when its source began it
+    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< frame_number / fps, seconds
+    /// When the frame's source began it, CLOCK_MONOTONIC in ns.
     [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
-    /// When what it shows happened, as its source has said; 0: it has not.
+    /// Capture time in ns, as set by the frame's source; 0: not set.
     [[nodiscard]] u64 capture_ns() const noexcept { return capture_ns_; }
-    /// What the stages have set on it, for reading.
+    /// The metadata that the stages have set, read-only.
     [[nodiscard]] frame_metadata metadata() const noexcept { return frame_metadata(metadata_); }
-    /// The run's parameters that it was made with, as open_run::parameters() lays them out; empty: it has
-    /// none.
+    /// The run's parameters with which the frame was made, in the layout of open_run::parameters(); empty if
+    /// the run has none.
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept { return parameters_; }
+    /// Number of that parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] u64 parameter_number() const noexcept { return parameter_number_; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
-    /// The plane of that name, as far as the frame uses it, as in a stage. Throws config_error: no such
-    /// plane, or of another element type.
+    /// The plane of that name, limited to its used extents, as in a stage. Throws config_error if there is no
+    /// such plane or its element type differs.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return planes_.plane<T>(name);
     }
-    /// All planes: records and bytes, too.
+    /// All planes, also as records or bytes.
     [[nodiscard]] const input_payload& planes() const noexcept { return planes_; }
-    /// Of the memory that the planes lie in.
+    /// The kind of device whose memory holds the planes.
     [[nodiscard]] device_kind where() const noexcept { return where_; }
-    /// What is enqueued here is done before the next frame overwrites this one.
+    /// Work enqueued here is complete before the next frame overwrites this one.
     [[nodiscard]] device::queue& queue() const noexcept { return *queue_; }
-    /// The cudaStream_t of that queue; null where the frame lies in host memory.
+    /// The cudaStream_t of that queue; null if the frame is in host memory.
     [[nodiscard]] void* stream() const noexcept;
-    /// The memory that the planes lie in, and their stream. While a copy of this is held they stay as they
-    /// are, whatever becomes of the port and the run, and the port delivers the next frame in another block
-    /// of memory, as large, which it allocates.
+    /// Owns the memory of the planes and their stream. While a copy of this pointer exists the planes stay
+    /// unchanged, even after the port or the run has ended, and the port delivers the next frame in another
+    /// block of the same size, which it allocates.
     [[nodiscard]] std::shared_ptr<const void> memory() const noexcept { return memory_; }
 
 private:
@@ -128,27 +130,29 @@ private:
     device::queue* queue_ = nullptr;
 };
 
+/// The newest frames of one output; see the top of this file. One thread at a time.
 class latest_port {
 public:
     latest_port(latest_port&&) noexcept;
     latest_port& operator=(latest_port&&) noexcept;
     ~latest_port();
 
-    /// The newest frame, if it is newer than the last one, or the first that comes in so many seconds. Null:
-    /// none came, or the run is over.
+    /// Returns the newest frame if it is newer than the last one, else the first that arrives within
+    /// `timeout_s` seconds. Null: none arrived, or the run is over.
     [[nodiscard]] latest_frame* next(f64 timeout_s);
-    /// The run is over: no frame will come any more.
+    /// The run is over: no further frame will arrive.
     [[nodiscard]] bool ended() const noexcept;
-    /// How it ended, once it has: "exit code 0".
+    /// How the run ended, once it has: "exit code 0".
     [[nodiscard]] const std::string& ending() const noexcept;
+    /// Counts since the port was opened.
     [[nodiscard]] latest_losses losses() const noexcept;
-    /// Why no newer frame comes, as far as the run tells: one clause.
+    /// Why no newer frame arrives, as far as the run's state shows: one clause for a message.
     [[nodiscard]] std::string waits_for() const;
-    /// Whose output it is.
+    /// The stage whose output this port reads.
     [[nodiscard]] const std::string& stage() const noexcept;
     [[nodiscard]] const ring::frame_format& format() const noexcept;
 
-    /// The loop's: each step is a newer frame, its end is the run's.
+    /// For range-based for: each step is a newer frame; the sequence ends with the run.
     class iterator {
     public:
         [[nodiscard]] latest_frame& operator*() const noexcept { return *at_; }
@@ -175,21 +179,22 @@ private:
     owned_ptr<state> state_;
 };
 
-/// A run that is open. Copies are the same one; ports hold it.
+/// An open run. Copies share one connection; its ports keep it open.
 class open_run {
 public:
-    /// The newest frames of what `stage` puts out; "": of what the last sink reads.
+    /// The newest frames of the output of `stage`; "": of the output that the last sink reads.
     [[nodiscard]] latest_port latest(const std::string& stage = "", const latest_options& options = {}) const;
-    /// Takes the place of the reading port `stage`: a stage of the file with run = "port" and inputs. Waits
-    /// wait_s for a place that another program has. Throws config_error, shm_error.
+    /// Takes the seat of the reading port `stage`: a stage of the file with run = "port" and inputs. Waits up
+    /// to wait_s for a seat that another program holds. Throws config_error, shm_error.
     [[nodiscard]] reader_port reader(const std::string& stage, const port_options& options = {}) const;
-    /// The same of a writing port, which has none.
+    /// The same for a writing port, a stage with run = "port" and no inputs.
     [[nodiscard]] writer_port writer(const std::string& stage, const port_options& options = {}) const;
-    /// The parameters that its frames are made with: names, types and places; none where the pipeline has
-    /// none. The supervisor is asked. Throws shm_error: nobody answers in wait_s.
+    /// Returns the schema of the pipeline's parameters: names, types and offsets; empty if the pipeline has
+    /// none. Asks the supervisor. Throws shm_error if no reply arrives within wait_s.
     [[nodiscard]] ring::parameter_schema parameters() const;
-    /// Its stages that have an output.
+    /// The names of its stages that have an output.
     [[nodiscard]] std::vector<std::string> stages() const;
+    /// The run's name.
     [[nodiscard]] const std::string& name() const noexcept;
 
 private:
@@ -198,7 +203,7 @@ private:
     std::shared_ptr<class port_attachment> to_;
 };
 
-/// The run of that name, of this user; or, where there is a '/' in it, the run whose folder that is.
+/// Opens the run of that name, of this user; if `name` contains a '/', the run whose folder it is.
 [[nodiscard]] open_run open(const std::string& name, const open_options& options = {});
 
 }  // namespace carousel

@@ -1,41 +1,42 @@
 #pragma once
 // The interface of a stage: one class, one process. The runner owns the loop, the slot protocol, the frames
-// in flight, heartbeats and crash behaviour. A stage only says what it reads and writes, and enqueues the
+// in flight, heartbeats and crash recovery. A stage only describes what it reads and writes, and enqueues the
 // work of one frame.
 //
 //   #include <carousel/stage.hpp>
 //   class my_stage : public carousel::stage { ... };
 //   int main(int argc, char** argv) { return carousel::stage_main<my_stage>(argc, argv); }
 //
-// Life of a stage object:
-//   1. constructed;
-//   2. configure(): settings and input formats in, output format out. Called in any process (also by
-//   `carousel validate`,
-//      through `PROGRAM --describe`): no device, no files written, quick. Called again at each (re)start; it
-//      must give the same answer for the same settings.
-//   3. prepare(): once, with the device: allocate scratch, warm kernels up, load assets.
-//   4. process(): once per frame, from one thread: ENQUEUE the work on frame.queue() and return. Don't wait
-//   for it.
-//      It must be a function of the frame's inputs: what is kept between frames is lost when the process is
-//      killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> say how work is enqueued.
-//   5. finish(): only if commits_on_host(): called behind the frame's completion, on the completion thread,
-//   before the commit.
-//      Everything it does must be idempotent on the frame's number: after a crash a frame may be finished
-//      twice. A stage without an output may name what it got by frame.set_hash(): the runner keeps the run's
-//      ledger for every such stage. With description::finish_threads above one (or 0) it is called by several
-//      threads at once, each for another frame, and in no order; commits are in order all the same. So a
-//      frame that has been finished may be delivered again though a later one was finished, too.
-//      process() of later frames runs before it: what finish() needs of its frame lies in frame.local() or in
-//      memory of the frame's lane, never in a member that process() sets. A tombstone (a frame that was given
-//      up) gets here only if description::wants_tombstones is set.
-//   6. A stage at the edge of a run: ready() says when a source's next frame is there, committed() that a
-//   frame is beyond recall.
-// Errors: configure and prepare throw carousel::error (config_error for what the user can mend). An exception
-// from process or finish ends the process (exit code 73, or the error's own), which counts as an attempt on
-// the frames in flight. Only a disk_full_error from finish doesn't: the runner waits for room, and calls it
-// again. From prepare() on an exception ends the process at once: the stage's destructor doesn't run. Crash:
-// a stage may die anywhere. Its frames go to its successor, and nothing that it had enqueued can reach a
-// consumer.
+// Life cycle of a stage object:
+//   1. It is constructed.
+//   2. configure(): settings and input formats in, output formats out. Called in any process (also by
+//      `carousel validate`, through `PROGRAM --describe`): use no device, write no files, return quickly.
+//      Called again at each start; it must return the same result for the same settings.
+//   3. prepare(): once, with the device: allocate scratch memory, warm up kernels, load assets.
+//   4. process(): once per frame, from one thread: ENQUEUE the work on frame.queue() and return, without
+//      waiting for it. It must be a function of the frame's inputs: state kept between frames is lost when
+//      the process is killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> enqueue work.
+//   5. finish(): only if commits_on_host(): called on the completion thread, after the frame's work is
+//      complete and before its commit. Everything it does must be idempotent per frame number: after a crash
+//      a frame may be finished twice. A stage without an output may record a hash of its input by
+//      frame.set_hash(): the runner keeps the run's ledger for every such stage. With
+//      description::finish_threads other than 1 several threads call it concurrently, each for another frame,
+//      and in no particular order; commits are in order all the same. So a finished frame may be delivered
+//      again even though a later one was also finished. process() of later frames runs before it: keep what
+//      finish() needs of its frame in frame.local() or in memory of the frame's lane, never in a member that
+//      process() sets. A tombstone frame (one that was abandoned) gets here only if
+//      description::wants_tombstones is set.
+//   6. A stage at the edge of a run: ready() returns whether a source's next frame is available; committed()
+//      reports that a frame is final.
+//
+// Errors: configure and prepare throw carousel::error (config_error for what the user can correct). An
+// exception from process or finish ends the process (exit code 73, or the error's own), which counts as an
+// attempt on the frames in flight. Only a disk_full_error from finish does not: the runner waits for free
+// space and calls it again. From prepare() on an exception ends the process at once, without running the
+// stage's destructor.
+//
+// Crash: a stage may die anywhere. Its frames are delivered to its successor, and nothing that it had
+// enqueued can reach a consumer.
 
 #include <cstring>
 #include <functional>
@@ -62,69 +63,76 @@ namespace carousel {
 
 using device::device_kind;
 
-/// What prepare() gets. It outlives the stage object's last call, so a stage may keep a pointer to it.
+/// The argument of prepare(). It outlives the last call of the stage object, so a stage may keep a pointer to
+/// it.
 class environment {
 public:
     virtual ~environment() = default;
+    /// The device of this stage: allocates and maps memory.
     [[nodiscard]] virtual device::context& context() = 0;
+    /// The queue for set-up work in prepare().
     [[nodiscard]] virtual device::queue& queue() = 0;
-    /// Mapped memory of an asset, for reading. For an asset of another stage: blocks until it is READY
-    /// (bounded, names the culprit). On a GPU whose asset lives in host memory, a private copy on the device.
+    /// Mapped memory of an asset, read-only. For an asset of another stage: blocks until the asset is READY;
+    /// the wait has a timeout whose error names the stage responsible. On a GPU, an asset in host memory is
+    /// returned as a private copy on the device.
     [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
-    /// The run's runtime directory: sockets, state, logs, ledgers. The run removes it at its end; files that
-    /// a user is to keep belong in output_directory(). For notes to the stage's next process.
+    /// The run's runtime directory: sockets, state, logs, ledgers; also for notes to the stage's successor.
+    /// The run removes it at its end; files that the user is to keep belong in output_directory().
     [[nodiscard]] virtual std::string runtime_directory() const = 0;
     /// The run's output directory, an absolute path: runs/NAME-DATE in the directory in which the run was
     /// started. No run removes it. All stages share it, and a run that is taken over keeps it. The first call
     /// creates the directory. Any thread. Throws output_error if it can't be created.
     [[nodiscard]] virtual std::string output_directory() const = 0;
+    /// The number of this process among the stage's instances, from 0.
     [[nodiscard]] virtual u32 instance() const = 0;
-    /// Incarnation of this seat, from 1. 0 in the prepare() of a warm standby, which gets its own when it
-    /// takes over.
+    /// Incarnation number of this seat, from 1. 0 in prepare() of a warm standby, which gets its number when
+    /// it takes over.
     [[nodiscard]] virtual u32 epoch() const = 0;
-    /// Which run this is: the same for all its processes and for each supervisor that takes it over.
+    /// Identifies the run: the same for all its processes and for each supervisor that takes it over.
     [[nodiscard]] virtual std::string run_id() const { return {}; }
-    /// Where this run's rings begin: above 0 where it goes on for one that was lost, or where they
-    /// were made anew in mid-run.
+    /// Number of the first frame in this run's rings: above 0 if the run continues one that was lost, or if
+    /// the rings were rebuilt during the run.
     [[nodiscard]] virtual u64 first_frame() const { return 0; }
-    /// Every frame below is committed by each sink of this run that counts, and stands in its ledger. Reads
-    /// files; one thread at a time. Throws output_error.
+    /// Every frame below the returned number is committed by each sink of this run that has a claim on it
+    /// (telemetry/frame_claims.hpp), and recorded in that sink's ledger. Reads files; one thread at a time.
+    /// Throws output_error.
     [[nodiscard]] virtual u64 delivered_below() { return 0; }
-    /// From any thread: the runner asks stage::ready() again.
+    /// Makes the runner call stage::ready() again. Any thread.
     virtual void wake() noexcept {}
-    [[nodiscard]] virtual u32 in_flight() const = 0;  ///< frames that may be between process() and commit
-    /// The pipeline's parameters, whether this stage reads them or not; none: it has none.
+    [[nodiscard]] virtual u32 in_flight()
+        const = 0;  ///< maximum number of frames between process() and commit
+    /// The pipeline's parameters, whether this stage reads them or not; empty if it has none.
     [[nodiscard]] virtual const parameter_schema& parameters() const {
         static const parameter_schema nothing;
         return nothing;
     }
 };
 
-/// What a source may give a frame in place of what the run would: of a recording, say.
+/// Values that a source may set on a frame instead of the run's, for example those of a recording.
 struct frame_stamp {
     f64 time_s = 0;
     u64 parameter_number = 0;
-    std::span<const std::byte> parameters = {};  ///< of the pipeline's schema; empty: those of the run
-    u64 capture_ns = 0;                          ///< as it was recorded; 0: it was not
+    std::span<const std::byte> parameters = {};  ///< in the layout of the pipeline's schema; empty: the run's
+    u64 capture_ns = 0;                          ///< as recorded; 0: not recorded
     bool captured_here = false;                  ///< capture_ns is of this machine's clock
-    u64 born_ns = 0;  ///< when its source began it, by this machine's clock; 0: when it is begun here
+    u64 born_ns = 0;  ///< when its source began it, by this machine's clock; 0: when it begins here
     std::optional<u64> frame_number = {};  ///< for the stages downstream; none: the ring sequence
 };
 
-/// One frame on its way through this stage.
+/// One frame in this stage.
 class frame {
 public:
     virtual ~frame() = default;
     /// The frame's number, from 0: the same in every stage and on every host.
     [[nodiscard]] virtual u64 frame_number() const noexcept = 0;
-    /// The frame's position in the rings of this host, from 0. It differs from the frame number only where
-    /// this host works on some of another host's frames (instances of one stage on two hosts).
+    /// The frame's position in the rings of this host, from 0. It differs from the frame number only if this
+    /// host processes some of another host's frames (instances of one stage on two hosts).
     [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
-    /// frame_number / fps: a function of the frame number alone
+    /// frame_number / fps, seconds: depends only on the frame number.
     [[nodiscard]] virtual f64 time_s() const noexcept = 0;
-    /// The frame's parameters, as its source has stamped them: every stage sees the same for one frame,
-    /// whatever is set meanwhile, and also when the frame is made again after a death. Throws config_error
-    /// unless description::parameters names T.
+    /// The frame's parameters as its source stamped them: every stage sees the same values for one frame,
+    /// independent of later changes, also when the frame is processed again after a crash. Throws
+    /// config_error unless description::parameters names T.
     template <frame_parameters T>
     [[nodiscard]] T parameters() const {
         const std::span<const std::byte> values = parameter_values(T::type, sizeof(T));
@@ -132,170 +140,186 @@ public:
         std::memcpy(static_cast<void*>(&out), values.data(), sizeof out);
         return out;
     }
-    /// The bytes of the frame's set, which has that type and size. Throws config_error when it hasn't.
+    /// The bytes of the frame's parameter set. Throws config_error unless the set has that type and size.
     [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type,
                                                                       std::size_t bytes) const = 0;
-    /// The same bytes, whatever their type: for those who hand them on. Empty where there are none.
+    /// The same bytes, whatever their type, for stages that forward them. Empty if there are none.
     [[nodiscard]] virtual std::span<const std::byte> parameter_bytes() const noexcept { return {}; }
-    /// which set: 0 at the start, one more with each change
+    /// Number of the parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;
-    /// When its source began it, CLOCK_MONOTONIC; 0: not known.
+    /// When its source began it, CLOCK_MONOTONIC in ns; 0: not known.
     [[nodiscard]] virtual u64 born_ns() const noexcept { return 0; }
-    /// When what it shows happened, as its source has said (set_capture_ns, or a recording): the same in
-    /// every stage. 0: it has not said.
+    /// Capture time in ns, as set by its source (set_capture_ns, or a recording): the same in every stage. 0:
+    /// not set.
     [[nodiscard]] virtual u64 capture_ns() const noexcept { return 0; }
-    /// Whether that is of this machine's clock, or of a recording's.
+    /// Whether capture_ns() is of this machine's clock or of a recording's.
     [[nodiscard]] virtual shm::capture_clock capture_clock() const noexcept {
         return shm::capture_clock::none;
     }
-    /// Small named values that travel with the frame to all stages behind; to be added to in process() of a
-    /// stage with an output.
+    /// Small named values that travel with the frame to all stages downstream. Entries can be added in
+    /// process() of a stage with an output.
     [[nodiscard]] virtual frame_metadata metadata() noexcept { return {}; }
-    /// Those of one input alone, where metadata() has those of all.
+    /// The metadata of one input only; metadata() has those of all inputs.
     [[nodiscard]] virtual frame_metadata input_metadata(std::size_t index = 0) noexcept {
         (void)index;
         return {};
     }
+    /// The queue on which process() enqueues the frame's work.
     [[nodiscard]] virtual device::queue& queue() noexcept = 0;
+    /// The planes of input `index`, in the file's order; read-only.
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
-    /// The newest frame of a sampled input (`sampled = ["pose"]` in the file) when this frame was begun,
-    /// which waits for none: by its index there. Empty while there was none. It is another one when this
-    /// frame is made again after a death, so what is made of it can't be compared between runs.
+    /// The newest frame of sampled input `index` (the order of `sampled = ["pose"]` in the file) at the time
+    /// when this frame was begun; never waits. Empty if there was none. It may be another frame when this
+    /// frame is processed again after a crash, so results that depend on it can't be compared between runs.
     [[nodiscard]] virtual sampled_frame sampled(std::size_t index = 0) const {
         (void)index;
         return {};
     }
-    /// By its name, as the file writes it. Throws config_error where the file names no such one.
+    /// By its name, as written in the file. Throws config_error if the file has no such sampled input.
     [[nodiscard]] sampled_frame sampled(std::string_view name) const { return sampled(sampled_index(name)); }
+    /// The index of the sampled input of that name. Throws config_error if the file has none.
     [[nodiscard]] virtual std::size_t sampled_index(std::string_view name) const {
         (void)name;
         return 0;
     }
-    /// Which frames of its own sampled inputs an input was made with, or shm::no_sampled_frame.
+    /// The frame numbers of the input's own sampled inputs with which it was made, or shm::no_sampled_frame.
     [[nodiscard]] virtual std::span<const u64> input_sampled(std::size_t index = 0) const noexcept {
         (void)index;
         return {};
     }
-    /// By its index in description::outputs. All outputs of a frame have the same metadata, times and
-    /// parameters; what of its planes is in use each says for itself.
+    /// The output at that index of description::outputs. All outputs of a frame have the same metadata, times
+    /// and parameters; each has its own used extents.
     [[nodiscard]] virtual output_payload output(std::size_t index = 0) const noexcept = 0;
-    /// By its name there. Throws config_error when there is none of that name.
+    /// The output of that name. Throws config_error if there is none.
     [[nodiscard]] output_payload output(std::string_view name) const { return output(output_index(name)); }
+    /// The index of the output of that name. Throws config_error if there is none.
     [[nodiscard]] virtual std::size_t output_index(std::string_view name) const {
         return carousel::output_index({}, name);
     }
-    [[nodiscard]] virtual u32 lane() const noexcept = 0;  ///< < in_flight; scratch per lane is never shared
-    /// An object of this frame, which travels from process() to finish(): the place for what finish() needs.
-    /// A member of the stage is not, because process() of later frames runs before finish() of this one. The
-    /// first call creates it (value-initialised); it ends with the frame, and a frame that is processed again
-    /// after a death gets a new one. In process() and finish() of this frame alone. Throws std::logic_error
-    /// for a T other than that of the first call.
+    [[nodiscard]] virtual u32 lane()
+        const noexcept = 0;  ///< < in_flight; scratch memory per lane is never shared
+    /// An object of this frame, kept from process() to finish(): the place for data that finish() needs. A
+    /// member of the stage is not suitable, because process() of later frames runs before finish() of this
+    /// one. The first call creates the object (value-initialised); it is destroyed with the frame, and a
+    /// frame that is processed again after a crash gets a new one. Only in process() and finish() of this
+    /// frame. Throws std::logic_error if T differs from that of the first call.
     template <typename T>
     [[nodiscard]] T& local() {
         return local_.get<T>();
     }
-    /// Non-empty when the frame is a tombstone, a frame that was given up after max_attempts, here or
+    /// Non-empty if the frame is a tombstone, a frame that was abandoned after max_attempts, here or
     /// upstream: it has no payload. process() never gets one; finish() gets one if
     /// description::wants_tombstones is set.
     [[nodiscard]] virtual std::string_view tombstone_reason() const noexcept = 0;
-    /// False once this process has a successor, that has got the frame instead (this one was stopped, say,
-    /// and goes on late). Asked last before something leaves the ring for good: a file that is put in its
-    /// place now may be written over the successor's.
+    /// False once this process has a successor that owns the frame instead (for example if this process was
+    /// stopped and resumed late). Check it last, before anything leaves the ring permanently: a file that is
+    /// renamed into place after that may overwrite the successor's.
     [[nodiscard]] virtual bool is_owned() const noexcept { return true; }
-    /// In finish() of a stage without an output: a hash of what this frame brought, for the ledger. Equal
-    /// runs have equal hashes then
-    /// (`image_hash` of the report), and `carousel chaos` compares them. Without it frames are counted only.
-    /// `name` says what it is a hash of (one line of at most 100 bytes): hashes of two names are never
-    /// compared. <carousel/hash.hpp> has one that is made where the picture lies.
+    /// In finish() of a stage without an output: records a hash of this frame's input in the ledger. Equal
+    /// runs then have equal hashes (`image_hash` of the report), and `carousel chaos` compares them. Without
+    /// it frames are only counted. `name` identifies the hash function (one line of at most 100 bytes):
+    /// hashes of different names are never compared. <carousel/hash.hpp> computes one on the device that
+    /// holds the image.
     virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
-    /// A hash of the stage's own: "own", of which nothing but the stage knows the definition.
+    /// Records a hash that only the stage defines, under the name "own".
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
-    /// In finish(): calls body(k) for each k below `parts` and returns when all are done. Where the stage has
-    /// several finish threads (description::finish_threads), those that have no frame to finish take parts,
-    /// so that one frame is done sooner where few are in flight. Which thread does which part, and in what
-    /// order, is not told: what comes out must not depend on it. What a body throws comes out of this.
+    /// In finish(): calls body(k) for each k below `parts` and returns when all calls have returned. If the
+    /// stage has several finish threads (description::finish_threads), threads without a frame to finish run
+    /// some of the parts, which shortens the time per frame when few are in flight. The assignment of parts
+    /// to threads and their order are unspecified: the result must not depend on them. Exceptions from `body`
+    /// propagate.
     virtual void in_parts(u32 parts, const std::function<void(u32 part)>& body) {
         for (u32 k = 0; k < parts; ++k) body(k);
     }
-    /// In finish(): true until false, or until finish() returns, this frame waits for another host. That is
-    /// no hang: no clock of this process runs meanwhile, and `carousel ps` says what it waits for.
+    /// In finish(): marks this frame as waiting for another host, until it is called with false or finish()
+    /// returns. Such a wait is not treated as a hang: no timeout of this process runs meanwhile, and
+    /// `carousel ps` shows what it waits for.
     virtual void wait_for_link(bool waits) { (void)waits; }
-    /// In finish() of a stage with one output that commits on the host: the frame's metadata, and what of its
-    /// planes is in use, in place of what process() has left: for who knows only now what another process has
-    /// made. Throws std::logic_error anywhere else.
+    /// In finish() of a stage with one output that commits on the host: replaces the frame's metadata and the
+    /// used extents of its planes that process() set, for data that becomes known only in finish(). Throws
+    /// std::logic_error anywhere else.
     virtual void carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
         (void)metadata, (void)used;
         throw std::logic_error("carry() is for finish() of a stage with one output, in a run");
     }
-    /// In process() of a source, for each frame or for none: its time and parameters, in place of the run's.
-    /// It must be a function of the frame number. Throws config_error for parameters of another size than the
-    /// pipeline's.
+    /// In process() of a source, for every frame or for none: sets the frame's time and parameters instead of
+    /// the run's. `with` must be a function of the frame number. Throws config_error if the parameters' size
+    /// is not that of the pipeline's.
     virtual void stamp(const frame_stamp& with) {
         (void)with;
         throw std::logic_error("stamp() is for process() of a source: a stage without inputs, in a run");
     }
-    /// In process() of a source: when what the frame shows happened, CLOCK_MONOTONIC of this machine. The
-    /// report says how long frames took from there to their sinks (from_capture_ms).
+    /// In process() of a source: sets the frame's capture time, CLOCK_MONOTONIC of this machine in ns. The
+    /// report has the latency from there to the sinks (from_capture_ms).
     virtual void set_capture_ns(u64 ns) {
         (void)ns;
         throw std::logic_error(
             "set_capture_ns() is for process() of a source: a stage without inputs, in a run");
     }
-    /// In process() of a source: this frame was given up where it comes from. It goes on void, as a frame
-    /// does that is given up here; nothing need be written into its output.
+    /// In process() of a source: this frame was abandoned where it comes from. It continues as a tombstone,
+    /// like a frame that is abandoned here; its output need not be written.
     virtual void pass_tombstone() {
         throw std::logic_error(
             "pass_tombstone() is for process() of a source: a stage without inputs, in a run");
     }
-    /// In process() of a source that has said description::ends: the stream ends before this frame, which
-    /// does not exist, and neither does any later one. What is enqueued for it is thrown away. It must be a
-    /// function of the frame number: whoever is asked for this frame again, or for a later one, says the
-    /// same. Anywhere else it throws, which ends the process as any exception does.
+    /// In process() of a source that sets description::ends: the stream ends before this frame; neither this
+    /// frame nor any later one exists. Work enqueued for it is discarded. The call must depend only on the
+    /// frame number: a successor that processes this frame, or a later one, must also end the stream. Throws
+    /// anywhere else, which ends the process as any exception does.
     virtual void end_stream() {
         throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
     }
 
 protected:
-    /// Before process(): the object of the frame that used this one before ends.
+    /// Before process(): destroys the object of the frame that used this object before.
     void clear_local() noexcept { local_.clear(); }
 
 private:
     frame_local local_;
 };
 
-/// What a stage program is: derive from it, and give the class to stage_main().
+/// Base class of a stage: derive from it and pass the class to stage_main().
 class stage {
 public:
     virtual ~stage() = default;
+    /// Returns what the stage reads and writes with these settings and inputs. Throws config_error or
+    /// settings_error for what the user can correct. Called in any process: see the top of this file.
     [[nodiscard]] virtual description configure(const configuration& with) = 0;
+    /// Called once per process, before the first frame: allocates memory and loads assets. May block.
     virtual void prepare(environment&) {}
     /// Fills the asset `name` (of description::makes). Called at most once per run, in one process. May
     /// block.
     virtual void load_asset(std::string_view name, std::span<std::byte> memory, environment& env) {
         (void)name, (void)memory, (void)env;
     }
+    /// Called once per frame, from one thread: enqueues the work of `f` on f.queue() and returns without
+    /// waiting for it. An exception ends the process and counts as an attempt on the frame.
     virtual void process(frame& f) = 0;
+    /// Returns true if finish() must run before each commit.
     [[nodiscard]] virtual bool commits_on_host() const { return false; }
+    /// Called after the work of `f` is complete and before its commit, if commits_on_host(): on the
+    /// completion thread, or on several threads (description::finish_threads). Must be idempotent per frame
+    /// number.
     virtual void finish(frame& f) { (void)f; }
-    /// May frame `ring_sequence`, which would be the next one, be begun? Asked on the thread of process(),
-    /// before anything is taken, and perhaps more than once for one frame; of void frames, too. While the
-    /// answer is no nothing is begun. For a source whose frames come from outside: no clock runs then, and no
-    /// attempt counts; environment::wake() has it asked again, without that it is after 100 ms. A source is
-    /// also told how far all numbers are done: each below `done_below` is committed, and that number is not
-    /// (else 0).
+    /// Returns whether frame `ring_sequence`, the next one, may begin. Called on the thread of process()
+    /// before anything is claimed, possibly several times per frame, also for tombstone frames. While it
+    /// returns false no frame begins. For a source whose frames come from outside: meanwhile no timeout runs
+    /// and no attempt counts. environment::wake() triggers another call; without it the next call is after
+    /// 100 ms. `done_below`, for a source: every frame below it is committed and frame `done_below` is not; 0
+    /// for other stages.
     [[nodiscard]] virtual bool ready(u64 ring_sequence, u64 done_below) {
         (void)ring_sequence, (void)done_below;
         return true;
     }
-    /// Behind the commit of a frame, on the thread that commits, in order: nobody makes this frame again.
+    /// Called after each commit, on the committing thread, in order: the frame won't be processed again.
     virtual void committed(u64 ring_sequence) { (void)ring_sequence; }
 };
 
-/// The whole main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of
-/// the run.
+/// The main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of the
+/// run.
 int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)());
 
-/// The same for a class that needs no arguments:
+/// The same for a class with a default constructor:
 ///   int main(int argc, char** argv) { return carousel::stage_main<my_stage>(argc, argv); }
 template <typename Stage>
 int stage_main(int argc, char** argv) {

@@ -1,18 +1,19 @@
 #pragma once
-// Runs stage objects in this process, one behind the other and one frame at a time: no supervisor, no rings,
-// one slot per stage. For tests of what a stage makes of its inputs. `carousel chaos FILE` tests how it dies.
+// Runs stage objects in this process, one after another and one frame at a time: no supervisor, no rings, one
+// slot per stage. For tests of what a stage computes from its inputs; `carousel chaos FILE` tests its crash
+// recovery.
 //
 //   carousel::testing::chain c({.width = 4, .height = 2});
-//   c.give("camera", carousel::image_format(4, 2));
+//   c.provide("camera", carousel::image_format(4, 2));
 //   c.add("negative", std::make_unique<negative>(), R"({"alpha": true})", {"camera"});
 //   c.prepare();
 //   c.fill<u8>("camera", "color", pixels);
 //   c.run(0);
 //   c.read<u8>("negative", "color");
 //
-// Of several outputs "fork" is the first, "fork.square" the one of that name, wherever a ring is named. A
-// sampled input (the key `sampled`) is the newest frame of a stage before, or of a stand-in, once newest()
-// has told it.
+// Wherever a ring is named, "fork" is the first output of the stage fork, "fork.square" its output of that
+// name. A sampled input (the key `sampled`) is the newest frame of an earlier stage, or of a stand-in after
+// newest() has been called for it.
 //
 // Throws what the stages throw; carousel::error for a wrong name, type or size.
 
@@ -29,17 +30,19 @@
 
 namespace carousel::testing {
 
+/// Options of a chain: what a run takes from the pipeline file and the command line.
 struct chain_options {
-    device::device_id device = device::device_id();  ///< the CPU
+    device::device_id device = device::device_id();  ///< default: the CPU
     unsigned cpu_threads = 2;
     u32 width = 320, height = 180;
     std::string runtime_directory = ".", output_directory = ".";
     u32 in_flight = 2;
     u32 epoch = 1;
     f64 fps = 60;
-    std::string folder = ".";  ///< of the pipeline file
+    std::string folder = ".";  ///< the pipeline file's folder
 };
 
+/// The stages under test, in the order of add(). One thread.
 class chain {
 public:
     explicit chain(chain_options options);
@@ -47,25 +50,25 @@ public:
     chain(const chain&) = delete;
     chain& operator=(const chain&) = delete;
 
-    /// Configures a stage on what the named ones write, `sampled` being its sampled inputs; refuses settings
-    /// that it didn't read, parameters that make no sense, and sampled inputs of a stage that takes none.
-    /// Throws what configure() throws.
+    /// Configures a stage whose inputs are the outputs named in `inputs` and whose sampled inputs are those
+    /// named in `sampled`. Returns its description. Throws what configure() throws; also refuses settings
+    /// that configure() did not read, invalid parameters, and sampled inputs of a stage that accepts none.
     description& add(const std::string& name, std::unique_ptr<stage> object,
                      const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {},
                      const std::vector<std::string>& sampled = {});
-    /// A stand-in for a stage that writes `format`: the test itself fills its planes.
+    /// Adds a stand-in for a stage that writes `format`: the test itself fills its planes.
     void provide(const std::string& name, frame_format format) {
         provide(name, std::vector<output_description>{std::move(format)});
     }
-    /// The same for one with several outputs.
+    /// Adds a stand-in with several outputs.
     void provide(const std::string& name, std::vector<output_description> outputs);
-    /// Makes memory and assets, prepares all stages. Once, after the last add() and provide(): add(),
-    /// provide() and a second prepare() after it throw config_error, and so does what moves or reads frames
-    /// before it.
+    /// Allocates memory and assets and prepares all stages. Call it once, after the last add() and provide():
+    /// afterwards add(), provide() and a second prepare() throw config_error, and so do functions that run or
+    /// read frames if they are called before it.
     void prepare();
 
-    /// Puts `elements` into a plane of a stand-in. Throws config_error: another type, or not as many as the
-    /// plane has.
+    /// Copies `elements` into a plane of a stand-in. Throws config_error if the type differs or the number of
+    /// elements is not that of the plane.
     template <typename T>
     void fill(const std::string& name, std::string_view plane, std::span<const T> elements) {
         write_plane(name, plane, element_of<T>::value, std::as_bytes(elements));
@@ -75,39 +78,40 @@ public:
         fill(name, plane, std::span<const T>(elements));
     }
 
-    /// From now on frame `frame_number` of a stand-in is the newest one, with all that was put into it: for
-    /// the stages that have it as a sampled input. Until the first call they have none of it.
+    /// From now on frame `frame_number` of a stand-in, with its current contents, is the newest frame for the
+    /// stages that have the stand-in as a sampled input. Until the first call that input is empty.
     void newest(const std::string& name, u64 frame_number);
 
-    /// One frame through all stages, finished and committed. Without values the parameters are those of the
-    /// schema's start.
+    /// Runs one frame through all stages, including finish() and commit. Without values the frame has the
+    /// schema's initial parameters.
     void run(u64 frame_number) { run_with(frame_number, {}); }
     template <frame_parameters T>
     void run(u64 frame_number, const T& values) {
         run_with(frame_number, std::as_bytes(std::span(&values, 1)));
     }
-    /// Frames `first` to `first + frames - 1` in flight at once, as in a run: of each stage process() of all
-    /// of them, then finish() of each. A stage that passes something from process() to finish() in a member
-    /// instead of frame::local() or memory of the frame's lane mixes them up; compare hash() with that of
-    /// run(). `frames` is at most the option in_flight. fill(frame_number) is called before for each frame,
-    /// to fill the stand-ins. read() then has the first one.
+    /// Runs frames `first` to `first + frames - 1` in flight at once, as in a run: for each stage process()
+    /// of all of them, then finish() of each. A stage that passes something from process() to finish() in a
+    /// member instead of frame::local() or memory of the frame's lane mixes the frames up; compare hash()
+    /// with that of run(). `frames` is at most the option in_flight. fill(frame_number) is called before each
+    /// frame to fill the stand-ins. Afterwards read() returns the planes of the first frame.
     void run_in_flight(u64 first, u32 frames, const std::function<void(u64 frame_number)>& fill = {});
-    /// What finish() of a stage has last given to frame::set_hash() for that frame; none: nothing.
+    /// Returns the hash that finish() of a stage last passed to frame::set_hash() for that frame, or nullopt.
     [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 frame_number);
-    /// The frame as a tombstone: the sinks' ledgers record it, and finish() of those with
-    /// description::wants_tombstones gets it.
+    /// Runs the frame as a tombstone: the sinks' ledgers record it, and finish() is called for it in stages
+    /// with description::wants_tombstones.
     void run_tombstone(u64 frame_number, const std::string& reason);
-    /// Has process() of a source said that the stream ends, at the last run()?
+    /// True if process() of a source ended the stream (frame::end_stream()) in the last run().
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
 
-    /// What a stage's last frame carries, or what the next one of a stand-in is to carry.
+    /// Returns the metadata of a stage's last frame, or of the next frame of a stand-in, where it can be set.
     [[nodiscard]] frame_metadata metadata(const std::string& name);
+    /// Returns the capture time of a stage's last frame in ns; 0: not set.
     [[nodiscard]] u64 capture_ns(const std::string& name);
-    /// What of a stand-in's plane is in use, from now on.
+    /// Sets the used extents of a stand-in's plane, in elements, from now on.
     void set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements);
 
-    /// What a stage wrote last into a plane, element by element, up to the last one that its frame uses.
-    /// Throws config_error for another type.
+    /// Returns a plane of a stage's last frame, element by element, up to the last element that the frame
+    /// uses. Throws config_error if the type differs.
     template <typename T>
     [[nodiscard]] std::vector<T> read(const std::string& name, std::string_view plane) {
         const std::vector<std::byte> bytes = read_plane(name, plane, element_of<T>::value);
@@ -115,12 +119,12 @@ public:
         std::memcpy(out.data(), bytes.data(), bytes.size());
         return out;
     }
-    /// The bytes of plane `index`.
+    /// Returns the bytes of plane `index`.
     [[nodiscard]] std::vector<std::byte> read_bytes(const std::string& name, std::size_t index = 0);
-    /// The bytes of an asset.
+    /// Returns the bytes of an asset.
     [[nodiscard]] std::vector<std::byte> read_asset(const std::string& name);
 
-    bool owned = true;  ///< frame::is_owned() of its frames
+    bool owned = true;  ///< what frame::is_owned() returns for its frames
 
 private:
     struct seat;
@@ -143,7 +147,7 @@ private:
     chain_options options_;
     std::unique_ptr<world> world_;
     std::vector<std::unique_ptr<seat>> seats_;
-    std::size_t place_ = 0;  ///< of the frame that counts now, among those in flight
+    std::size_t place_ = 0;  ///< index of the current frame among those in flight
     bool ended_ = false, prepared_ = false;
 };
 
