@@ -26,7 +26,7 @@ constexpr u64 patience_ns = ns_per_s, retry_ms = 20, heartbeat_interval_ns = 200
 
 json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
-// Sends and hears one answer; empty: the other end is gone or says nothing.
+// Sends a request and receives one reply; empty: the peer is gone or does not reply.
 json send_and_receive(int socket, const std::string& text, shm::message& answer,
                       const std::vector<int>& fds = {}, u64 wait_ns = patience_ns) {
     if (socket < 0 || !shm::send_message(socket, text, fds, wait_ns)) return {};
@@ -86,13 +86,13 @@ attachment::~attachment() {
     heartbeat_thread_.join();
     memory_.reset();
     lock_.reset();
-    // Behind the unmapping: nothing of this life can change the memory any more.
+    // After the unmapping: this client can no longer change the memory.
     if (socket_ && leaves_orderly_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
-// `problem`: what a later try may find mended, too. What can't be is thrown. A holder that is slow (it makes
-// the memory for its first client) is waited for: it has an entry for each one that asks, until that process
-// ends, so a second try would cost another one.
+// `problem`: a failure that a later attempt may not meet; permanent ones are thrown. Waits for a slow holder
+// (it creates the memory for its first client): it uses one entry per request, until that process ends, so a
+// second attempt would use another one.
 bool attachment::try_attach(u64 until_ns, std::string& problem) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;
@@ -119,8 +119,8 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     return true;
 }
 
-// In the folder in which it has found its holder: the next holder goes on there. Without the lock, processes
-// of other pid namespaces can't see that this one has the memory.
+// In the folder in which it has found its holder, because the next holder uses it, too. Without the lock,
+// processes of other pid namespaces can't see that this one has the memory.
 void attachment::hold_lock() {
     shm::unique_fd lock(::open(place_.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (lock && shm::lock_shared(lock.get()) == 0) lock_.reset(std::move(lock));
@@ -136,7 +136,7 @@ bool attachment::try_return() {
     if (gpu_fd_) fds.push_back(gpu_fd_.get());
     const json reply = send_and_receive(socket.get(), json{{"return", identity}}.dump(), m, fds);
     if (!reply.is_object() || !reply.contains("welcome")) {
-        // A new space of that name, perhaps: this one's memory goes on among those who have it.
+        // Perhaps a new space of that name: the memory of this one stays with the processes that have it.
         if (reply.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         return false;
     }
@@ -181,7 +181,8 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
             const std::lock_guard lock(mutex_);
             shm::message m;
             reply = send_and_receive(socket_.get(), request.dump(), m);
-            if (reply.is_null()) socket_.reset();  // a late answer is not to be taken for another one's
+            if (reply.is_null())
+                socket_.reset();  // so that a late reply is not taken for that of another request
         }
         if (reply.is_object() && reply.contains("refused"))
             throw config_error(reply["refused"].get<std::string>());

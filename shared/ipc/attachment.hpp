@@ -1,12 +1,12 @@
 #pragma once
-// A process's side of a space: its epoch, the mapped memory, and a thread that shows a sign of life and keeps
-// the connection: when the holder is gone it looks for the next one, and hands over the memory there.
+// A process's side of a space: its epoch, the mapped memory, and a thread that writes the heartbeat and keeps
+// the connection: when the holder is gone it connects to the next one and sends it the memory.
 //
-// What a death leaves: words that bear the epoch, which the holder mends behind the fence. An orderly end
-// unmaps the memory first and says so then, which is a fence as well: unless kernels of this process may
-// still run (fence_by_exit).
+// What a crash leaves: words with its epoch, which the holder repairs after the fence. An orderly exit unmaps
+// the memory first and then reports this, which is also a fence, unless kernels of this process may still run
+// (fence_by_exit).
 //
-// Any thread may call; request_permit() one at a time (a mutex of this process alone).
+// Any thread may call; place() sends one request at a time (a mutex of this process alone).
 
 #include <atomic>
 #include <memory>
@@ -23,8 +23,8 @@ namespace carousel::ipc {
 
 class attachment {
 public:
-    /// Waits at most wait_s for a holder. Throws config_error that says what is missing; shm_error as
-    /// memory::map, and for what the holder refuses.
+    /// Waits at most wait_s for a holder. Throws config_error, which names what is missing; shm_error as
+    /// memory::map, and if the holder refuses.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
     attachment(const attachment&) = delete;
@@ -33,17 +33,17 @@ public:
     [[nodiscard]] space_block& block() const { return memory_->block(); }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
     [[nodiscard]] u32 entry() const noexcept { return entry_; }
-    /// Of the space's GPU memory; -1: it has none.
+    /// Descriptor of the space's GPU memory; -1: it has none.
     [[nodiscard]] int gpu_fd() const noexcept { return gpu_fd_.get(); }
-    /// Where that is mapped in this process; null: it isn't. Kept by who maps it (cuda/).
+    /// Where that is mapped in this process; null: it isn't. Set by the code that maps it (cuda/).
     std::atomic<std::byte*> gpu_base{nullptr};
-    /// This process can't say any more that nothing of it writes: its end is its fence then, nothing before.
+    /// This process can no longer guarantee that nothing of it writes: from now on its fence is its exit.
     void fence_by_exit() noexcept { leaves_orderly_ = false; }
-    /// False in a forked child, which has no mapping: what its parent holds there it must not give back.
+    /// False in a forked child, which has no mapping and must not give back what its parent holds.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
-    /// The place of the primitive: found, or made by the holder, within wait_s. Throws config_error: another
-    /// shape, no room, no holder to make it.
+    /// The place of the primitive: found, or created by the holder, within wait_s. Throws config_error:
+    /// another shape, no room, no holder to create it.
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:

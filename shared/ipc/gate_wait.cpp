@@ -2,7 +2,7 @@
 
 #include "ipc/step.hpp"
 
-// CAROUSEL_BUG_...: a rule left out, for the tests' controls.
+// CAROUSEL_BUG_...: omits a rule, for the tests' controls.
 
 namespace carousel::ipc {
 namespace {

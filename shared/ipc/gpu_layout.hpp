@@ -1,17 +1,17 @@
 #pragma once
-// How a primitive lies in the GPU memory of a space. Only kernels change what lies there.
+// Layout of a primitive in the GPU memory of a space. Only kernels change that memory.
 //
 //   queue        head, tail, lost and tombs, each 128 bytes apart; cell words; elements
 //   work queue   next free and next waiting, each 128 bytes apart; task words; tasks
 //
-// Nothing in it says how large it is: that stands in the directory, which the CPU alone writes.
+// The sizes are not stored here: they are in the directory, which only the CPU writes.
 
 #include "ipc/queue_body.hpp"
 #include "ipc/task_body.hpp"
 
 namespace carousel::ipc {
 
-inline constexpr u64 gpu_line = 128;  ///< bytes: words that many threads change stand apart
+inline constexpr u64 gpu_line = 128;  ///< bytes between words that many threads change
 inline constexpr u64 gpu_head_bytes = 4 * gpu_line;
 
 [[nodiscard]] constexpr u64 gpu_queue_bytes(u64 capacity, u32 element_bytes) {
@@ -35,7 +35,7 @@ inline constexpr u64 gpu_head_bytes = 4 * gpu_line;
     return gpu_head_bytes + capacity * (sizeof(u64) + element_stride(task_bytes));
 }
 
-/// The same of a work queue.
+/// The work queue that begins at `at` in this process.
 [[nodiscard]] inline task_parts<u64> gpu_work_queue_at(void* at, u32 capacity, u32 task_bytes,
                                                        u32 max_attempts) {
     auto* bytes = static_cast<u8*>(at);

@@ -1,9 +1,9 @@
 #pragma once
-// The GPU memory of a space, seen from processes without CUDA: a descriptor that is handed on, and programs
-// that make it and mend its words for the holder, which never touches a driver.
+// The GPU memory of a space, seen from processes without CUDA: a descriptor that is passed between processes,
+// and programs that allocate the memory and repair its words for the holder, which never calls a driver.
 //
-// All GPU memory of a space is one allocation, zeroed when it is made: a zeroed queue is an empty one. Where
-// what lies in it says the directory (space_block.hpp); what is freed never comes into use again.
+// All GPU memory of a space is one allocation, zeroed when it is created: a zeroed queue is an empty one. The
+// directory (space_block.hpp) has the offsets; freed memory is never reused.
 
 #include <optional>
 #include <string>
@@ -21,26 +21,26 @@ struct gpu_memory {
     std::string uuid;  ///< of the GPU, 32 hex digits
 };
 
-/// A mender that has been started: it begins when it hears what it has to do, answers {"mended": true}, and
-/// ends. It ends when its socket does, too.
+/// A started repair process: it begins when it receives its order, replies {"repaired": true}, and exits. It
+/// also exits when its socket is closed.
 struct gpu_repairer {
     shm::process_id process;
     shm::unique_fd pidfd, socket;
 };
 
-/// Who works on a GPU for a holder.
+/// Runs programs that use a GPU for a holder.
 class gpu_helper {
 public:
     virtual ~gpu_helper() = default;
     /// Throws device_error: no such GPU, too little memory, built without CUDA.
     [[nodiscard]] virtual gpu_memory make(u64 bytes) = 0;
-    /// Throws error: it can't be started.
+    /// Throws error if it can't be started.
     [[nodiscard]] virtual gpu_repairer start_repairer() = 0;
-    /// Of a mender whose pidfd says that it has ended.
+    /// Reaps a repair process whose pidfd has signalled its exit.
     virtual void reap(const gpu_repairer& m) = 0;
 };
 
-/// What a mender is told, beside two descriptors: the space's memory, then the GPU's.
+/// The order to a repair process, sent with two descriptors: the space's memory, then the GPU's.
 struct repair_order {
     std::vector<u32> epochs;
 };

@@ -8,7 +8,7 @@
 #include "core/poll_until.hpp"
 #include "ipc/step.hpp"
 
-// CAROUSEL_BUG_...: a rule left out, for the tests' controls.
+// CAROUSEL_BUG_...: omits a rule, for the tests' controls.
 
 namespace carousel::ipc {
 namespace {
@@ -40,7 +40,7 @@ void gpu_repair::report_failure(const std::string& why) {
     failure_reported_ = true;
 }
 
-// A mender of a holder before this one: it may still mend.
+// A repair process of a previous holder: it may still be repairing.
 bool gpu_repair::ended_before(space_block& s) const {
     const shm::process_id before{static_cast<i32>(load(s.repairer)), load(s.repairer_start)};
     if (before.pid == 0) return true;
@@ -75,12 +75,12 @@ void gpu_repair::start(memory& space, int gpu_fd) {
     (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
     at(step::repairer_notified);
 #endif
-    // Start time first: who reads the pid reads the right one (registry.hpp).
+    // Start time first: a reader of the pid then reads the matching start time (registry.hpp).
     s.repairer_start.store(it.start_time, std::memory_order_release);
     s.repairer.store(static_cast<u64>(it.pid), std::memory_order_release);
     at(step::repairer_named);
 #ifndef CAROUSEL_BUG_NOTIFIES_FIRST
-    // If it doesn't hear it, it ends, and is started anew.
+    // If it does not receive this, it exits and is started again.
     (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
     at(step::repairer_notified);
 #endif
@@ -91,13 +91,14 @@ std::vector<u32> gpu_repair::advance(memory& space, int gpu_fd) {
     if (repairer_) {
         shm::message m;
         const bool ended =
-            readable(repairer_->pidfd.get());  // before the look: what it has said is there then
+            readable(repairer_->pidfd
+                         .get());  // before the receive: a process that has exited has already sent its reply
         if (!done_reported_ && shm::receive_message(repairer_->socket.get(), m) == shm::receive_status::ok &&
             m.text == repaired_text) {
             for (const incarnation& l : in_repair_) repaired.push_back(l.entry);
             in_repair_.clear();
             done_reported_ = true, failure_reported_ = false;
-            repairer_->socket.reset();  // whose end need wake nobody
+            repairer_->socket.reset();  // its closing need not wake the holder
             at(step::repairer_replied);
         }
 #ifdef CAROUSEL_BUG_STARTS_CONCURRENTLY

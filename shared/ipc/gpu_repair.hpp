@@ -1,22 +1,25 @@
 #pragma once
-// The holder's part in the mending of GPU words: it has no CUDA, so a short-lived program does it
+// The holder's part in the repair of GPU words: the holder has no CUDA, so a short-lived process does it
 // (gpu_helper).
 //
-// One mender at a time, over all lives of the holder, for a tally knows the last loss alone (words.hpp). Its
-// process stands in the space before it is told to begin; the next one starts when it has ended, and a holder
-// that takes over ends the one that it finds there first.
+// One repair process at a time, over all incarnations of the holder, because a tally records only the last
+// loss (words.hpp). Its process is stored in the space before it gets its order; the next one starts when it
+// has ended, and a holder that takes over first ends the one that it finds there.
 //
 // clang-format off
-// step                                   | a death of the holder right behind it leaves | who mends it
-// the mender is started (repairer_started) | a process that has heard nothing             | it ends with its socket
-// its process is written (repairer_named)  | the same                                     | the same
-// it is told, and mends (repairer_notified)    | some words mended                            | the next mender, again
-// it has said so (repairer_replied)          | mended words, entries FENCED                 | the next one finds nothing
-// the entries are FREE                   | nothing                                      |
+// step                                      | a crash of the holder right after it | repaired by
+//                                           | leaves                               |
+// the process is started (repairer_started) | a process without an order           | it ends with its socket
+// its id is stored (repairer_named)         | the same                             | the same
+// it gets its order, repairs                | some words repaired                  | the next repair process,
+//   (repairer_notified)                     |                                      | from the start
+// it has replied (repairer_replied)         | repaired words, entries FENCED       | the next one finds nothing
+// the entries are FREE                      | nothing                              |
 // clang-format on
 //
-// One that is stopped before it is written down, and whose holder dies then, stays until it is continued: it
-// has heard nothing, and ends. The order of the two words that name it is no rule: it is told behind both.
+// A repair process that is stopped before its id is stored, and whose holder dies then, remains until it is
+// continued: it has no order, and exits. The two words of its id may be stored in either order, because it
+// gets its order after both.
 
 #include <optional>
 #include <vector>
@@ -34,12 +37,12 @@ public:
     gpu_repair(const gpu_repair&) = delete;
     gpu_repair& operator=(const gpu_repair&) = delete;
 
-    /// The entry is FENCED, and mended but for its words on the GPU.
+    /// Adds an entry that is FENCED and repaired except for its words on the GPU.
     void add(u32 entry, u32 epoch) { waiting_.push_back({entry, epoch}); }
-    /// Of a mender that advance() has started: to be watched; advance() is called when one is readable, and
-    /// now and then.
+    /// Descriptors of repair processes that advance() has started, to be watched; call advance() when one is
+    /// readable, and periodically.
     [[nodiscard]] std::vector<const shm::unique_fd*> fresh();
-    /// Does what can be done now. The entries that are mended.
+    /// Does what is possible now. Returns the entries whose repair is complete.
     [[nodiscard]] std::vector<u32> advance(memory& space, int gpu_fd);
 
 private:

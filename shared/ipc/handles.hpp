@@ -1,6 +1,6 @@
 #pragma once
-// What <carousel/ipc.hpp> gives that depends on no type of the user's: the primitives and what one holds of
-// them. See there for what a death leaves, for time, threads and memory order.
+// The parts of <carousel/ipc.hpp> that do not depend on a user's type: the primitives and the objects that a
+// process holds of them. See that file for crashes, time, threads and memory order.
 
 #include <chrono>
 #include <cstddef>
@@ -18,13 +18,13 @@ namespace carousel::ipc {
 class attachment;
 using nanoseconds = std::chrono::nanoseconds;
 
-/// A bound of time is over; the text says for what it waited and who has it.
+/// A timeout expired; the text names what was waited for and which processes hold it.
 class timed_out : public error {
 public:
     explicit timed_out(const std::string& message) : error(exit_code::stage_failed, message) {}
 };
 
-/// A primitive of an open space, which stays open with it.
+/// A primitive of an open space, which it keeps open.
 class primitive {
 public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -39,7 +39,7 @@ protected:
     std::string name_;
 };
 
-/// Something that this process holds; its end gives it back.
+/// Something that this process holds; its destructor gives it back.
 class held {
 public:
     held(held&& other) noexcept;
@@ -50,20 +50,20 @@ public:
 protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
-    /// Not held any more from now on. Null: it was not, or this is a forked child, whose parent holds it.
+    /// Marks it as no longer held. Null: it was not held, or this is a forked child, whose parent holds it.
     [[nodiscard]] std::shared_ptr<attachment> detach() noexcept;
-    std::shared_ptr<attachment> to_;  ///< null: not held any more
+    std::shared_ptr<attachment> to_;  ///< null: no longer held
     u32 place_;
     u64 what_[4] = {};
 };
 
-/// A permit. A death gives it back behind the fence.
+/// A permit. If its process dies it is given back after the fence.
 class held_permit : public held {
 public:
     held_permit(held_permit&&) noexcept = default;
     held_permit& operator=(held_permit&& other) noexcept;
     ~held_permit() { release(); }
-    /// Before its end; a second call does nothing.
+    /// Gives the permit back early; a second call does nothing.
     void release() noexcept;
 
 private:
@@ -71,12 +71,12 @@ private:
     using held::held;
 };
 
-/// Permits, granted in the order in which they were asked for. A waiter that dies leaves the line. One that
-/// is stopped at its head, with a permit free, is passed by after half a second and waits anew when it goes
-/// on.
+/// Permits, granted in the order of the requests. A waiter that dies leaves the line. A waiter that is
+/// stopped at the head of the line while a permit is free is passed over after half a second and queues again
+/// when it resumes.
 class shared_semaphore : public primitive {
 public:
-    /// Throws timed_out, which names who has the permits.
+    /// Throws timed_out, which names the processes that hold the permits.
     [[nodiscard]] held_permit acquire(nanoseconds timeout);
     /// Empty: none is free, or others wait for it.
     [[nodiscard]] std::optional<held_permit> try_acquire();
@@ -88,18 +88,18 @@ private:
     using primitive::primitive;
 };
 
-/// A block of a pool, this process's alone. A death frees it behind the fence.
+/// A block of a pool, owned by this process alone. If the process dies it is freed after the fence.
 class held_block : public held {
 public:
     held_block(held_block&&) noexcept = default;
     held_block& operator=(held_block&& other) noexcept;
     ~held_block() { release(); }
     void release() noexcept;
-    /// In bytes from the beginning of the space, of a GPU pool's block from the beginning of its GPU memory:
-    /// the same in every process.
+    /// In bytes from the start of the space (for a GPU pool: from the start of its GPU memory): the same in
+    /// every process.
     [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
-    /// In whole units, at least what was asked for; what stands in it is whatever its last owner left. Of a
-    /// GPU pool: a device pointer of this process, nowhere without a gpu_space (<carousel/ipc_cuda.cuh>).
+    /// Whole units, at least the requested size; the content is whatever the previous owner left. For a GPU
+    /// pool: a device pointer of this process, empty without a gpu_space (<carousel/ipc_cuda.cuh>).
     [[nodiscard]] std::span<std::byte> data() const noexcept;
 
 private:
@@ -108,19 +108,22 @@ private:
     using held::held;
 };
 
+/// The use of a pool, not a snapshot: other processes continue meanwhile.
 struct pool_state {
     u64 bytes = 0, free_bytes = 0;
-    u64 largest_free_bytes = 0;  ///< the longest run: what the next acquire() can get
-    u32 blocks = 0;              ///< that processes own, dead ones before their fence included
-    u32 travelling = 0;          ///< that queues carry
+    u64 largest_free_bytes = 0;  ///< the longest free run: what the next acquire() can get
+    u32 blocks = 0;              ///< owned by processes, including dead ones before their fence
+    u32 travelling = 0;          ///< carried by queues
 };
 
-/// Memory in blocks, first fit, in units of one size (bytes).
+/// Memory in blocks, allocated first fit, in units of a fixed size in bytes.
 class shared_pool : public primitive {
 public:
-    /// Throws timed_out, which says what is free, the longest run of it, and who has the rest; config_error
-    /// for more than the pool has. Not in order: a large block may wait longer than a small one.
+    /// Throws timed_out, whose text has the free bytes, the longest free run and the owners of the rest;
+    /// config_error if `bytes` exceeds the pool. Not in order: a large block may wait longer than a small
+    /// one.
     [[nodiscard]] held_block acquire(u64 bytes, nanoseconds timeout);
+    /// Empty: no free run is long enough.
     [[nodiscard]] std::optional<held_block> try_acquire(u64 bytes);
     [[nodiscard]] pool_state state() const;
 
@@ -134,9 +137,9 @@ private:
 /// The queue without its type; see shared_queue.
 class queue_base : public primitive {
 public:
-    [[nodiscard]] u32 size() const;   ///< elements that nobody has taken, at some instant
-    [[nodiscard]] u64 lost() const;   ///< that a process had popped when it died
-    [[nodiscard]] u64 tombs() const;  ///< places that a process had claimed and not filled when it died
+    [[nodiscard]] u32 size() const;   ///< elements not yet taken, at some instant
+    [[nodiscard]] u64 lost() const;   ///< elements that a process had popped when it died
+    [[nodiscard]] u64 tombs() const;  ///< cells that a process had claimed and not filled when it died
 
 protected:
     using primitive::primitive;
@@ -148,13 +151,15 @@ protected:
     [[nodiscard]] u64 lease_bytes(void* element, nanoseconds timeout);
 };
 
-/// A leased element: commit() it when it is done with; its end without that gives it back, and a death, too.
+/// A leased element: call commit() when it is processed. Destroying it without commit(), or the death of the
+/// process, returns it to the queue.
 class lease_base : public held {
 public:
     lease_base(lease_base&&) noexcept = default;
     lease_base& operator=(lease_base&& other) noexcept;
     ~lease_base() { requeue(); }
     void commit() noexcept;
+    /// Returns the element to the queue.
     void requeue() noexcept;
 
 protected:
@@ -172,7 +177,7 @@ protected:
     [[nodiscard]] held_block receive_bytes(void* element, nanoseconds timeout);
     shared_pool pool_;
 };
-/// A task's name, for good: it is never used again.
+/// Identifies a task permanently: ids are never reused.
 struct task_id {
     u32 place = 0, generation = 0;
 };
@@ -181,9 +186,10 @@ enum class task_state_now : u8 { waiting, claimed, dead_letter, over };
 /// The work queue without its type; see shared_work_queue.
 class work_queue_base : public primitive {
 public:
+    /// The task's state now. `over`: committed, or removed as a dead letter.
     [[nodiscard]] task_state_now state_of(const task_id& t) const;
     [[nodiscard]] u32 waiting() const;       ///< tasks, at some instant
-    [[nodiscard]] u32 dead_letters() const;  ///< the same
+    [[nodiscard]] u32 dead_letters() const;  ///< at some instant
 
 protected:
     using primitive::primitive;
@@ -194,13 +200,15 @@ protected:
     [[nodiscard]] bool take_dead_letter_bytes(void* task);
 };
 
-/// A claimed task: commit() it when it is done; its end without that is a failed attempt, and a death, too.
+/// A claimed task: call commit() when it is done. Destroying it without commit(), or the death of the
+/// process, counts as a failed attempt.
 class task_base : public held {
 public:
     task_base(task_base&&) noexcept = default;
     task_base& operator=(task_base&& other) noexcept;
     ~task_base() { fail(); }
     void commit() noexcept;
+    /// Counts a failed attempt: the task waits again, or becomes a dead letter.
     void fail() noexcept;
     [[nodiscard]] task_id id() const noexcept {
         return {static_cast<u32>(what_[0]), static_cast<u32>(what_[1])};

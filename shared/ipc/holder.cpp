@@ -27,7 +27,7 @@ namespace {
 using nlohmann::json;
 constexpr u64 rest_ns = 200 * ns_per_ms, poll_ns = ns_per_s, lock_patience_ns = 200 * ns_per_ms;
 
-// Whatever bytes a request had, its refusal can be sent.
+// The refusal can be sent whatever bytes the request had.
 std::string refusal(const std::string& why) {
     return json{{"refused", why}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -38,7 +38,7 @@ std::string refusal(const std::string& why) {
                                    r ? fmt::format(" by process {}", r->pid) : ""));
 }
 
-/// The lock file is still the one at that path: a holder that has ended may have removed it meanwhile.
+/// The lock file is still the one at that path: a holder that has exited may have removed it meanwhile.
 bool is_at(int fd, const std::string& path) {
     struct stat here {
     }, there{};
@@ -60,7 +60,7 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
         throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
-    std::filesystem::remove(place_.socket(), ignored);  // of a dead holder: the lock says so
+    std::filesystem::remove(place_.socket(), ignored);  // of a dead holder, since we have the lock
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
     const bool resumes = left && (mappers_of(left->id) > 0 || has_clients(place_));
@@ -76,7 +76,7 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
             gpu_memory gpu = gpu_bytes == 0 || helper == nullptr ? gpu_memory{} : helper->make(gpu_bytes);
             memory_ = memory::make(name, bytes_, gpu);
             gpu_fd_ = std::move(gpu.fd);
-        } catch (const error&) {  // no such memory here: nobody holds it, and nothing of it stays
+        } catch (const error&) {  // no such memory here: no process holds it, so nothing of it remains
             std::filesystem::remove_all(place_.folder, ignored);
             throw;
         }
@@ -96,8 +96,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
 
 holder::~holder() {
     try {
-        remove_disconnected();         // who has left just now is no reason to keep what it had
-    } catch (const std::exception&) {  // then the folder stays, for who holds the space next
+        remove_disconnected();         // a client that has just left is no reason to keep the space
+    } catch (const std::exception&) {  // then the folder remains for the next holder
     }
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
@@ -111,8 +111,8 @@ void holder::acquire_lock() {
         lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
         if (!lock_ && errno != ENOENT)
             throw shm_error(fmt::format("opening {}: {}", place_.lock(), errno_text(errno)));
-        if (!lock_) continue;  // the folder was removed by one that has ended
-        // Who removes a dead space has it for an instant.
+        if (!lock_) continue;  // the folder was removed by a holder that has exited
+        // A process that removes a dead space holds the lock for an instant.
         while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
             if (now_ns() >= until) return refuse_already_held(name_, place_);
             ::usleep(5'000);
@@ -124,7 +124,7 @@ void holder::acquire_lock() {
 void holder::watch(const shm::unique_fd& fd) const {
     epoll_event e{};
     e.events = EPOLLIN;
-    // Its end takes it out again: nobody else has it.
+    // Closing it removes it again: there is no other reference.
     (void)::epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &e);
 }
 
@@ -141,7 +141,7 @@ void holder::take_over(const hold_record& left) {
                         adoption_patience_ns / ns_per_s));
 }
 
-// The memory is there: it is said whose it is, and each client is looked for.
+// The memory exists: write the record and check each client.
 void holder::begin() {
     write_record(place_, {::getpid(), memory_->block().id});
     const u64 incarnations = load(memory_->block().holder);
@@ -149,7 +149,7 @@ void holder::begin() {
     find_again();
 }
 
-// Each entry of the registry has a process, or is mended now.
+// Each entry of the registry has a live process, or is repaired now.
 void holder::find_again() {
     registry_block& r = memory_->block().registry;
     for (u32 k = 0; k < max_clients; ++k) {
@@ -174,8 +174,8 @@ void holder::run_once(int timeout_ms) {
     repair_gpu();
     epoll_event any{};
     if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
-    // What has happened is asked of each by itself: the lists change on the way, and a living client must
-    // never be taken for a dead one.
+    // Each connection is polled separately: the lists change on the way, and a live client must never be
+    // taken for a dead one.
     remove_disconnected();
     std::vector<pending_connection> polled = std::move(pending_connections_);
     pending_connections_.clear();
@@ -216,7 +216,7 @@ void holder::check_client(client& c) {
     c.entry = no_entry;
 }
 
-// Behind its fence. Its entry is free when all that it had is mended, on the GPU as well.
+// After its fence. Its entry is free when all that it had is repaired, also on the GPU.
 void holder::bury(u32 entry, u32 epoch) {
     space_block& s = memory_->block();
     mark_fenced(s.registry, entry);
@@ -240,7 +240,8 @@ void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            // No descriptors, say: who connects waits, and so do we, in place of being woken again and again.
+            // Out of descriptors, for example: clients wait, and so does this loop, instead of being woken
+            // repeatedly.
             (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             accept_again_ns_ = now_ns() + rest_ns;
         }
@@ -263,7 +264,7 @@ void holder::accept_again() {
     watch(listener_);
 }
 
-// False: it is no guest any more.
+// False: it is no longer a pending connection.
 bool holder::handle_first_message(pending_connection& g) {
     shm::message m;
     const shm::receive_status got = shm::receive_message(g.socket.get(), m);
@@ -303,7 +304,7 @@ bool holder::handle_first_message(pending_connection& g) {
         return false;
     }
     if (const std::string why = make_memory(); !why.empty()) return refuse(why);
-    if (!memory_) return false;  // it is being taken over: whoever attaches comes again
+    if (!memory_) return false;  // a takeover is in progress: the client retries
     const client_id c = attach(memory_->block().registry, peer);
     if (!c)
         return refuse(fmt::format("\"{}\" has {} clients already, as many as it can", name_, max_clients));
@@ -311,7 +312,7 @@ bool holder::handle_first_message(pending_connection& g) {
     return false;
 }
 
-// Empty, or why what was handed over isn't taken.
+// Returns "", or why the received memory is refused.
 std::string holder::receive_memory(shm::message& m) {
     if (memory_ || m.fds.empty()) return "";
     try {
@@ -330,7 +331,7 @@ std::string holder::receive_memory(shm::message& m) {
     }
 }
 
-// For the first client of a space that is made when it is asked for. Empty, or why there is none.
+// For the first client of a space whose memory is created on demand. Returns "", or why it can't be created.
 std::string holder::make_memory() {
     if (memory_ || when_ == memory_when::at_once) return "";
     if (const u64 now = now_ns(); !wanted_id_.empty() && now >= next_poll_ns_) {
@@ -352,12 +353,12 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
     if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
-    watch(pidfd);  // its socket is watched since it was a guest's
+    watch(pidfd);  // its socket has been watched since it was a pending connection
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());
     clients_.push_back({c.entry, c.epoch, std::move(pidfd), std::move(g.socket)});
-    // If it doesn't hear it, its socket ends, and then its process.
+    // If the client does not receive it, its socket ends, and then its process.
     (void)shm::send_message(clients_.back().socket.get(), reply.dump(), fds);
 }
 

@@ -1,21 +1,24 @@
 #pragma once
-// Who holds a space: it has the memory, lets clients in, sees their deaths, and mends behind the fence.
+// The holder of a space: it owns the memory, attaches clients, detects their deaths, and repairs after the
+// fence.
 //
-// A death's way: the client's socket ends -> DEAD. Its pidfd says that it has ended (or it has told before
-// that nothing is mapped there) -> FENCED -> every primitive is mended -> its entry is FREE. A process that
-// has closed its socket and lives stays DEAD, and keeps what it has, until it ends or comes back.
+// The course of a death: the client's socket ends -> DEAD. Its pidfd reports its exit (or it has reported
+// before that nothing is mapped there) -> FENCED -> every primitive is repaired -> its entry is FREE. A
+// process that has closed its socket and still runs stays DEAD, and keeps what it has, until it exits or
+// reconnects.
 //
-// The holder's own death: clients go on with what they have; what needs a holder (attaching, new primitives,
-// mending) waits. The next one of that name takes the lock, reads the record, and asks for the memory: each
-// client looks for the socket and hands over its descriptor there. Then it looks after each entry of the
-// registry by its pidfd, and mends again whatever is FENCED or has died meanwhile. With no process left that
-// maps the memory it makes a new space.
+// The holder's own death: clients continue with what they have; operations that need a holder (attaching, new
+// primitives, repair) wait. The next holder of that name takes the lock, reads the record, and requests the
+// memory: each client connects to the socket and sends its descriptor there. Then the holder checks the
+// process of each registry entry by its pidfd, and repairs again every entry that is FENCED or has died
+// meanwhile. If no process maps the memory any more it creates a new space.
 //
-// A running pipeline is a space, too: its supervisor has a holder that makes the memory when the first client
-// comes (memory_when::on_demand), and that never waits: what a dead supervisor has left is taken over when
-// one of its clients comes, and until then whoever attaches comes again.
+// A running pipeline is a space, too: its supervisor has a holder that creates the memory when the first
+// client connects (memory_when::on_demand), and that never blocks: the memory of a dead supervisor is taken
+// over when one of its clients connects, and until then attaching processes have to retry.
 //
-// One thread. What a crash leaves at each step stands in registry.hpp, space_block.hpp and each primitive.
+// One thread. What a crash leaves at each step is described in registry.hpp, space_block.hpp and each
+// primitive.
 
 #include <memory>
 #include <optional>
@@ -35,25 +38,25 @@ enum class memory_when : u8 { at_once, on_demand };
 
 class holder {
 public:
-    /// Makes the space, with so much GPU memory, or takes over what a dead holder has left. Throws
-    /// config_error: held already, or another size than what is taken over has (0: whatever it has);
-    /// shm_error: no room, or processes that have its memory don't hand it over; device_error: no GPU memory.
-    /// `on_demand`: throws config_error: held already; shm_error: no folder. `helper`: who makes and mends
-    /// GPU memory; null: nobody.
+    /// Creates the space with `gpu_bytes` of GPU memory, or takes over what a dead holder has left. Throws
+    /// config_error: held already, or another size than that of the memory taken over (0: any size);
+    /// shm_error: no room, or the processes that have its memory don't send it; device_error: no GPU memory.
+    /// `on_demand`: throws config_error: held already; shm_error: no folder. `helper`: allocates and repairs
+    /// GPU memory; null: none.
     holder(const std::string& name, u64 bytes, memory_when when = memory_when::at_once,
            gpu_helper* helper = nullptr, u64 gpu_bytes = 0);
-    /// Clients that live go on as behind a death. Without any the folder goes, too.
+    /// Live clients continue as after a crash of the holder. Without any, the folder is removed, too.
     ~holder();
     holder(const holder&) = delete;
     holder& operator=(const holder&) = delete;
 
-    /// Waits so long for something to happen and deals with it.
+    /// Waits at most timeout_ms for events and handles them.
     void run_once(int timeout_ms);
-    /// Can be read when run_once(0) has something to do: for a loop that has others to watch.
+    /// Readable when run_once(0) has something to do: for a loop that watches other descriptors, too.
     [[nodiscard]] int events() const noexcept { return events_.get(); }
     [[nodiscard]] bool adopted() const noexcept { return adopted_; }
     [[nodiscard]] u32 clients() const;
-    /// Only where the memory was made at once.
+    /// Only if the memory was created at once.
     [[nodiscard]] space_block& block() const { return memory_->block(); }
 
 private:
@@ -62,7 +65,7 @@ private:
         shm::unique_fd pidfd, socket;  ///< no socket: its connection has ended
     };
     struct pending_connection {
-        shm::unique_fd socket;  ///< has said nothing yet
+        shm::unique_fd socket;  ///< has sent no message yet
     };
     void acquire_lock();
     void watch(const shm::unique_fd& fd) const;
@@ -94,9 +97,9 @@ private:
     std::vector<client> clients_;
     std::vector<pending_connection> pending_connections_;
     bool adopted_ = false;
-    std::string wanted_id_;    ///< of the memory that is to be handed over
-    u64 next_poll_ns_ = 0;     ///< whether anybody has that memory still
-    u64 accept_again_ns_ = 0;  ///< no descriptors are left: 0: there are
+    std::string wanted_id_;    ///< of the memory that is to be received
+    u64 next_poll_ns_ = 0;     ///< of the check whether any process still has that memory
+    u64 accept_again_ns_ = 0;  ///< after running out of descriptors; 0: it has not
 };
 
 }  // namespace carousel::ipc

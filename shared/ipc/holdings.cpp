@@ -13,7 +13,7 @@ namespace {
 struct amount {
     u64 count = 0, bytes = 0;
 };
-/// By what it is held as, and by whom.
+/// By the kind of holding and the epoch.
 using account = std::map<std::pair<std::string, u32>, amount>;
 using figures = std::vector<std::pair<std::string, u64>>;
 
@@ -64,7 +64,7 @@ figures inspect(work_queue_block& b, account& to) {
     return {{"waiting", waiting}, {"claimed", claimed}, {"dead_letters", dead_letters}};
 }
 
-// A block is its first unit, which says whose it is, and the BODY units behind that name it.
+// A block is its first unit, which names its owner, and the BODY units after it that name the first.
 figures inspect(pool_block& b, account& to) {
     u64 free = 0, largest = 0, run = 0, blocks = 0, travelling = 0;
     amount* of = nullptr;
@@ -124,7 +124,7 @@ primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holdi
     if (is.what == kind::queue) v.figures = inspect(s.block_of<queue_block>(place), held);
     if (is.what == kind::work_queue) v.figures = inspect(s.block_of<work_queue_block>(place), held);
     if (is_pool(is.what)) v.figures = inspect(s.block_of<pool_block>(place), held);
-    // What is in a queue there, and whose, kernels alone can read.
+    // Only kernels can read a queue's content there and its owners.
     if (e.gpu_bytes > 0) v.figures.emplace_back("gpu_bytes", e.gpu_bytes);
     for (const auto& [what, much] : held)
         of_epoch[what.second].push_back({v.name, what.first, much.count, much.bytes});

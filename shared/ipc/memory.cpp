@@ -24,7 +24,7 @@ namespace {
 
 std::string memfd_name(const std::string& id) { return "carousel-space-" + id; }
 
-// What Boost maps: it needs no more of a memory object.
+// The interface that Boost requires of a memory object.
 struct mappable {
     int fd = -1;
     [[nodiscard]] bi::mapping_handle_t get_mapping_handle() const {
@@ -66,7 +66,7 @@ memory::~memory() = default;
 memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     const std::string id = new_token();
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
-    // Reserved now: a client that met a full machine in the middle of a step would end by SIGBUS.
+    // Reserved now: a client that hit memory exhaustion in the middle of a step would die of SIGBUS.
     if (const int failed = reserve_whole(fd.get(), 0, size); failed != 0)
         throw shm_error(fmt::format("making the memory of \"{}\": reserving {} MiB: {}", name, size >> 20U,
                                     failed == ENOSPC

@@ -1,9 +1,10 @@
 #pragma once
-// The memory of a space as a process holds it: the descriptor of a sealed memfd, and a Boost.Interprocess
-// region over it. Whoever has the descriptor can hand it on; the memory lives as long as one process has it.
+// The memory of a space as a process holds it: the descriptor of a sealed memfd and a Boost.Interprocess
+// region over it. A process that has the descriptor can pass it on; the memory exists as long as one process
+// has it.
 //
-// A child that is forked doesn't inherit the mapping (MADV_DONTFORK): it isn't the client, and could
-// otherwise change words behind the fence of its parent.
+// A forked child doesn't inherit the mapping (MADV_DONTFORK): it is not the client, and could otherwise
+// change words after its parent's fence.
 
 #include <memory>
 #include <string>
@@ -16,11 +17,11 @@ namespace carousel::ipc {
 
 class memory {
 public:
-    /// A zeroed space of `bytes` (whole pages), its pages reserved, its head written and its magic stored;
-    /// with that GPU memory. Throws shm_error: no room, no memfd.
+    /// Creates a zeroed space of `bytes` (whole pages): reserves its pages, writes its head, stores its
+    /// magic; `gpu` is its GPU memory. Throws shm_error: no room, no memfd.
     [[nodiscard]] static memory make(const std::string& name, u64 bytes, const gpu_memory& gpu = {});
-    /// Maps what another process has handed over. Throws shm_error: no space, another layout version, another
-    /// user's, cut off or of another size than it says.
+    /// Maps a descriptor received from another process. Throws shm_error: not a space, another layout
+    /// version, another user's, truncated, or of another size than its head states.
     [[nodiscard]] static memory map(shm::unique_fd fd, const std::string& name);
 
     memory(memory&&) noexcept;
@@ -37,7 +38,7 @@ private:
     space_block* block_ = nullptr;
 };
 
-/// Processes that map the memory of the space with that id, by /proc: their pids, and how many.
+/// Processes that map the memory of the space with that id, from /proc: their pids, and their number.
 [[nodiscard]] std::vector<i32> processes_with(const std::string& id);
 [[nodiscard]] u32 mappers_of(const std::string& id);
 

@@ -1,10 +1,10 @@
 #pragma once
-// The word that says who holds what, and in which round (words.hpp), for CPUs and for kernels.
+// The word that stores an owner and a round (words.hpp), for CPUs and for kernels.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 
-// For the side that a file is compiled for: the kernels' in .cu files, else the CPU's.
+// The side for which a file is compiled: the kernels' in .cu files, else the CPU's.
 #if defined(__CUDACC__)
 #define CAROUSEL_SIDE __device__
 #else
@@ -18,7 +18,7 @@ inline constexpr u32 epoch_mask = (u32{1} << 24) - 1;
 
 template <class State>
 struct owner_word {
-    u64 count = 0;  ///< a lap, a generation or a serial number: the primitive's header says which
+    u64 count = 0;  ///< a lap, a generation or a serial number: see the primitive's header
     u32 epoch = 0;
     State state{};
     [[nodiscard]] CAROUSEL_HD static constexpr owner_word of(u64 w) {
@@ -30,8 +30,7 @@ struct owner_word {
     bool operator==(const owner_word&) const = default;
 };
 
-/// Where the round of a place stands as seen from round `expected`: 0 the same, 1 the place is further on,
-/// -1 it is behind.
+/// The round of a place relative to round `expected`: 0 the same, 1 the place is further on, -1 it lags.
 [[nodiscard]] CAROUSEL_HD constexpr int round_of(u64 found, u64 expected) {
     const u64 ahead = (found - expected) & count_mask;
     return ahead == 0 ? 0 : ahead < (u64{1} << 35) ? 1 : -1;

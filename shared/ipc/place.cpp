@@ -35,7 +35,7 @@ void make_private(const std::string& folder) {
 std::string spaces_folder() {
     const char* folder = std::getenv("XDG_RUNTIME_DIR");
     struct stat info {};
-    // sudo and containers leave the variable pointing at another user's folder, or at none.
+    // Under sudo and in containers the variable may name another user's folder, or a missing one.
     if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
         info.st_uid == ::geteuid())
         return std::string(folder) + "/carousel-spaces";

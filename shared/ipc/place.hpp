@@ -1,18 +1,18 @@
 #pragma once
 // Where a space is found by its name:
 //   $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else   /tmp/carousel-spaces-UID/NAME/     (0700, ours)
-//     hold.sock   SOCK_SEQPACKET: clients attach, come back and ask for primitives
-//     lock        held by the holder for life with flock(), and by each client with a shared lock
-//                 (shm/file_lock.hpp), which shows in every pid namespace that the client lives; the kernel
-//                 gives both up however the process dies
-//     record      "PID ID": who holds it, and the id of its memory
-// What a death of the holder leaves is this folder; the next holder of that name goes on in it.
+//     hold.sock   SOCK_SEQPACKET: clients attach, reconnect and request primitives
+//     lock        held by the holder for its lifetime with flock(), and by each client with a shared lock
+//                 (shm/file_lock.hpp), which shows in every pid namespace that the client runs; the kernel
+//                 releases both however the process ends
+//     record      "PID ID": the holder, and the id of its memory
+// A crash of the holder leaves this folder; the next holder of that name uses it.
 //
-// Messages are JSON; a client speaks first:
+// Messages are JSON; a client sends first:
 //   {"attach": {"version", "start_time"}}                  -> {"welcome": {"epoch", "entry"}} and the memory
 //   {"return": {"version", "start_time", "epoch"}} and the memory      -> {"welcome": ...} without it
 //   {"make": {"name", "kind", "count", "each", "more"}}    -> {"made": place}
-//   {"leave": true}    nothing of the space is mapped there any more; no answer
+//   {"leave": true}    nothing of the space is mapped there any more; no reply
 // or {"refused": "why, and what to do"}.
 
 #include <optional>
@@ -29,24 +29,24 @@ struct hold_place {
     [[nodiscard]] std::string record() const { return folder + "/record"; }
 };
 
-/// Where all spaces of this user are; not made.
+/// The folder of all spaces of this user; not created.
 [[nodiscard]] std::string spaces_folder();
-/// Throws config_error: no name for a folder (letters, digits, -, _ and inner dots, at most 40: a run's,
-/// too).
+/// Throws config_error: not a valid folder name (letters, digits, -, _ and inner dots, at most 40: as for
+/// runs).
 [[nodiscard]] hold_place place_of(const std::string& name);
-/// Makes the folders. Throws shm_error: another user's, no folder, no room.
+/// Creates the folders. Throws shm_error: another user's, no folder, no room.
 void make_place_folder(const hold_place& p);
 
-/// True if a client holds its lock, in whatever pid namespace, or if that can't be determined.
+/// True if a client holds its lock, in any pid namespace, or if that can't be determined.
 [[nodiscard]] bool has_clients(const hold_place& p);
 
-/// In place of an id: nobody has asked for the memory yet.
+/// Instead of an id: the memory has not been requested yet.
 inline constexpr const char* no_memory = "-";
 struct hold_record {
     i32 pid = 0;
     std::string id;
 };
-/// Written whole (temporary file, rename). Throws shm_error.
+/// Written atomically (temporary file, rename). Throws shm_error.
 void write_record(const hold_place& p, const hold_record& r);
 [[nodiscard]] std::optional<hold_record> read_record(const hold_place& p);
 

@@ -15,8 +15,8 @@ u32 length_at(pool_block& b, u32 first) {
     return n;
 }
 
-// Downwards, the first unit last: as long as one is left, the first says whose it is. By its owner, or behind
-// the fence by the holder.
+// Downwards, the first unit last: as long as one is left, the first names its owner. Called by the owner, or
+// by the holder after the fence.
 void free_run(pool_block& b, u32 first, const unit_word& leaving) {
 #ifdef CAROUSEL_BUG_FREES_FIRST_FIRST
     const u32 whole = length_at(b, first);  // seeded bug
@@ -39,7 +39,7 @@ void free_run(pool_block& b, u32 first, const unit_word& leaving) {
 }  // namespace
 
 u64 pool::draw() {
-    for (;;) {  // lock-free: who fails has seen another draw
+    for (;;) {  // lock-free: a failed CAS means another draw
         const u64 last = load(b_->serial), next = (last + 1) & count_mask;
         if (cas(b_->serial, last, next)) {
             at(step::serial_drawn);
@@ -48,7 +48,7 @@ u64 pool::draw() {
     }
 }
 
-// `reached`: where to look next, if it comes to nothing.
+// `reached`: where to continue the search if the claim fails.
 std::optional<block> pool::claim(u32 first, u32 units, u64 serial, u32& reached) {
     reached = first;
     const unit_word claiming{serial, epoch_, unit_state::claiming};
@@ -63,7 +63,7 @@ std::optional<block> pool::claim(u32 first, u32 units, u64 serial, u32& reached)
             return std::nullopt;
         }
 #else
-        b_->unit()[first + n].store(body_of(first));  // seeded bug: another's, perhaps
+        b_->unit()[first + n].store(body_of(first));  // seeded bug: it may be another client's
 #endif
         at(step::body_claimed);
     }
@@ -93,7 +93,7 @@ std::optional<block> pool::try_acquire(u32 units) {
 std::optional<block> pool::acquire(u32 units, u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);  // before the look: a ring behind it ends the sleep
+        const u32 seen = shm::ticket(b_->bell);  // before the attempt: a later ring ends the sleep
         if (auto got = try_acquire(units)) return got;
         if (!sleep_until(b_->bell, seen, deadline)) return std::nullopt;
     }
@@ -118,13 +118,13 @@ bool pool::transfer(const block_ref& r) {
     return true;
 }
 
-// The lease of the cell is the right to it. Its word may still name the giver, or a receiver before this one
-// whose lease came to nothing: both are done with it.
+// The lease of the cell is the right to the block. Its word may still name the sender, or an earlier receiver
+// whose lease failed: neither uses it any more.
 std::optional<block> pool::take(const block_ref& r) {
     if (r.unit >= b_->units) return std::nullopt;
     const u32 first = static_cast<u32>(r.unit);
     for (u32 attempt = 0; attempt < 4;
-         ++attempt) {  // it changes twice at most meanwhile: by the giver, by a mend
+         ++attempt) {  // the word changes at most twice meanwhile: by the sender, by a repair
         const unit_word here = unit_word::of(load(b_->unit()[first]));
         const bool giver = here.state == unit_state::owned && here.count == r.before;
         const bool cells =

@@ -1,5 +1,5 @@
-// <carousel/ipc.hpp> over the primitives: handles that give back what they hold, and sentences for time that
-// is over.
+// <carousel/ipc.hpp> over the primitives: handles that give back what they hold, and the messages of
+// timeouts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ block block_in(const u64 (&what)[4]) {
     return {static_cast<u32>(what[0] & 0xFFFFFFFFU), static_cast<u32>(what[0] >> 32U), what[1]};
 }
 
-// A hook of a test may throw out of a release; nothing else in there can.
+// A test hook may throw out of a release; nothing else in there can.
 template <class Fn>
 void quietly(Fn fn) noexcept {
     fn();
@@ -182,7 +182,7 @@ u64 queue_base::lost() const { return queue_at(*to_, place_).lost(); }
 u64 queue_base::tombs() const { return queue_at(*to_, place_).tombs(); }
 
 namespace {
-// A queue is empty, or what comes first is not there yet.
+// The queue is empty, or its first element is not published yet.
 std::string why_empty(const attachment& a, const queue& q) {
     const std::vector<u32> claimers = q.claimers();
     return claimers.empty() ? "it is empty"

@@ -58,8 +58,8 @@ bool queue::requeue(const lease& l) {
 
 namespace {
 
-// `attempt` until it succeeds or the time is over. The bell's ticket is read before the look, so a change
-// behind it ends the sleep.
+// Repeats `attempt` until it succeeds or the timeout expires. The bell's ticket is read before the attempt,
+// so a later change ends the sleep.
 template <class Attempt>
 auto wait_for(queue_block& b, u64 timeout_ns, Attempt attempt) {
     const u64 deadline = deadline_after(timeout_ns);

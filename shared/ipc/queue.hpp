@@ -1,35 +1,36 @@
 #pragma once
 // A queue between processes, of elements of one size: many producers, many consumers.
 //
-//   cell word   {lap, epoch, state}    ticket t stands in cell t mod N, in lap t / N
+//   cell word   {lap, epoch, state}    ticket t is in cell t mod N, in lap t / N
 //     FREE(l) -> CLAIMED(l, e) -> READY(l) -> POPPING(l, e) or LEASED(l, e) -> FREE(l + 1)
-//     CLAIMED of a dead one -> TOMB(l) -> FREE(l + 1)       nothing was in it: capacity is not lost
-//     POPPING of a dead one -> LOST(l) -> FREE(l + 1)       counted: it may have been acted upon
-//     LEASED of a dead one, or one that is given back -> READY(l)
-//   head, tail  hints: where to begin to look; the cells are the truth
+//     CLAIMED of a dead client -> TOMB(l) -> FREE(l + 1)       it was empty: capacity is not lost
+//     POPPING of a dead client -> LOST(l) -> FREE(l + 1)       counted: it may have been processed
+//     LEASED of a dead client, or given back -> READY(l)
+//   head, tail  hints at which a search begins; the cells are authoritative
 //
-// A claim is a CAS of a cell that says who claims it, never an anonymous count. try_pop delivers at most
-// once: what a dead process had taken is counted in lost(). lease and commit deliver at least once: what a
-// dead process had leased is delivered again, and committed once.
+// A claim is a CAS of a cell that stores the claimer's epoch, never an anonymous count. try_pop delivers at
+// most once: elements that a dead process had taken are counted in lost(). lease and commit deliver at least
+// once: elements that a dead process had leased are delivered again, and committed once.
 //
-// Order: a consumer takes the first READY cell of the line and doesn't pass by one that is CLAIMED, for its
-// producer may have published others behind it in the meantime. So what one producer (one thread) has pushed
-// is taken in its order; what is delivered again comes out of order. A producer that rests between its claim
-// and its publication holds up those behind it: claimers() names it.
+// Order: a consumer takes the first READY cell of the line and doesn't skip a CLAIMED one, because its
+// producer may have published further elements after it in the meantime. So the elements of one producer (one
+// thread) are taken in its order; redelivered elements come out of order. A producer that pauses between its
+// claim and its publication blocks the elements after it: claimers() returns its epoch.
 //
-// step                          | a death right behind it leaves        | who mends it
-// FREE -> CLAIMED, the payload  | a cell that holds up the line         | mend: TOMB, counted, FREE(l + 1)
-// CLAIMED -> READY              | an element; nobody woken              | sleeps are 100 ms at most
-// READY -> POPPING, the copy    | an element that nobody may have       | mend: LOST, counted, FREE(l + 1)
-// READY -> LEASED               | a lease                               | mend: READY
-// POPPING, LEASED -> FREE(l+1)  | it is consumed; nobody woken          | sleeps are 100 ms at most
-// mend: -> TOMB, LOST           | a cell that is passed by              | the next holder counts and frees it
-// mend: counted                 | the same; the count names it          | the next holder frees it
-// (count_once)
+// clang-format off
+// step                          | a crash right after it leaves         | repaired by
+// FREE -> CLAIMED, the payload  | a cell that blocks the line           | repair: TOMB, counted, FREE(l + 1)
+// CLAIMED -> READY              | an element; no waiter woken           | sleeps are 100 ms at most
+// READY -> POPPING, the copy    | an element that no other process gets | repair: LOST, counted, FREE(l + 1)
+// READY -> LEASED               | a lease                               | repair: READY
+// POPPING, LEASED -> FREE(l+1)  | it is consumed; no waiter woken       | sleeps are 100 ms at most
+// repair: -> TOMB, LOST         | a cell that is skipped                | the next holder counts and frees it
+// repair: counted (count_once)  | the same; the tally names it          | the next holder frees it
+// clang-format on
 //
 // Memory order: the payload is written between CLAIMED and READY, and read between POPPING or LEASED and
-// FREE. Each of these is a CAS (acq_rel) of the cell's word by the one who owns it, so a read of a payload
-// happens behind its write, and before the next lap's write.
+// FREE. Each of these is a CAS (acq_rel) of the cell's word by its owner, so a read of a payload happens
+// after its write, and before the next lap's write.
 //
 // A queue may carry blocks of a pool: then the element begins with a block_ref (pool.hpp), and it is leased
 // and never popped (send.hpp).
@@ -44,7 +45,7 @@
 namespace carousel::ipc {
 
 struct queue_block {
-    u32 capacity, element_bytes;  ///< written once, before anybody sees the block
+    u32 capacity, element_bytes;  ///< written once, before any other process sees the block
     u32 pool;                     ///< 0: elements; else 1 + the place of the pool in the directory
     u32 reserved;
     shm::doorbell_word bell;
@@ -52,7 +53,7 @@ struct queue_block {
     alignas(64) word tail;
     alignas(64) word lost;  ///< tallies
     word tombs;
-    // cell words, then elements
+    // followed by the cell words, then the elements
     [[nodiscard]] word* cell() { return reinterpret_cast<word*>(this + 1); }
     [[nodiscard]] u8* element(u64 k) {
         return reinterpret_cast<u8*>(cell() + capacity) + k * element_stride(element_bytes);
@@ -69,34 +70,34 @@ struct queue_block {
 };
 static_assert(sizeof(queue_block) == 320);
 
-/// An element that is leased: its cell stays its own until commit() or requeue().
+/// A leased element: its cell stays reserved until commit() or requeue().
 struct lease {
     u64 ticket = 0;
 };
 
-/// The queue of bytes; typed_queue below is what one writes with.
+/// The untyped queue; typed_queue below is for use.
 class queue {
 public:
     queue(queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// False: full (a bound of looks is a bound of time: then it is full of work for others).
+    /// False: full, or the bounded number of attempts failed because of contention.
     [[nodiscard]] bool try_push(const void* element);
-    /// At most so long. False: still full.
+    /// Waits at most timeout_ns. False: still full.
     [[nodiscard]] bool push(const void* element, u64 timeout_ns);
-    /// False: empty, or what comes first is claimed and not published.
+    /// False: empty, or the first cell is claimed and not published.
     [[nodiscard]] bool try_pop(void* element);
     [[nodiscard]] bool pop(void* element, u64 timeout_ns);
     [[nodiscard]] std::optional<lease> try_lease(void* element);
     [[nodiscard]] std::optional<lease> lease_one(void* element, u64 timeout_ns);
-    /// False: it isn't this life's lease (any more).
+    /// False: it isn't this client's lease (any more).
     bool commit(const lease& l);
-    /// It is delivered again, to anybody.
+    /// Makes it available again to any client.
     bool requeue(const lease& l);
 
-    /// Published and not taken; no snapshot.
+    /// Published and not taken; not a snapshot.
     [[nodiscard]] u32 size() const;
     [[nodiscard]] u64 lost() const { return counted(b_->lost); }
     [[nodiscard]] u64 tombs() const { return counted(b_->tombs); }
-    /// Who has cells that aren't published; who has taken what isn't committed.
+    /// Epochs of the clients with claimed, unpublished cells; of those with taken, uncommitted elements.
     [[nodiscard]] std::vector<u32> claimers() const { return epochs(cell_state::claimed); }
     [[nodiscard]] std::vector<u32> leasers() const { return epochs(cell_state::leased); }
 
@@ -116,7 +117,7 @@ class typed_queue {
 public:
     typed_queue(queue_block& b, u32 epoch) : queue_(b, epoch) {}
     [[nodiscard]] bool try_push(const T& value) { return queue_.try_push(&value); }
-    /// Pushes as many as there is room for, in order: so many were pushed. Each is published by itself.
+    /// Pushes elements in order until the queue is full; returns their number. Each is published separately.
     [[nodiscard]] std::size_t try_push(const T* first, std::size_t count) {
         std::size_t n = 0;
         while (n < count && queue_.try_push(first + n)) ++n;
@@ -136,7 +137,7 @@ private:
     queue queue_;
 };
 
-/// Behind the fence of `dead`. May be repeated.
+/// After the fence of `dead`. May be repeated.
 void repair(queue_block& b, u32 dead);
 
 }  // namespace carousel::ipc

@@ -1,14 +1,14 @@
 #pragma once
-// The queue's steps, written once for the CPU and for kernels: what the histories and the model prove on the
-// CPU is what runs on a GPU. queue.hpp has the words, the table of what a death leaves at each step and the
-// argument of memory order, which hold for both.
+// The queue's steps, written once for the CPU and for kernels: the code that the histories and the model
+// check on the CPU is the code that runs on a GPU. queue.hpp has the words, the table of what a crash leaves
+// at each step and the argument of memory order, which hold for both.
 //
-// Side has the words and what is done to them:
-//   word                          a word in the memory of that side
-//   load(word), cas(word, from, to)   acquire; acq_rel, acquire where it fails
-//   at(step)                      a named step is passed
+// Side has the words and their operations:
+//   word                              a word in the memory of that side
+//   load(word), cas(word, from, to)   acquire; acq_rel, acquire on failure
+//   at(step)                          a named step is passed
 //
-// Every loop is bounded, in a kernel as well: then the queue is full, or empty.
+// Every loop is bounded, in a kernel as well: beyond the bound the queue is reported as full, or empty.
 
 #include "ipc/owner_word.hpp"
 #include "ipc/steps.hpp"
@@ -40,11 +40,11 @@ public:
 
     /// FREE -> CLAIMED. False: full.
     [[nodiscard]] CAROUSEL_SIDE bool claim(u64& ticket) const;
-    /// CLAIMED -> READY, behind the writing of the element.
+    /// CLAIMED -> READY, after the element is written.
     CAROUSEL_SIDE bool publish(u64 ticket) const;
-    /// READY -> POPPING or LEASED. False: empty, or what comes first is claimed and not published.
+    /// READY -> POPPING or LEASED. False: empty, or the first cell is claimed and not published.
     [[nodiscard]] CAROUSEL_SIDE bool take(cell_state as, u64& ticket) const;
-    /// POPPING or LEASED -> FREE(lap + 1). False: it isn't this life's (any more).
+    /// POPPING or LEASED -> FREE(lap + 1). False: it isn't this client's (any more).
     CAROUSEL_SIDE bool consume(u64 ticket, cell_state from) const;
     /// LEASED -> READY.
     CAROUSEL_SIDE bool requeue(u64 ticket) const;
@@ -52,7 +52,7 @@ public:
         return p_.elements + ticket % p_.capacity * element_stride(p_.element_bytes);
     }
 
-    // ---- a mend, behind the fence of `dead`, one at a time; it may be cut off and begun again anywhere.
+    // ---- repair, after the fence of `dead`, one at a time; it may be interrupted and restarted anywhere.
     // First settle_marked for each cell, then settle_done, then repair_cell for each.
     CAROUSEL_SIDE void settle_marked(u32 k) const;
     CAROUSEL_SIDE void settle_done() const;
@@ -76,14 +76,14 @@ private:
     u32 epoch_;
 };
 
-// Lock-free: who fails has been overtaken by a claim of another, or moves a hint that was behind.
+// Lock-free: a failed CAS means that another client has claimed, or it moves an outdated hint.
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
     ticket = Side::load(*p_.tail);
     for (u64 attempt = 0; attempt < 4 * u64{p_.capacity}; ++attempt) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
         const int round = round_of(here.count, lap(ticket));
-        if (round < 0) return false;  // what was pushed a lap ago is still there: full
+        if (round < 0) return false;  // the element pushed a lap ago is still there: full
         if (round == 0 && here.state == cell_state::free) {
             if (!Side::cas(cell(ticket), here.pack(), claimed(here.count).pack())) continue;
             hint(*p_.tail, ticket, ticket + 1);
@@ -106,9 +106,9 @@ CAROUSEL_SIDE bool queue_body<Side>::publish(u64 ticket) const {
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
     ticket = Side::load(*p_.head);
-    u64 first = ticket;  // all before it have been passed by
-    // Who fails has been overtaken. The hint may be laps behind: the cells of dead producers are freed
-    // without a consumer.
+    u64 first = ticket;  // all before it have been skipped
+    // A failed CAS means that another client was faster. The hint may be laps old: the cells of dead
+    // producers are freed without a consumer.
     u64 failed = 0;
     while (ticket < first + p_.capacity && failed <= p_.capacity) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
@@ -124,7 +124,7 @@ CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
 #ifndef CAROUSEL_BUG_POPS_UNCHECKED
                 if (!Side::cas(cell(ticket), here.pack(), mine.pack())) {
                     ++failed;
-                    continue;  // somebody was faster: look again
+                    continue;  // another client was faster: check again
                 }
 #else
                 Side::at(step::cell_passed);
@@ -161,7 +161,7 @@ CAROUSEL_SIDE bool queue_body<Side>::requeue(u64 ticket) const {
     return true;
 }
 
-// From a state in which a dead one has left the cell to the next lap, counted once.
+// From the state in which a dead client left the cell to the next lap, counted once.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, word& tally) const {
     if (w.state != into) {
@@ -181,8 +181,8 @@ CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, w
     count_done<Side>(tally);
 }
 
-// What another mend has marked is this one's, whoever had died, and goes before all else: a tally knows the
-// last cell alone that was counted. A mend marks one at a time, so there is one at most.
+// A cell marked by another repair is completed by this one, for whichever client, and first: a tally records
+// only the last counted cell. A repair marks one at a time, so there is at most one.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     const cell_word w = cell_word::of(Side::load(p_.cell[k]));
@@ -190,7 +190,7 @@ CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     if (w.state == cell_state::lost) bury(k, w, cell_state::lost, *p_.lost);
 }
 
-// Behind them what the tallies know is over.
+// After them, the tallies' last entries are no longer needed.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_done() const {
     count_done<Side>(*p_.tombs);

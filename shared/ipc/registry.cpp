@@ -17,7 +17,7 @@ bool epoch_in_use(const registry_block& r, u32 epoch) {
     });
 }
 
-// Epochs come round after 16 million lives; one that is still borne is left out, for its words may be about.
+// Epochs wrap after 16 million clients; an epoch still in use is skipped, because words with it may exist.
 u32 draw_epoch(registry_block& r) {
     for (;;) {
         const u64 last = load(r.last_epoch);
@@ -86,7 +86,7 @@ client_id client_at(const registry_block& r, u32 entry) {
     if (w.state == entry_state::free) return {};
     const u64 start = load(e.start_time);
     if (load(e.identity) != before)
-        return {};  // it has changed hands meanwhile: the two don't belong together
+        return {};  // it has changed owners meanwhile: the two don't belong together
     return {entry, w.epoch, {static_cast<i32>(w.count), start}, w.state};
 }
 

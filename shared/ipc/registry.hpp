@@ -1,26 +1,26 @@
 #pragma once
-// Who is attached to a space. The holder alone changes an entry's word; a client writes its heartbeat.
+// The clients attached to a space. Only the holder changes an entry's word; a client writes its heartbeat.
 //
 //   entry   FREE -> ATTACHED(pid, epoch) -> DEAD -> FENCED -> FREE
 //                          DEAD -> ATTACHED   a client whose connection broke has come back
 //
-// DEAD: its connection has ended; what it holds stays its own, for it may still run. FENCED: its pidfd says
-// that it has ended, or it has said itself that nothing of the space is mapped there any more. Only then is
-// it mended, and only when all is mended is the entry FREE.
+// DEAD: its connection has ended; what it holds stays its own, because it may still run. FENCED: its pidfd
+// reports its exit, or the client itself has reported that nothing of the space is mapped there any more.
+// Only then is its state repaired, and only when all repairs are done is the entry FREE.
 //
-// step                        | a death of the holder right behind it leaves     | who mends it
-// an epoch is drawn           | a number that nobody bears                       | nobody needs to
-// start time, then ATTACHED   | an entry of a client that hasn't been told       | the next holder finds its
-// process
-//                             |                                                  | without a connection: it
-//                             comes |                                                  | again or is seen to
-//                             end
-// DEAD, FENCED                | a client of which some words are mended          | the next holder mends it
-// again FREE                        | nothing                                          |
+// clang-format off
+// step                      | a crash of the holder right after it leaves     | repaired by
+// an epoch is drawn         | a number that no entry has                      | not needed
+// start time, then ATTACHED | an entry of a client that has not been notified | the next holder: the client has
+//                           |                                                 | no connection, attaches again
+//                           |                                                 | or is seen to end
+// DEAD, FENCED              | a client with some of its words repaired        | the next holder repairs again
+// FREE                      | nothing                                         |
+// clang-format on
 //
-// A pid that is used again can't fool it: an entry's process is (pid, start time), and whoever looks for it
-// opens a pidfd and then compares the start time (shm::open_pidfd). Start time goes before the word, so who
-// reads ATTACHED reads the right one.
+// A reused pid is not mistaken for a client: an entry's process is (pid, start time), and a check opens a
+// pidfd and then compares the start time (shm::open_pidfd). The start time is stored before the word, so a
+// reader that sees ATTACHED reads the matching start time.
 
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ using entry_word = owner_word<entry_state>;  ///< count: the pid
 struct alignas(64) registry_entry {
     word identity;
     word start_time;
-    word heartbeat_ns;  ///< CLOCK_MONOTONIC, written by the client's own thread a few times a second
+    word heartbeat_ns;  ///< CLOCK_MONOTONIC, written by the client's own thread a few times per second
     word attached_ns;
 };
 struct registry_block {
@@ -55,24 +55,24 @@ struct client_id {
     [[nodiscard]] explicit operator bool() const noexcept { return entry != no_entry; }
 };
 
-// ---- the holder
-/// An entry for that process. Empty when all are taken.
+// ---- for the holder
+/// Adds an entry for that process. Empty when all are taken.
 [[nodiscard]] client_id attach(registry_block& r, const shm::process_id& process);
-/// The same client on a new connection: its entry is ATTACHED. Empty: no entry bears that epoch for that
-/// process, or it is fenced.
+/// Attaches the same client on a new connection: its entry is ATTACHED. Empty: no entry has that epoch for
+/// that process, or it is fenced.
 [[nodiscard]] client_id attach_again(registry_block& r, u32 epoch, const shm::process_id& process);
 void mark_dead(registry_block& r, u32 entry);
 void mark_fenced(registry_block& r, u32 entry);
-/// Behind the mend: FENCED -> FREE.
+/// After the repair: FENCED -> FREE.
 void free_entry(registry_block& r, u32 entry);
 
-// ---- anybody
+// ---- for any process
 [[nodiscard]] client_id client_at(const registry_block& r, u32 entry);
-/// Empty: nobody bears that epoch (any more).
+/// Empty: no entry has that epoch (any more).
 [[nodiscard]] client_id find_client(const registry_block& r, u32 epoch);
 /// "process 1234", "process 1234, which has died", "a process that is gone"
 [[nodiscard]] std::string client_text(const registry_block& r, u32 epoch);
-/// "process 1234 (2), process 99": each once, with how often; "" for nobody.
+/// "process 1234 (2), process 99": each once, with its count; "" for none.
 [[nodiscard]] std::string clients_text(const registry_block& r, std::vector<u32> epochs);
 
 }  // namespace carousel::ipc

@@ -10,7 +10,7 @@ void advance(word& at_place, const line_word& w) {
     (void)cas(at_place, w.pack(), line_word{w.count + 1, 0, line_state::empty}.pack());
 }
 
-/// What the hint `late` says: whose patience is measured since when. 0: nobody's.
+/// The content of the hint `late`: whose patience is measured, and since when. 0: none.
 struct late_mark {
     static constexpr u64 ticket_mask = (u64{1} << 28) - 1, clock_mask = (u64{1} << 36) - 1;
     [[nodiscard]] static u64 pack(u64 ticket, u64 ms) {
@@ -24,13 +24,13 @@ struct late_mark {
 
 }  // namespace
 
-// Lock-free: who fails has been overtaken by another who has joined, or moves a hint that was behind.
+// Lock-free: a failed CAS means that another client has joined, or it moves an outdated hint.
 std::optional<u64> semaphore::join() {
     u64 ticket = load(b_->tail);
     for (u32 attempt = 0; attempt < 4 * b_->line; ++attempt) {
         const line_word here = line_word::of(load(place(ticket))), mine = lap_of(ticket);
         const int round = round_of(here.count, mine.count);
-        if (round < 0) return std::nullopt;  // somebody of the lap before stands there: the line is full
+        if (round < 0) return std::nullopt;  // a waiter of the previous lap is there: the line is full
         if (round == 0 && here.state == line_state::empty) {
             const line_word waits{mine.count, epoch_, line_state::waiting};
             if (!cas(place(ticket), here.pack(), waits.pack())) continue;
@@ -70,7 +70,7 @@ semaphore::in_front semaphore::before(u64 ticket) {
     return all;
 }
 
-// A free permit, if there are more free ones than `waiting`.
+// Returns a free permit if more than `waiting` are free.
 std::optional<u32> semaphore::free_beyond(u32 waiting) const {
     std::optional<u32> found;
     u32 free = 0;
@@ -93,8 +93,8 @@ std::optional<permit> semaphore::take(u64 ticket) {
         const in_front others = before(ticket);
         const std::optional<u32> k = free_beyond(others.waiting);
 #else
-        // Seeded bug: the permits are looked at first, so one that somebody has taken and left the line with
-        // counts twice.
+        // Seeded bug: the permits are counted first, so one whose new holder has left the line since counts
+        // twice.
         const u32 free = free_permits();
         at(step::turn_known);
         const in_front others = before(ticket);
@@ -110,7 +110,7 @@ std::optional<permit> semaphore::take(u64 ticket) {
 #ifndef CAROUSEL_BUG_TAKES_UNCHECKED
         if (seen.state != permit_state::free || !cas(b_->permit()[*k], seen.pack(), held)) continue;
 #else
-        b_->permit()[*k].store(held);  // seeded bug: whoever took it meanwhile has it, too
+        b_->permit()[*k].store(held);  // seeded bug: a client that took it meanwhile has it, too
 #endif
         at(step::permit_taken);
         return permit{*k, seen.count};
@@ -118,8 +118,8 @@ std::optional<permit> semaphore::take(u64 ticket) {
     return std::nullopt;
 }
 
-// The first of those in front may take a free permit at once. It is passed by when it hasn't for so long: it
-// has stopped, or died, or its machine is in trouble, and its place is the next one's.
+// The first waiter may take a free permit at once. If it does not for line_patience_ns it is passed over: it
+// is stopped, dead, or on a machine in trouble, and the next waiter gets its place.
 void semaphore::pass_by_late(const in_front& others) {
     if (others.waiting == 0) return;
     const u64 now_ms = clock_ns() / ns_per_ms, mark = load(b_->late);
@@ -145,11 +145,10 @@ std::optional<permit> semaphore::acquire(u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     std::optional<u64> ticket;
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);           // before the look: a ring behind it ends the sleep
-        if (ticket && !in_line(*ticket)) ticket.reset();  // it was passed by
+        const u32 seen = shm::ticket(b_->bell);           // before the attempt: a later ring ends the sleep
+        if (ticket && !in_line(*ticket)) ticket.reset();  // it was passed over
         if (!ticket) ticket = join();
-        if (!ticket)
-            pass_by_late(before(load(b_->tail)));  // the line is full: of those that are late, perhaps
+        if (!ticket) pass_by_late(before(load(b_->tail)));  // the line is full, perhaps of late waiters
         if (ticket) {
             if (const std::optional<permit> got = take(*ticket)) {
                 leave(*ticket);

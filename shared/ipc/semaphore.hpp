@@ -1,41 +1,41 @@
 #pragma once
-// A counting semaphore between processes: permits that nobody can have twice, in the order of the line, and
-// that come back when their holder dies.
+// A counting semaphore between processes: a permit is never held twice, permits are granted in the order of
+// the line, and they are recovered when their holder dies.
 //
 //   permit word P[k]   {generation, epoch, FREE | HELD}        FREE(g) -> HELD(g, e) -> FREE(g + 1)
 //   line word L[n]     {lap, epoch, EMPTY | WAITING}           EMPTY(l) -> WAITING(l, e) -> EMPTY(l + 1)
-//   head, tail         hints: where the line begins and ends; the words of the line are the truth
-//   late               a hint: {1 + ticket:28, since_ms:36}: the first of the line lets a permit lie since
-//   then
+//   head, tail         hints for the ends of the line; the words of the line are authoritative
+//   late               a hint: {1 + ticket:28, since_ms:36}: since when the first of the line has left a
+//                      permit unused
 //
-// Each permit is a word of its own, so there are never more out than there are. Ticket t stands at place
-// t mod N of the line, in lap t / N: a ticket is taken by the one CAS that says who waits there, and given
-// back by one CAS to the next lap, wherever in the line it stands. So a ticket whose place has gone on to
-// another lap has left, and nobody can take ticket t + N before ticket t has left.
+// Each permit is a word of its own, so no more are held than exist. Ticket t is at place t mod N of the line,
+// in lap t / N: a ticket is taken by the one CAS that writes the waiter's epoch there, and given back by one
+// CAS to the next lap, wherever in the line it is. So a ticket whose place has moved to another lap has left,
+// and no client can take ticket t + N before ticket t has left.
 //
-// Whose turn it is: who has fewer waiting in front of it than permits are free. Those in front are counted
-// first, then the free permits: who has left the line had taken its permit before, so no permit is counted
-// for two. One is always left for each of those in front: nobody starves behind later ones.
+// A waiter's turn has come when fewer waiters precede it than permits are free. The waiters are counted
+// first, then the free permits: a waiter that has left the line had taken its permit before, so no permit is
+// counted for two. One permit always remains for each waiter ahead: no waiter is starved by later ones.
 //
-// A client that is stopped in the line, or slow, would keep a permit from all behind it. So the first of the
-// line is passed by when it has let a free permit lie for line_patience_ns: whoever sees that moves its place
-// on to the next lap. It finds its place gone when it looks again, and takes a new ticket. Only fairness
-// rests on that clock: a permit is taken by the CAS of its word, in the line or out of it. If the late one
-// wakes between its look and that CAS it takes the permit all the same, and one behind it may get its own a
-// place too early.
+// A client that is stopped in the line, or slow, would keep a permit from all after it. So the first of the
+// line is passed over when it has left a free permit unused for line_patience_ns: a client that sees this
+// moves its place to the next lap. The late client finds its place gone at its next check, and takes a new
+// ticket. Only fairness depends on that clock: a permit is taken by the CAS of its word, in the line or out
+// of it. If the late client wakes between its check and that CAS it still takes the permit, and a later one
+// may get its own one place too early.
 //
 // clang-format off
-// step                            | a death right behind it leaves           | who mends it
-// L: EMPTY -> WAITING             | a ticket that nobody will use            | mend: EMPTY of the next lap
-// P: FREE -> HELD                 | a permit out, and its ticket in the line | mend: FREE(g + 1), and the ticket
-// L: WAITING -> EMPTY             | a permit out; nobody woken               | mend rings; sleeps are 100 ms
-// P: HELD -> FREE                 | nobody woken                             | the same
-// L: another's WAITING -> EMPTY   | nobody woken                             | sleeps are 100 ms at most
-// tail, head or late not moved    | a hint that is behind                    | whoever comes next moves it
-// mend, cut off anywhere          | some words mended                        | the next holder mends again
+// step                          | a crash right after it leaves             | repaired by
+// L: EMPTY -> WAITING           | a ticket that no client will use          | repair: EMPTY of the next lap
+// P: FREE -> HELD               | a held permit, and its ticket in the line | repair: FREE(g + 1), the ticket
+// L: WAITING -> EMPTY           | a held permit; no waiter woken            | repair rings; sleeps are 100 ms
+// P: HELD -> FREE               | no waiter woken                           | the same
+// L: another's WAITING -> EMPTY | no waiter woken                           | sleeps are 100 ms at most
+// tail, head or late not moved  | an outdated hint                          | the next client moves it
+// repair, interrupted anywhere  | some words repaired                       | the next holder repairs again
 // clang-format on
 //
-// try_acquire takes a ticket as well, and leaves at once if its turn hasn't come: it overtakes nobody.
+// try_acquire takes a ticket as well, and leaves at once if its turn hasn't come: it never overtakes.
 
 #include <optional>
 #include <vector>
@@ -51,23 +51,24 @@ using permit_word = owner_word<permit_state>;
 using line_word = owner_word<line_state>;
 
 inline constexpr u32 max_permits = 4096;
-inline constexpr u32 max_line = 1024;  ///< who finds the line full waits in front of it, without a ticket
-/// So long the first of the line may let a free permit lie: who runs looks at least every shm::max_sleep_ns.
+inline constexpr u32 max_line = 1024;  ///< a client that finds the line full waits without a ticket
+/// How long the first of the line may leave a free permit unused: a running client checks at least every
+/// shm::max_sleep_ns.
 inline constexpr u64 line_patience_ns = 5 * shm::max_sleep_ns;
 
 struct semaphore_block {
-    u32 permits, line;  ///< written once, before anybody sees the block
+    u32 permits, line;  ///< written once, before any other process sees the block
     shm::doorbell_word bell;
     alignas(64) word head;
     alignas(64) word tail;
     word late;
-    // permits words, then line words
+    // followed by the permit words, then the line words
     [[nodiscard]] word* permit() { return reinterpret_cast<word*>(this + 1); }
     [[nodiscard]] word* place() { return permit() + permits; }
     [[nodiscard]] static u64 bytes(u32 permits, u32 line = max_line) {
         return sizeof(semaphore_block) + u64{permits + line} * sizeof(word);
     }
-    /// Into zeroed memory of bytes().
+    /// In zeroed memory of bytes().
     void make(u32 number, u32 places = max_line) { permits = number, line = places; }
 };
 static_assert(sizeof(semaphore_block) == 256);
@@ -80,13 +81,14 @@ struct permit {
 class semaphore {
 public:
     semaphore(semaphore_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Waits in the line, at most so long. Empty: the time is over; holders() says who has the permits.
+    /// Waits in the line, at most timeout_ns. Empty: timed out; holders() returns the current owners of the
+    /// permits.
     [[nodiscard]] std::optional<permit> acquire(u64 timeout_ns);
     [[nodiscard]] std::optional<permit> try_acquire() { return acquire(0); }
-    /// False: this life doesn't hold that permit (any more): it was released before.
+    /// False: this client doesn't hold that permit (any more): it was released before.
     bool release(const permit& p);
 
-    /// The epochs of those who have permits, one each; no snapshot.
+    /// The epochs of the holders, one entry per permit; not a snapshot.
     [[nodiscard]] std::vector<u32> holders() const;
     [[nodiscard]] u32 free_permits() const;
     [[nodiscard]] u32 waiting() const;
@@ -111,7 +113,7 @@ private:
     u32 epoch_;
 };
 
-/// Behind the fence of `dead`: its permits are free, its tickets have left. May be repeated.
+/// After the fence of `dead`: frees its permits and its tickets. May be repeated.
 void repair(semaphore_block& b, u32 dead);
 
 }  // namespace carousel::ipc

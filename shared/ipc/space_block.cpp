@@ -19,7 +19,7 @@ namespace {
 constexpr u64 page = 4096;
 constexpr u64 most_cells = u64{1} << 22, most_bytes_each = u64{1} << 20, most_units = u64{1} << 20;
 
-// The words of it, without a pool's memory.
+// Size of its words, without a pool's memory.
 u64 words_of(const shape& s) {
     switch (s.what) {
         case kind::semaphore:
@@ -234,7 +234,7 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     e.more = wanted.more, e.type = wanted.type;
     std::memset(e.name, 0, sizeof e.name);
     name.copy(e.name, longest_name);
-    // A holder before this one may have died while it made another one here: nobody has seen that.
+    // A previous holder may have died while it created another one here, which no process has seen.
     std::memset(s.at(begin), 0, round_up_sat(words_of(wanted), 64));
     make_words(s, k, wanted);
     const u64 before = load(e.state);
@@ -244,7 +244,7 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
 }
 
 void repair_all(space_block& s, u32 dead) {
-    // Queues before pools: a published cell decides whose a block is.
+    // Queues before pools: a published cell is authoritative for a block's owner.
     for (u32 k = 0; k < max_primitives; ++k) {
         const directory_entry& e = s.place[k];
         if (place_word::of(load(e.state)).state != place_state::ready) continue;

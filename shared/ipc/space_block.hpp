@@ -1,17 +1,18 @@
 #pragma once
 // The memory of a space: one sealed memfd, the same in every process that has it.
 //
-//   space_block    who it is, the registry, the directory
-//   arena          the primitives' words and the pools' memory, one behind the other
+//   space_block    identity, the registry, the directory
+//   arena          the primitives' words and the pools' memory, one after another
 //
-// A space that was made with a GPU has GPU memory as well (gpu_memory.hpp): the queues of kernels and the
-// memory of GPU pools, one behind the other.
+// A space that was created with a GPU also has GPU memory (gpu_memory.hpp): the queues of kernels and the
+// memory of GPU pools, one after another.
 //
-// The directory is written by the holder alone: it fills an EMPTY place and then publishes it by one CAS.
-// Where the arena is free follows from the published places, so a holder that dies while it makes a primitive
-// leaves an EMPTY place and nothing to mend. A primitive stays for as long as the space does.
+// Only the holder writes the directory: it fills an EMPTY place and then publishes it by one CAS. The free
+// part of the arena follows from the published places, so a holder that dies while it creates a primitive
+// leaves an EMPTY place and nothing to repair. A primitive exists as long as the space does.
 //
-// The holder makes all of it and stores the magic last (release); who attaches reads it first (acquire).
+// The holder creates all of it and stores the magic last (release); an attaching process reads it first
+// (acquire).
 
 #include <cstddef>
 #include <string>
@@ -23,21 +24,21 @@
 namespace carousel::ipc {
 
 inline constexpr u64 space_magic = 0x4341'524F'5350'4143;  ///< "CAROSPAC"
-inline constexpr u32 space_version = 3;                    ///< of everything that lies in the memory
+inline constexpr u32 space_version = 3;                    ///< of the layout of the whole memory
 inline constexpr u32 max_primitives = 64;
 inline constexpr std::size_t longest_name = 40;
 
-/// gpu_pool: its words are the CPUs', its memory is the GPU's. gpu_queue,
-/// gpu_work_queue: all of it is the kernels'.
+/// gpu_pool: its words are the CPUs', its memory is the GPU's. gpu_queue, gpu_work_queue: all of it is the
+/// kernels'.
 enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_queue, gpu_work_queue };
 [[nodiscard]] constexpr bool is_pool(kind k) { return k == kind::pool || k == kind::gpu_pool; }
-/// Its words lie in GPU memory, and are mended there.
+/// Its words are in GPU memory, and are repaired there.
 [[nodiscard]] constexpr bool has_gpu_words(kind k) {
     return k == kind::gpu_queue || k == kind::gpu_work_queue;
 }
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// What a client asks for; what it means follows from the kind.
+/// What a client requests; the meaning of the fields follows from the kind.
 struct shape {
     kind what = kind::none;
     u64 count = 0;  ///< permits; cells; tasks; bytes of the pool
@@ -53,7 +54,7 @@ enum class place_state : u8 { empty, ready };
 using place_word = owner_word<place_state>;
 struct alignas(64) directory_entry {
     word state;
-    u64 offset, bytes;  ///< of its words, from the beginning of the space
+    u64 offset, bytes;  ///< of its words, from the start of the space
     u64 what, count, each, more;
     u64 gpu_offset, gpu_bytes;  ///< in the GPU memory
     char name[longest_name + 8];
@@ -69,8 +70,8 @@ struct space_block {
     char name[longest_name + 8];
     u64 gpu_bytes;  ///< 0: no GPU
     char gpu_uuid[40];
-    word repairer, repairer_start;  ///< pid and start time of who mends GPU words, or did so last
-    word holder;                    ///< {lives of the holder, 0, 0}: how often the space was taken over
+    word repairer, repairer_start;  ///< pid and start time of the current or last repair process of GPU words
+    word holder;  ///< {incarnations of the holder, 0, 0}: how often the space was taken over
     alignas(64) shm::doorbell_word bell;
     registry_block registry;
     directory_entry place[max_primitives];
@@ -89,17 +90,17 @@ inline constexpr u32 no_place = ~u32{0};
 /// The published place of that name; no_place: none.
 [[nodiscard]] u32 find_place(const space_block& s, const std::string& name);
 
-/// The holder: the place of that name, made if there is none. Throws config_error: another shape, no room, or
-/// sizes that are out of bounds.
+/// For the holder: the place of that name, created if there is none. Throws config_error: another shape, no
+/// room, or sizes out of bounds.
 [[nodiscard]] u32 make_place(space_block& s, const std::string& name, const shape& wanted);
-/// The shape that a client would get; throws config_error where it is out of bounds.
+/// Checks a shape that a client would request; throws config_error if it is out of bounds.
 void check_shape(const std::string& name, const shape& wanted);
-/// Throws config_error unless it is what the place has.
+/// Throws config_error unless it is the shape of the place.
 void require_shape(const space_block& s, u32 place, const shape& wanted);
 
-/// The holder, behind the fence of `dead`: everything of that life in all primitives. May be repeated.
+/// For the holder, after the fence of `dead`: repairs all primitives. May be repeated.
 void repair_all(space_block& s, u32 dead);
-/// Something in the GPU memory has words, so a death needs a mender there.
+/// A primitive has words in GPU memory, so a death requires a repair process there.
 [[nodiscard]] bool has_gpu_words(const space_block& s);
 
 }  // namespace carousel::ipc

@@ -30,7 +30,7 @@ const char* name_of(entry_state s) {
     return names[static_cast<u8>(s) & 3U];
 }
 
-// `"x": value` of an object, or what is there already when it is missing or of another type.
+// Reads `"x": value` of an object; keeps `into` if it is missing or of another type.
 template <class T>
 void read(const json& j, const char* key, T& into) {
     try {

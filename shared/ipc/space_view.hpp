@@ -1,8 +1,8 @@
 #pragma once
-// What a space has, as `carousel ps` shows it: its clients with what each holds, its primitives with what is
-// in them. The holder reads it from the words and stops nobody: each word is true at the instant of its read,
-// sums are no snapshot. It travels over the holder's socket, written and read in space_view.cpp alone; who
-// asks is no client and needs none of the memory.
+// The contents of a space, as `carousel ps` shows them: its clients with what each holds, its primitives with
+// their state. The holder reads the words without stopping any client: each word is true at the instant of
+// its read, sums are not a snapshot. The view is sent over the holder's socket; only space_view.cpp writes
+// and reads it. The process that requests it is not a client and needs none of the memory.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace carousel::ipc {
 
-/// What a client has of one primitive.
+/// What a client holds of one primitive.
 struct holding {
     std::string primitive;
     std::string as;  ///< "permits", "in line", "blocks", "claimed", "popping", "leased", "tasks", ...
@@ -23,8 +23,8 @@ struct client_view {
     i32 pid = 0;
     u32 epoch = 0;
     std::string state;    ///< "attached", "dead" (its connection has ended), "fenced" (its process has)
-    std::string command;  ///< by /proc; "" when it is gone
-    f64 age_s = 0, silent_s = 0;  ///< since it was attached, and since its last sign of life
+    std::string command;  ///< from /proc; "" when it is gone
+    f64 age_s = 0, silent_s = 0;  ///< seconds since it was attached, and since its last heartbeat
     std::vector<holding> holds;
 };
 struct primitive_view {
@@ -33,28 +33,28 @@ struct primitive_view {
                                                             ///< "gpu_bytes": its own in GPU memory
 };
 struct space_view {
-    std::string name, id;  ///< id "": nobody has asked for its memory yet
+    std::string name, id;  ///< id "": its memory has not been requested yet
     i32 holder = 0;
     bool of_run = false;   ///< its holder is the supervisor of the run of that name
     u64 incarnations = 0;  ///< of its holder: 1 until it is taken over
     u64 bytes = 0, free_bytes = 0;
-    u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< of its GPU memory; 0: it has none
-    bool truncated = false;                 ///< too much for one message: what clients hold is left out
+    u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< of its GPU memory; 0: none
+    bool truncated = false;                 ///< too long for one message: what clients hold is left out
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };
 
-/// The holder's. Name, holder and of_run are filled in by who knows them.
+/// The holder's view. The caller fills in name, holder and of_run.
 [[nodiscard]] space_view view_of(space_block& s);
 
 [[nodiscard]] nlohmann::json to_json(const space_view& v);
-/// What is missing or of another type keeps its default: the text is another program's.
+/// A value that is missing or of another type keeps its default, because another program wrote the text.
 [[nodiscard]] space_view read_view(const nlohmann::json& j);
 
 // ---- the messages
 [[nodiscard]] std::string inspect_request();
 [[nodiscard]] bool is_inspect_request(const nlohmann::json& request);
-/// The answer, at most as long as one message can be.
+/// The reply, limited to the length of one message.
 [[nodiscard]] std::string text_of(space_view v);
 
 }  // namespace carousel::ipc

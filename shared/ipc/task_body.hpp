@@ -1,6 +1,6 @@
 #pragma once
 // The work queue's steps, written once for the CPU and for kernels. work_queue.hpp has the words, the table
-// of what a death leaves at each step and the argument of memory order, which hold for both. Side:
+// of what a crash leaves at each step and the argument of memory order, which hold for both. Side:
 // queue_body.hpp.
 
 #include "ipc/owner_word.hpp"
@@ -50,21 +50,21 @@ public:
 
     /// FREE -> FILLING. False: no place is free.
     [[nodiscard]] CAROUSEL_SIDE bool fill(task_name& n) const;
-    /// FILLING -> WAITING, behind the writing of the task.
+    /// FILLING -> WAITING, after the task is written.
     CAROUSEL_SIDE bool submit(const task_name& n) const;
-    /// WAITING -> CLAIMED. False: nothing waits.
+    /// WAITING -> CLAIMED. False: no task is waiting.
     [[nodiscard]] CAROUSEL_SIDE bool claim(claimed_task& t) const;
-    /// CLAIMED -> FREE. False: it isn't this life's claim (any more).
+    /// CLAIMED -> FREE. False: it isn't this client's claim (any more).
     CAROUSEL_SIDE bool commit(const claimed_task& t) const;
-    /// CLAIMED -> WAITING or LETTER.
+    /// CLAIMED -> WAITING or DEAD_LETTER.
     CAROUSEL_SIDE bool fail(const claimed_task& t) const;
-    /// LETTER -> READING -> FREE.
+    /// DEAD_LETTER -> READING -> FREE.
     [[nodiscard]] CAROUSEL_SIDE bool read_dead_letter(claimed_task& t) const;
     CAROUSEL_SIDE void remove_dead_letter(const claimed_task& t) const;
     [[nodiscard]] CAROUSEL_SIDE u8* task(u32 place) const {
         return p_.tasks + place * ((u64{p_.task_bytes} + 7) / 8 * 8);
     }
-    /// Behind the fence of `dead`. May be repeated.
+    /// After the fence of `dead`. May be repeated.
     CAROUSEL_SIDE void repair_place(u32 k, u32 dead) const;
 
 private:
@@ -84,7 +84,7 @@ private:
     u32 epoch_;
 };
 
-// What becomes of a claim that came to nothing.
+// The word of a task after a failed attempt.
 template <class Side>
 CAROUSEL_SIDE task_word task_body<Side>::failed(const task_word& w) const {
 #ifndef CAROUSEL_BUG_FORGETS_ATTEMPTS
@@ -184,7 +184,7 @@ template <class Side>
 CAROUSEL_SIDE void task_body<Side>::repair_place(u32 k, u32 dead) const {
     const task_word w = task_word::of(Side::load(p_.place[k]));
     if (w.epoch != dead || w.state == task_state::free) return;
-    task_word next = freed(w);  // FILLING: nobody has seen it
+    task_word next = freed(w);  // FILLING: no other client has seen it
 #ifdef CAROUSEL_BUG_KEEPS_FILLING
     if (w.state == task_state::filling) next = w;
 #endif

@@ -1,6 +1,6 @@
 #pragma once
-// What type the elements of a queue are, as a number that two programs can compare: sizes alone would take a
-// struct of two floats for one of a u64. 0: a type that has no name of its own, which fits any of its size.
+// The element type of a queue as a number that two programs can compare: sizes alone would accept a struct of
+// two floats for a u64. 0: a type without a name of its own, which matches any type of its size.
 
 #include <string_view>
 #include <type_traits>
@@ -19,8 +19,8 @@ template <class T>
 
 }  // namespace detail
 
-/// Of a class its name without its namespace, for each program may have it in another one; of a number what
-/// kind it is of, for compilers spell those in ways of their own.
+/// For a class, its name without its namespace, because programs may declare it in different ones; for a
+/// number, its kind, because compilers spell those names differently.
 template <class T>
 [[nodiscard]] constexpr u64 type_tag() {
     u64 tag = 0xCBF2'9CE4'8422'2325;

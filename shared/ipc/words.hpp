@@ -1,21 +1,23 @@
 #pragma once
 // The words of the primitives between processes: 64 bits each, in shared memory, changed by compare-and-swap
-// (CAS) that expects the exact word which was read. Nobody stores plainly into a word of a living space.
+// (CAS) that expects the exact word which was read. No process uses plain stores on a word of a space in use.
 //
-//   owner word   {count:36, epoch:24, state:4}     who holds what, and in which round
+//   owner word   {count:36, epoch:24, state:4}     the owner, and the round
 //   task word    {generation:32, attempts:4, epoch:24, state:4}
 //   entry word   {pid:36, epoch:24, state:4}       the registry's
-//   tally        {count:24, place:24, round:16}    counts what deaths have cost, each loss once
+//   tally        {count:24, place:24, round:16}    counts losses by crashes, each once
 //
-// An epoch names one life of one client for good: (pid, start time) belong to it in the registry. 0 is
-// nobody. Counts come round, so words are compared for equality and rounds by their distance (round_of).
+// An epoch permanently identifies one incarnation of one client: the registry has its (pid, start time). 0
+// means none. Counts wrap, so words are compared for equality and rounds by their distance (round_of).
 //
-// Memory order: every CAS is acq_rel and every read of a word acquire. So whoever sees a word also sees all
-// that its writer had written before, payloads included: a payload is written between the CAS that claims its
-// place and the CAS that publishes it, and read between the CAS that takes it and the CAS that frees it.
+// Memory order: every CAS is acq_rel and every read of a word acquire. So a process that sees a word also
+// sees everything that its writer had written before, payloads included: a payload is written between the CAS
+// that claims its place and the CAS that publishes it, and read between the CAS that takes it and the CAS
+// that frees it.
 //
-// A word is changed by CPUs alone, or by kernels alone: an atomic of one is none for the other. What is done
-// to words is written once (queue_body.hpp, task_body.hpp) over a Side: cpu_words below, or a GPU's (cuda/).
+// A word is changed only by CPUs or only by kernels, because the atomics of one side are not atomic for the
+// other. The operations on words are written once (queue_body.hpp, task_body.hpp) over a Side: cpu_words
+// below, or a GPU's (cuda/).
 
 #include <atomic>
 
@@ -32,7 +34,7 @@ inline bool cas(word& at, u64 expected, u64 desired) {
                                       std::memory_order_acquire);
 }
 [[nodiscard]] inline u64 load(const word& at) { return at.load(std::memory_order_acquire); }
-/// For hints, which decide nothing: from `seen` to `next`, unless somebody was faster.
+/// Moves a hint, which is never authoritative, from `seen` to `next` unless another process was faster.
 inline void hint(word& at, u64 seen, u64 next) { (void)cas(at, seen, next); }
 
 /// The CPU's side of a body.

@@ -1,26 +1,28 @@
 #pragma once
-// Tasks between processes: each is committed once, whatever dies, or ends as a dead letter.
+// Tasks between processes: each is committed once, despite crashes, or ends as a dead letter.
 //
-//   task word   {generation, attempts, epoch, state}     a task has a place for itself, in no order
+//   task word   {generation, attempts, epoch, state}     a task has a place of its own, in no order
 //     FREE(g) -> FILLING(g, e) -> WAITING(g, a) -> CLAIMED(g, a, e) -> FREE(g + 1)       committed
-//     CLAIMED of a dead one, or fail() -> WAITING(g, a + 1), or at max_attempts LETTER(g, a + 1)
-//     LETTER(g) -> READING(g, e) -> FREE(g + 1)                                          taken out
-//   next free, next waiting: hints, where to begin to look
+//     CLAIMED after a crash, or fail() -> WAITING(g, a + 1), or at max_attempts DEAD_LETTER(g, a + 1)
+//     DEAD_LETTER(g) -> READING(g, e) -> FREE(g + 1)                                     taken out
+//   next free, next waiting: hints at which a search begins
 //
-// A task's name is {place, generation}. commit() is one CAS from the very claim, so a task is committed once:
-// by the life that holds it. What a worker does outside (a file, a result elsewhere) happens at least once,
-// so it must bear the task's name and be idempotent on it. Tasks wait in rough order, none that one may rely
-// on; the look for work goes round, so none is left out for ever.
+// A task's name is {place, generation}. commit() is one CAS from exactly that claim, so a task is committed
+// once: by the client that holds it. A worker's effects outside the queue (a file, a result elsewhere) happen
+// at least once, so they must carry the task's name and be idempotent on it. Tasks wait in approximate order,
+// with no guarantee; the search for work is circular, so no task is left out indefinitely.
 //
-// step                             | a death right behind it leaves       | who mends it
-// FREE -> FILLING, the payload     | a place that is taken up             | mend: FREE(g + 1)
-// FILLING -> WAITING               | a task; nobody woken                 | sleeps are 100 ms at most
-// WAITING -> CLAIMED               | a claim                              | mend: WAITING or LETTER, one
-// attempt
-//                                  |                                      | more
-// CLAIMED -> FREE, WAITING, LETTER | it is done with; nobody woken        | sleeps are 100 ms at most
-// LETTER -> READING, the copy      | a letter that nobody has             | mend: LETTER
-// mend, cut off anywhere           | some words mended, each by one CAS   | the next holder mends again
+// clang-format off
+// step                             | a crash right after it leaves        | repaired by
+// FREE -> FILLING, the payload     | a place that is occupied             | repair: FREE(g + 1)
+// FILLING -> WAITING               | a task; no waiter woken              | sleeps are 100 ms at most
+// WAITING -> CLAIMED               | a claim                              | repair: WAITING or DEAD_LETTER,
+//                                  |                                      | one more attempt
+// CLAIMED -> FREE, WAITING, or     | it is completed; no waiter woken     | sleeps are 100 ms at most
+//   DEAD_LETTER                    |                                      |
+// DEAD_LETTER -> READING, the copy | a dead letter that no process has    | repair: DEAD_LETTER
+// repair, interrupted anywhere     | some words repaired, each by one CAS | the next holder repairs again
+// clang-format on
 //
 // Memory order: as in the queue. The payload is written in FILLING, and read in CLAIMED and READING.
 
@@ -37,7 +39,7 @@ struct work_queue_block {
     shm::doorbell_word bell;
     alignas(64) word next_free;
     alignas(64) word next_waiting;
-    // task words, then tasks
+    // followed by the task words, then the tasks
     [[nodiscard]] word* place() { return reinterpret_cast<word*>(this + 1); }
     [[nodiscard]] u8* task(u64 k) {
         return reinterpret_cast<u8*>(place() + capacity) + k * ((u64{task_bytes} + 7) / 8 * 8);
@@ -59,7 +61,7 @@ enum class task_fate : u8 {
     claimed,
     dead_letter,
     over
-};  ///< over: committed, or a letter that was taken
+};  ///< over: committed, or removed as a dead letter
 
 class work_queue {
 public:
@@ -67,19 +69,19 @@ public:
     /// Empty: no place is free.
     [[nodiscard]] std::optional<task_name> try_submit(const void* task);
     [[nodiscard]] std::optional<task_name> submit(const void* task, u64 timeout_ns);
-    /// Empty: nothing waits.
+    /// Empty: no task is waiting.
     [[nodiscard]] std::optional<claimed_task> try_claim(void* task);
     [[nodiscard]] std::optional<claimed_task> claim(void* task, u64 timeout_ns);
-    /// False: it isn't this life's claim (any more).
+    /// False: it isn't this client's claim (any more).
     bool commit(const claimed_task& t);
-    /// One attempt more: it waits again, or is a dead letter.
+    /// Counts an attempt: the task waits again, or becomes a dead letter.
     bool fail(const claimed_task& t);
-    /// Copies a dead letter and takes it out; a death in between leaves it there. Empty: there is none.
+    /// Copies a dead letter and removes it; a crash in between leaves it there. Empty: there is none.
     [[nodiscard]] std::optional<claimed_task> take_dead_letter(void* task);
 
     [[nodiscard]] task_fate fate(const task_name& t) const;
     [[nodiscard]] u32 count(task_state s) const;
-    /// The epochs of those who have claims, one each.
+    /// The epochs of the claimers, one entry per claim.
     [[nodiscard]] std::vector<u32> claimers() const;
 
 private:
@@ -88,7 +90,7 @@ private:
     u32 epoch_;
 };
 
-/// Behind the fence of `dead`. May be repeated.
+/// After the fence of `dead`. May be repeated.
 void repair(work_queue_block& b, u32 dead);
 
 }  // namespace carousel::ipc

@@ -1,6 +1,7 @@
 #pragma once
 // Memory pools, semaphores, queues and work queues between processes that survive the death of any of them.
-// `carousel hold NAME` holds a space; programs open it by name, in any order and in any number of lives.
+// `carousel hold NAME` holds a space (a shared-memory segment with its primitives); programs open it by name,
+// in any order, and may restart any number of times.
 //
 //   auto lab = carousel::ipc::open("lab");
 //   auto turn = lab.semaphore("turn", 1);
@@ -9,30 +10,29 @@
 //   samples.push({1, 2}, 50ms);
 //   auto tiles = lab.work_queue<tile>("tiles", 512, 3);  // 3 attempts, then a dead letter
 //   auto frames = lab.pool("frames", 64 << 20);
-//   auto block = frames.acquire(8 << 20, 50ms);          // offset() travels between processes, data()
-//   doesn't
+//   auto block = frames.acquire(8 << 20, 50ms);          // pass offset() between processes, not data()
 //
-// Death. What a process held when it died comes back by rule, exactly once, when the holder knows that it has
-// ended (its fence, milliseconds later): permits and blocks are free, leased elements are delivered again,
-// claimed tasks wait again with one attempt more. Until then nobody else gets any of it. The holder's own
-// death stops nobody: what is open goes on, and `carousel hold NAME` takes over; meanwhile nothing new can be
-// opened or made, and what the dead held stays where it is.
+// Crashes. What a process held when it died is recovered exactly once, when the holder knows that the process
+// has ended (its fence, milliseconds later): permits and blocks are freed, leased elements are delivered
+// again, claimed tasks wait again with one more attempt counted. Until then no other process gets any of it.
+// The death of the holder stops no client: open primitives keep working, and another `carousel hold NAME`
+// takes over; until then nothing new can be opened or created, and what dead clients held is not recovered.
 //
-// Names. The first who asks for a name decides its shape; another shape is refused with a sentence, and
-// elements of another type as well (by the name of the type, without its namespace).
+// Names. The first request for a name determines the primitive's shape. A request with another shape, or with
+// another element type (compared by the type's name without its namespace), is refused with a message.
 //
-// Time. Every wait has a bound. acquire(), push(), pop() and their like throw timed_out, whose text names
-// whom it waited for. try_... never wait.
+// Time. Every wait has a timeout. acquire(), push(), pop() and similar functions throw timed_out, whose text
+// names the processes that were waited for. try_... never wait.
 //
-// Memory order. What one process has written before push, give, submit, commit or release is seen by the one
-// that gets the element, block, task or permit: release and acquire, as between threads.
+// Memory order. What a process has written before push, send, submit, commit or release is visible to the
+// process that gets the element, block, task or permit: release and acquire, as between threads.
 //
 // Threads. Every function may be called by any thread; a held_... object by one at a time. Elements are
-// copied as bytes. A child that is forked can't use what its parent has opened: a call
-// faults, and destroying its copies does nothing.
+// copied as bytes. A forked child can't use what its parent has opened: a call faults, and destroying its
+// copies does nothing.
 //
-// Errors are carousel::error: config_error for names, shapes and a space that nobody holds, shm_error for
-// memory that can't be had. Host memory only.
+// Errors are carousel::error: config_error for names, shapes and a space without a holder, shm_error for
+// memory that can't be obtained. Host memory only.
 
 #include <cstddef>
 #include <memory>
@@ -47,6 +47,7 @@
 
 namespace carousel::ipc {
 
+/// A leased element of a shared_queue, with its value.
 template <class T>
 class held_lease : public lease_base {
 public:
@@ -60,42 +61,50 @@ private:
     T value_;
 };
 
-/// Elements of T from any process to any, each producer's (a thread's) in its order. pop() delivers at most
-/// once: what a process had popped when it died is counted in lost(). lease() delivers at least once.
+/// Elements of T from any process to any process, in order per producer (thread). pop() delivers at most
+/// once: elements that a process had popped when it died are counted in lost(). lease() delivers at least
+/// once.
 template <class T>
 class shared_queue : public queue_base {
     static_assert(std::is_trivially_copyable_v<T>, "elements travel between processes as bytes");
 
 public:
+    /// Appends a copy of `value`. False: the queue is full.
     [[nodiscard]] bool try_push(const T& value) { return try_push_bytes(&value); }
-    /// In order, as many as there is room for: so many were pushed.
+    /// Pushes elements in order until the queue is full; returns their number.
     [[nodiscard]] std::size_t try_push(std::span<const T> values) {
         std::size_t n = 0;
         while (n < values.size() && try_push_bytes(&values[n])) ++n;
         return n;
     }
+    /// Waits for room. Throws timed_out.
     void push(const T& value, nanoseconds timeout) { push_bytes(&value, timeout); }
+    /// Removes the first element. Empty: the queue is empty, or its first element is not published yet.
     [[nodiscard]] std::optional<T> try_pop() {
         T value;
         return try_pop_bytes(&value) ? std::optional<T>(value) : std::nullopt;
     }
-    /// As many as are there: so many were popped.
+    /// Pops elements until the queue is empty or `values` is full; returns their number.
     [[nodiscard]] std::size_t try_pop(std::span<T> values) {
         std::size_t n = 0;
         while (n < values.size() && try_pop_bytes(&values[n])) ++n;
         return n;
     }
+    /// Waits for an element and removes it. Throws timed_out.
     [[nodiscard]] T pop(nanoseconds timeout) {
         T value;
         pop_bytes(&value, timeout);
         return value;
     }
+    /// Leases the first element: it is removed by commit(), and available again without it. Empty: as
+    /// try_pop().
     [[nodiscard]] std::optional<held_lease<T>> try_lease() {
         T value;
         const std::optional<u64> ticket = try_lease_bytes(&value);
         if (!ticket) return std::nullopt;
         return held_lease<T>(to_, place_, *ticket, value);
     }
+    /// Waits for an element and leases it. Throws timed_out.
     [[nodiscard]] held_lease<T> lease(nanoseconds timeout) {
         T value;
         const u64 ticket = lease_bytes(&value, timeout);
@@ -107,35 +116,40 @@ private:
     using queue_base::queue_base;
 };
 
-/// A block and what is said of it.
+/// A block and the value sent with it.
 template <class T>
 struct received_block {
     held_block block;
     T about;
 };
-/// Blocks of a pool on their way from one process to another, each with a T that says what is in it. At every
-/// instant a block has one owner: the giver, the queue, or the receiver. A giver or receiver that dies in the
-/// middle leaves it to the queue, or its death frees it: never both, never neither.
+/// Blocks of a pool that are passed from one process to another, each with a T that describes its content. At
+/// every instant a block has one owner: the sender, the queue, or the receiver. If a sender or receiver dies
+/// during the transfer, either the queue keeps the block or the block is freed: never both, never neither.
 template <class T>
 class block_queue : public block_queue_base {
     static_assert(std::is_trivially_copyable_v<T>, "what is said of a block travels as bytes");
 
 public:
-    /// False: full, and the block is still held.
+    /// False: the queue is full, and the caller still holds the block.
     [[nodiscard]] bool try_send(held_block& block, const T& about) {
         element e{{}, about};
         return try_send_bytes(block, &e);
     }
+    /// Waits for room. Throws timed_out, and the block is freed; config_error if the block is not of this
+    /// queue's pool.
     void send(held_block block, const T& about, nanoseconds timeout) {
         element e{{}, about};
         send_bytes(block, &e, timeout);
     }
+    /// Takes the first block, which this process then owns. Empty: there is none. Throws shm_error if the
+    /// element names no block, because the space is damaged.
     [[nodiscard]] std::optional<received_block<T>> try_receive() {
         element e;
         std::optional<held_block> got = try_receive_bytes(&e);
         if (!got) return std::nullopt;
         return received_block<T>{std::move(*got), e.about};
     }
+    /// Waits for a block. Throws timed_out; shm_error as try_receive().
     [[nodiscard]] received_block<T> receive(nanoseconds timeout) {
         element e;
         held_block got = receive_bytes(&e, timeout);
@@ -151,6 +165,7 @@ private:
     using block_queue_base::block_queue_base;
 };
 
+/// A claimed task of a shared_work_queue, with its value.
 template <class T>
 class held_task : public task_base {
 public:
@@ -164,28 +179,33 @@ private:
     T value_;
 };
 
-/// Tasks of T for any process, in rough order: each is committed once, or is a dead letter after as many
-/// attempts as the queue has. What a worker does outside happens at least once: make it idempotent on id().
+/// Tasks of T for any process, in approximate order: each is committed once, or becomes a dead letter after
+/// max_attempts attempts. A worker's side effects outside the queue happen at least once: make them
+/// idempotent per id().
 template <class T>
 class shared_work_queue : public work_queue_base {
     static_assert(std::is_trivially_copyable_v<T>, "tasks travel between processes as bytes");
 
 public:
+    /// Adds a task. Empty: the queue has no free place.
     [[nodiscard]] std::optional<task_id> try_submit(const T& task) { return try_submit_bytes(&task); }
+    /// Waits for a free place. Throws timed_out.
     task_id submit(const T& task, nanoseconds timeout) { return submit_bytes(&task, timeout); }
+    /// Claims a waiting task. Empty: no task is waiting.
     [[nodiscard]] std::optional<held_task<T>> try_claim() {
         T task;
         u64 what[4] = {};
         if (!try_claim_bytes(&task, what)) return std::nullopt;
         return held_task<T>(to_, place_, what, task);
     }
+    /// Waits for a task and claims it. Throws timed_out.
     [[nodiscard]] held_task<T> claim(nanoseconds timeout) {
         T task;
         u64 what[4] = {};
         claim_bytes(&task, what, timeout);
         return held_task<T>(to_, place_, what, task);
     }
-    /// Takes a dead letter out. A death while it is read leaves it there.
+    /// Removes a dead letter and returns it. If the process dies during the read the dead letter stays.
     [[nodiscard]] std::optional<T> take_dead_letter() {
         T task;
         return take_dead_letter_bytes(&task) ? std::optional<T>(task) : std::nullopt;
@@ -196,35 +216,40 @@ private:
     using work_queue_base::work_queue_base;
 };
 
+/// Options of open().
 struct open_options {
-    f64 wait_s = 5;  ///< for a holder: at opening, and when a name is asked for that is not there yet
+    f64 wait_s = 5;  ///< seconds to wait for a holder: when opening, and when a name that does not exist yet
+                     ///< is requested
 };
 
-/// An open space. Copies are the same one; it is closed when the last of them is gone, and all that it gave.
+/// An open space. Copies share one connection, which is closed with the last copy and the last object
+/// obtained from it.
 class space {
 public:
-    /// 1 to 4096 permits.
+    /// `permits`: 1 to 4096.
     [[nodiscard]] shared_semaphore semaphore(const std::string& name, u32 permits);
-    /// Whole units (a multiple of 4096 bytes) of memory.
+    /// Memory of `bytes`, allocated in units of `unit_bytes` (a multiple of 4096).
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
+    /// A queue of `elements` elements of T. T: trivially copyable.
     template <class T>
     [[nodiscard]] shared_queue<T> queue(const std::string& name, u32 elements) {
         const primitive p = queue_of(name, elements, sizeof(T), nullptr, type_tag<T>());
         return shared_queue<T>(to_, place_of(p), name);
     }
+    /// A queue of up to `blocks` blocks of `pool`, which must be of the same space.
     template <class T>
     [[nodiscard]] ipc::block_queue<T> block_queue(const std::string& name, u32 blocks, shared_pool pool) {
         const primitive p =
             queue_of(name, blocks, sizeof(typename ipc::block_queue<T>::element), &pool, type_tag<T>());
         return ipc::block_queue<T>(p, std::move(pool));
     }
-    /// 1 to 15 attempts.
+    /// `max_attempts`: 1 to 15.
     template <class T>
     [[nodiscard]] shared_work_queue<T> work_queue(const std::string& name, u32 tasks, u32 max_attempts = 3) {
         const primitive p = work_queue_of(name, tasks, sizeof(T), max_attempts, type_tag<T>());
         return shared_work_queue<T>(to_, place_of(p), name);
     }
-    /// False: its holder is gone; what is open goes on.
+    /// False: its holder is gone; open primitives keep working.
     [[nodiscard]] bool is_held() const noexcept;
 
 private:
@@ -239,8 +264,8 @@ private:
     std::shared_ptr<attachment> to_;
 };
 
-/// Attaches this process. Throws config_error: nobody holds it within wait_s (the text says what to start);
-/// shm_error: another user's, or of another version.
+/// Attaches this process. Throws config_error if the space has no holder within wait_s (the text names the
+/// command to start); shm_error if it belongs to another user or another version.
 [[nodiscard]] space open(const std::string& name, const open_options& options = {});
 
 }  // namespace carousel::ipc

@@ -38,7 +38,7 @@ gpu_mapping::gpu_mapping(std::shared_ptr<attachment> to) : parts_(std::make_uniq
     CAROUSEL_CUDA_SETUP("CUDA", cudaGetDevice(&ordinal));
     parts_->on = cuda::find_gpu({device::device_kind::cuda, "", ordinal});
     CAROUSEL_CUDA_SETUP(parts_->on.label(), cudaSetDevice(ordinal));
-    CAROUSEL_CUDA_SETUP(parts_->on.label(), cudaFree(nullptr));  // makes the context
+    CAROUSEL_CUDA_SETUP(parts_->on.label(), cudaFree(nullptr));  // creates the context
     device::memory_handle handle;
     handle.kind = device::memory_kind::vmm;
     handle.bytes = s.gpu_bytes;
@@ -55,7 +55,7 @@ gpu_mapping::~gpu_mapping() {
     cudaError_t status = cudaSetDevice(parts_->on.ordinal);
     if (status == cudaSuccess) status = cudaDeviceSynchronize();
     if (status != cudaSuccess) {
-        // Who knows what runs on: its end is the fence then.
+        // Kernels may still be running: the fence is the exit of this process then.
         parts_->to->fence_by_exit();
         (void)cudaGetLastError();
     }

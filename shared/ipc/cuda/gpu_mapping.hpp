@@ -1,6 +1,6 @@
 #pragma once
-// The GPU memory of a space in this process: mapped once, for one GPU, and unmapped before the process says
-// that nothing of it writes there any more.
+// The GPU memory of a space in this process: mapped once, for one GPU, and unmapped before the process
+// reports that nothing of it writes there any more.
 
 #include <cstddef>
 #include <memory>
@@ -16,7 +16,7 @@ class stream_gates;
 class gpu_mapping {
 public:
     /// For the calling thread's current GPU. Throws config_error: the space has no GPU memory, or this
-    /// process has mapped it already; device_error: no way from this GPU to that memory.
+    /// process has mapped it already; device_error: this GPU can't access that memory.
     explicit gpu_mapping(std::shared_ptr<attachment> to);
     /// Waits for this process's kernels on that GPU.
     ~gpu_mapping();
@@ -24,12 +24,12 @@ public:
     gpu_mapping& operator=(const gpu_mapping&) = delete;
     [[nodiscard]] std::byte* data() const noexcept;
     [[nodiscard]] u64 bytes() const noexcept;
-    /// Throws config_error: it isn't all inside.
+    /// Throws config_error if the range is not inside.
     [[nodiscard]] std::byte* at(u64 offset, u64 bytes) const;
-    /// Throws config_error: no pointer into this mapping.
+    /// Throws config_error if the pointer is not into this mapping.
     [[nodiscard]] u64 offset_of(const void* pointer) const;
     [[nodiscard]] int ordinal() const noexcept;
-    /// Made when it is first asked for.
+    /// Created by the first call.
     [[nodiscard]] stream_gates& gates();
     [[nodiscard]] const std::shared_ptr<attachment>& to() const noexcept;
 

@@ -1,5 +1,5 @@
 #pragma once
-// A queue as kernels see it: passed to them by value, used by any of their threads.
+// A queue for kernels: passed to them by value, used by any of their threads.
 
 #include <cuda/std/type_traits>
 
@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// The longest that a kernel waits for another process, whatever it asks for: in time slices that one doesn't
-/// run meanwhile.
+/// Upper bound of a kernel's wait for another process, whatever timeout it requests: under time slicing the
+/// other process doesn't run meanwhile.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
 /// An element that a process has leased. It may be committed by a later kernel of the process.
@@ -18,7 +18,7 @@ struct queue_lease {
 };
 
 namespace detail {
-// Elements stand at multiples of 8 bytes.
+// Elements are at multiples of 8 bytes.
 template <class T>
 __device__ void copy_in(u8* to, const T& value) {
     memcpy(__builtin_assume_aligned(to, 8), &value, sizeof(T));
@@ -32,8 +32,8 @@ __device__ void copy_out(T& value, const u8* from) {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
-// `attempt` until it succeeds, or so long.
-// What a call without a time is: a sentence of the compiler.
+// poll_until() repeats `attempt` until it succeeds or the timeout expires. A call without a timeout is a
+// compile error with a message (has_a_timeout).
 template <class T>
 inline constexpr bool has_a_timeout = false;
 template <class Attempt>
@@ -49,8 +49,8 @@ template <class Attempt>
 }
 }  // namespace detail
 
-/// Every function may be called by any thread of any kernel of the process that has made the view. Those that
-/// try never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
+/// Every function may be called by any thread of any kernel of the process that created the view. try_...
+/// never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class queue_view {
     static_assert(::cuda::std::is_trivially_copyable_v<T>, "elements travel between processes as bytes");
@@ -71,12 +71,13 @@ public:
         Side::at(step::cell_published);
         return true;
     }
-    /// In order, as many as there is room for: so many were pushed.
+    /// Pushes elements in order until the queue is full; returns their number.
     [[nodiscard]] __device__ u32 try_push(const T* values, u32 count) const {
         u32 n = 0;
         while (n < count && try_push(values[n])) ++n;
         return n;
     }
+    /// Waits for room. False: still full.
     [[nodiscard]] __device__ bool push(const T& value, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_push(value); });
     }
@@ -87,8 +88,8 @@ public:
                       "push(value, timeout_ns), or try_push(value), which never waits");
         return false;
     }
-    /// False: empty, or what comes first is claimed and not published. At most once: what a process had
-    /// popped when it died is counted (gpu_queue_state::lost).
+    /// False: empty, or the first element is claimed and not published. Delivers at most once: elements that
+    /// a process had popped when it died are counted (gpu_queue_state::lost).
     [[nodiscard]] __device__ bool try_pop(T& value) const {
         const queue_body<Side> q(parts_, epoch_);
         u64 ticket = 0;
@@ -96,11 +97,13 @@ public:
         detail::copy_out(value, q.element(ticket));
         return q.consume(ticket, cell_state::popping);
     }
+    /// Pops up to `count` elements; returns their number.
     [[nodiscard]] __device__ u32 try_pop(T* values, u32 count) const {
         u32 n = 0;
         while (n < count && try_pop(values[n])) ++n;
         return n;
     }
+    /// Waits for an element. False: none arrived.
     [[nodiscard]] __device__ bool pop(T& value, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_pop(value); });
     }
@@ -111,7 +114,7 @@ public:
                       "pop(value, timeout_ns), or try_pop(value), which never waits");
         return false;
     }
-    /// The element stays its cell's until commit() or requeue(); if this process dies before, it is
+    /// The cell stays reserved until commit() or requeue(); if this process dies before, the element is
     /// delivered again.
     [[nodiscard]] __device__ bool try_lease(T& value, queue_lease& lease) const {
         const queue_body<Side> q(parts_, epoch_);
@@ -119,6 +122,7 @@ public:
         detail::copy_out(value, q.element(lease.ticket));
         return true;
     }
+    /// Waits for an element and leases it. False: none arrived.
     [[nodiscard]] __device__ bool lease(T& value, queue_lease& l, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_lease(value, l); });
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Mends the words of a space that lie in GPU memory: what a mender (ipc/gpu_repair.hpp) is for.
+// Repairs the words of a space that are in GPU memory: the work of a repair process (ipc/gpu_repair.hpp).
 
 #include <cstddef>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// Behind the fences of those lives, by the only mender that there is. May be cut off and repeated. `gpu`:
-/// the space's GPU memory in this process, on its current GPU. Throws device_error.
+/// After the fences of those clients, by the only repair process. May be interrupted and repeated. `gpu`: the
+/// space's GPU memory in this process, on its current GPU. Throws device_error.
 void repair_gpu_words(const space_block& s, std::byte* gpu, const std::vector<u32>& dead);
 
 }  // namespace carousel::ipc

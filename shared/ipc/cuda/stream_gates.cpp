@@ -13,7 +13,7 @@ namespace carousel::ipc {
 namespace cuda = device::cuda;
 namespace {
 
-// Handed to a host function, which takes it back.
+// Passed to a host function, which takes ownership.
 using owned_wait = std::shared_ptr<stream_wait>;
 
 std::string label(int ordinal) { return fmt::format("cuda:{}", ordinal); }
@@ -87,7 +87,7 @@ void stream_gates::on_acquire(void* wait) {
     l.any.notify_one();
 }
 
-// One place in the semaphore's line after the other, in the order in which the streams have asked.
+// One place in the semaphore's line after another, in the order of the streams' requests.
 void stream_gates::serve(u32 place, line& l) {
     sigset_t all;  // signals are for the program's own threads
     sigfillset(&all);

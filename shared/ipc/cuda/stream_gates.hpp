@@ -1,12 +1,12 @@
 #pragma once
 // Streams that wait for a permit of a semaphore. The semaphore's words are the CPUs': a thread of this
-// process waits in its line for the stream, which waits at a gate (ipc/gate.hpp).
+// process waits in its line on behalf of the stream, which waits at a gate (ipc/gate.hpp).
 //
-// In stream order: a host function asks the thread, the stream waits at the gate, kernels, and a host
-// function gives the permit back. The host functions wait for nothing, so no stream holds another one up.
+// In stream order: a host function notifies the thread, the stream waits at the gate, kernels run, and a host
+// function gives the permit back. The host functions never block, so no stream delays another one.
 //
-// What is decided about a wait, and who gives its permit back, is ipc/gate_wait.hpp. A death leaves a permit,
-// a place in the line and a gate at which nobody waits: semaphore.hpp, gate.hpp.
+// The result of a wait, and which call gives its permit back, is decided in ipc/gate_wait.hpp. A crash leaves
+// a permit, a place in the line and a gate at which no stream waits: semaphore.hpp, gate.hpp.
 
 #include <cuda_runtime_api.h>
 
@@ -41,7 +41,7 @@ public:
     stream_gates(const stream_gates&) = delete;
     stream_gates& operator=(const stream_gates&) = delete;
 
-    /// Throws config_error: no timeout, or too many waits at a time.
+    /// Throws config_error: no timeout, or too many concurrent waits.
     [[nodiscard]] std::shared_ptr<stream_wait> acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
                                                        const std::string& name);
     /// In stream order.

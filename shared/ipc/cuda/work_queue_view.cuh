@@ -1,5 +1,5 @@
 #pragma once
-// A work queue as kernels see it: passed to them by value, used by any of their threads.
+// A work queue for kernels: passed to them by value, used by any of their threads.
 
 #include <cuda/std/type_traits>
 
@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// Every function may be called by any thread of any kernel of the process that has made the view, and never
-/// waits, but for claim: at most timeout_ns, and at most longest_kernel_wait_ns.
+/// Every function may be called by any thread of any kernel of the process that created the view. None waits
+/// except claim: at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class work_queue_view {
     static_assert(::cuda::std::is_trivially_copyable_v<T>, "tasks travel between processes as bytes");
@@ -24,7 +24,7 @@ public:
         task_name n;
         return try_submit(task, n);
     }
-    /// `name`: the task's, for good.
+    /// `name`: identifies the task permanently.
     [[nodiscard]] __device__ bool try_submit(const T& task, task_name& name) const {
         const task_body<Side> w(parts_, epoch_);
         if (!w.fill(name)) return false;
@@ -32,14 +32,15 @@ public:
         Side::at(step::task_written);
         return w.submit(name);
     }
-    /// False: nothing waits. The claim is this process's until commit() or fail(), by any of its kernels; if
-    /// it dies before, the task waits again with one attempt more.
+    /// False: no task is waiting. The claim belongs to this process until commit() or fail(), by any of its
+    /// kernels; if the process dies before, the task waits again with one more attempt counted.
     [[nodiscard]] __device__ bool try_claim(T& task, claimed_task& claim) const {
         const task_body<Side> w(parts_, epoch_);
         if (!w.claim(claim)) return false;
         detail::copy_out(task, w.task(claim.name.place));
         return true;
     }
+    /// Waits for a task and claims it. False: none arrived.
     [[nodiscard]] __device__ bool claim(T& task, claimed_task& c, u64 timeout_ns) const {
         return detail::poll_until(timeout_ns, [&] { return try_claim(task, c); });
     }
@@ -52,9 +53,9 @@ public:
     }
     /// False: it isn't this process's claim (any more).
     __device__ bool commit(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).commit(c); }
-    /// It waits again, or is a dead letter.
+    /// The task waits again, or becomes a dead letter.
     __device__ bool fail(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).fail(c); }
-    /// Takes a dead letter out; a death in between leaves it there.
+    /// Removes a dead letter and returns it; a crash in between leaves it there.
     [[nodiscard]] __device__ bool take_dead_letter(T& task) const {
         const task_body<Side> w(parts_, epoch_);
         claimed_task t;

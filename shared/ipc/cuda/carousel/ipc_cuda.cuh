@@ -9,25 +9,26 @@
 //   auto frames = gpu.pool("frames", 256 << 20);
 //   auto block = frames.acquire(8 << 20, 50ms);            // data() is a device pointer of this process
 //
-// Death. As on the CPU: what a process held comes back behind its fence, exactly once. Until then nobody gets
-// any of it: an element that a dead process was writing holds up the line for about half a second, for the
-// holder starts a program that mends the words on the GPU. Under MPS a fault, or a death in a kernel that
-// does not end, ends every client of the MPS server; the space lives, for its holder uses no CUDA. There the
-// fence is the end of the process as well: in no measurement has its work written anything behind that.
+// Crashes. As on the CPU: what a process held is recovered after its fence, exactly once. Until then no
+// process gets any of it: an element that a dead process was writing blocks the line for about half a second,
+// in which the holder starts a program that repairs the words on the GPU. Under MPS a fault, or a death in a
+// kernel that does not end, ends every client of the MPS server; the space survives, because its holder uses
+// no CUDA. There the fence is also the end of the process: in no measurement did its work write anything
+// after that.
 //
-// Words. A queue of a gpu_space is the kernels' alone: the CPU looks at it (state()), and pushes or pops by
-// kernels. A pool's words are the CPU's alone: kernels use blocks, and acquire none.
+// Words. A queue of a gpu_space belongs to kernels: the CPU reads its state() and uses kernels to push or
+// pop. A pool's words belong to the CPU: kernels use blocks, but don't acquire them.
 //
-// Time. try_... never wait. Those that wait take a time, and never wait longer than longest_kernel_wait_ns:
-// in time slices the process that is waited for doesn't run meanwhile, so wait on the host where you can.
+// Time. try_... never wait. Functions that wait take a timeout, limited to longest_kernel_wait_ns: under time
+// slicing the awaited process doesn't run meanwhile, so wait on the host where you can.
 //
-// Memory order. What a kernel thread has written before push, give or commit is seen by the thread that gets
-// the element (release and acquire at the system's scope), on another GPU as well.
+// Memory order. What a kernel thread has written before push, submit or commit is visible to the thread that
+// gets the element (release and acquire at the system's scope), on another GPU as well.
 //
-// Threads. Views are passed by value to kernels of the process that made them; the kernels of a view end
-// before the last copy of its gpu_space does. The host's functions may be called by any thread.
+// Threads. Views are passed by value to kernels of the process that created them; the kernels of a view must
+// end before the last copy of its gpu_space is destroyed. The host's functions may be called by any thread.
 //
-// Errors as in <carousel/ipc.hpp>, and device_error for what CUDA refuses.
+// Errors as in <carousel/ipc.hpp>, and device_error for CUDA failures.
 
 #include <cstddef>
 #include <memory>
@@ -40,22 +41,23 @@
 
 namespace carousel::ipc {
 
-/// At some instant, and no snapshot: kernels go on meanwhile.
+/// At some instant, not a snapshot: kernels continue meanwhile.
 struct gpu_queue_state {
-    u32 waiting = 0;      ///< elements that nobody has taken
-    u32 claimed = 0;      ///< that are being written
+    u32 waiting = 0;      ///< elements not yet taken
+    u32 claimed = 0;      ///< being written
     u32 taken = 0;        ///< popped or leased, not yet consumed
-    u64 lost = 0;         ///< that a process had popped when it died
-    u64 tombs = 0;        ///< places that a process had claimed and not filled when it died
-    std::string holders;  ///< has claimed and taken ones: "process 12 (3), process 14, which has died"
+    u64 lost = 0;         ///< elements that a process had popped when it died
+    u64 tombs = 0;        ///< cells that a process had claimed and not filled when it died
+    std::string holders;  ///< owners of claimed and taken ones: "process 12 (3), process 14, which has died"
 };
 
+/// At some instant, not a snapshot: kernels continue meanwhile.
 struct gpu_work_state {
     u32 waiting = 0, claimed = 0, dead_letters = 0;
-    std::string holders;  ///< has claims
+    std::string holders;  ///< owners of claims
 };
 
-/// A primitive in GPU memory, which stays mapped with it.
+/// A primitive in GPU memory, which it keeps mapped.
 class gpu_primitive {
 public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -80,8 +82,8 @@ protected:
     [[nodiscard]] queue_parts<u64> parts() const;
 };
 
-/// Elements of T from any kernel to any, each thread's in its order. T: trivially copyable, aligned to 8
-/// bytes at most, and of one name in all programs.
+/// Elements of T from any kernel to any kernel, in order per thread. T: trivially copyable, aligned to at
+/// most 8 bytes, and of the same name in all programs.
 template <class T>
 class gpu_queue : public gpu_queue_base {
 public:
@@ -104,9 +106,9 @@ protected:
     [[nodiscard]] task_parts<u64> parts() const;
 };
 
-/// Tasks of T for kernels of any process, in no order: each is committed once, or is a dead letter after as
-/// many attempts as the queue has. What a kernel does besides happens at least once: write a result to a
-/// place that follows from the task (a block's offset in it), and commit behind it. T: as for gpu_queue.
+/// Tasks of T for kernels of any process, in no order: each is committed once, or becomes a dead letter after
+/// max_attempts attempts. A kernel's other effects happen at least once: write a result to a place that
+/// follows from the task (a block's offset in it), and commit afterwards. T: as for gpu_queue.
 template <class T>
 class gpu_work_queue : public gpu_work_queue_base {
 public:
@@ -120,10 +122,11 @@ private:
 
 struct stream_wait;
 
-/// Whether a stream has its permit, as kernels behind acquire() see it.
+/// Whether a stream has its permit, as kernels after acquire() see it.
 class permit_view {
 public:
     permit_view(const u32* at, u32 granted) : at_(at), granted_(granted) {}
+    /// True if the stream got the permit in time.
     [[nodiscard]] __device__ bool granted() const {
         return at_ != nullptr && *static_cast<const volatile u32*>(at_) == granted_;
     }
@@ -136,22 +139,23 @@ private:
 enum class permit_now : u8 {
     pending,
     granted,
-    expired,  ///< its time was over: the stream has gone on without a permit
-    closed    ///< the holder has sent the stream on, for this process didn't in time; or nobody wanted it any
-              ///< more
+    expired,  ///< timed out: the stream has continued without a permit
+    closed    ///< the holder released the stream because this process was late, or the permit was dropped
 };
 
-/// A permit that a stream has asked for. Its end without release() gives it back: at once, whatever kernels
-/// that have it do then; or, where it hasn't come yet, as soon as it comes, and kernels that ask are told
-/// that they have none. A death gives it back behind the fence.
+/// A permit that a stream has requested. Destroying it without release() gives it back: at once, even while
+/// kernels that have it run; or, if it is not granted yet, as soon as it is, and granted() is false for
+/// kernels. If the process dies it is given back after the fence.
 class stream_permit {
 public:
     stream_permit(stream_permit&&) noexcept = default;
     stream_permit& operator=(stream_permit&& other) noexcept;
     ~stream_permit() { drop(); }
+    /// The state of the request now, for the host.
     [[nodiscard]] permit_now now() const;
+    /// For kernels that the stream runs after acquire().
     [[nodiscard]] permit_view device() const;
-    /// Given back when the stream is there.
+    /// Gives the permit back, in stream order.
     void release(cudaStream_t stream);
 
 private:
@@ -163,14 +167,14 @@ private:
     std::shared_ptr<stream_wait> wait_;
 };
 
-/// A semaphore of the space, the same one that shared_semaphore is, for streams.
+/// A semaphore of the space, shared with shared_semaphore, for streams.
 class gpu_semaphore : public gpu_primitive {
 public:
-    /// The stream goes no further until it has a permit, or `timeout` is over, counted from when it is there;
-    /// the host waits for nothing. The stream waits at a word that this process and the holder can write, so
-    /// no death keeps it. Kernels behind it ask device().granted(). Streams of one process that wait for the
-    /// same semaphore stand in its line one behind the other; 16 at a time. Throws config_error: no timeout
-    /// (more than 0, at most an hour), or too many at a time.
+    /// The stream waits until it has a permit or `timeout` expires, counted from when the stream reaches this
+    /// point; the host does not wait. The stream waits at a word that this process and the holder can write,
+    /// so no death blocks it. Later kernels check device().granted(). Streams of one process that wait for
+    /// the same semaphore are in its line one after another; 16 at a time. Throws config_error: no timeout
+    /// (more than 0, at most an hour), or too many concurrent waits.
     [[nodiscard]] stream_permit acquire(cudaStream_t stream, nanoseconds timeout);
 
 private:
@@ -178,32 +182,35 @@ private:
     using gpu_primitive::gpu_primitive;
 };
 
-/// The GPU memory of an open space, in this process. Copies are the same one. The last copy's end waits for
-/// this process's kernels.
+/// The GPU memory of an open space, in this process. Copies share one mapping; destroying the last copy waits
+/// for this process's kernels.
 class gpu_space {
 public:
     /// Maps it for the calling thread's current GPU. Throws config_error: the space has none, or it is mapped
-    /// already; device_error: that GPU doesn't reach it.
+    /// already; device_error: that GPU can't access it.
     explicit gpu_space(const space& s);
 
-    /// Whole units (a multiple of 4096 bytes) of GPU memory. The blocks' data() is a device pointer.
+    /// GPU memory of `bytes`, allocated in units of `unit_bytes` (a multiple of 4096). The blocks' data() is
+    /// a device pointer.
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
+    /// A queue of `elements` elements of T in GPU memory.
     template <class T>
     [[nodiscard]] gpu_queue<T> queue(const std::string& name, u32 elements) {
         return gpu_queue<T>(on_, queue_place(name, elements, sizeof(T), type_tag<T>()), name);
     }
-    /// 1 to 15 attempts.
+    /// `max_attempts`: 1 to 15.
     template <class T>
     [[nodiscard]] gpu_work_queue<T> work_queue(const std::string& name, u32 tasks, u32 max_attempts = 3) {
         return gpu_work_queue<T>(on_, work_queue_place(name, tasks, sizeof(T), max_attempts, type_tag<T>()),
                                  name);
     }
-    /// 1 to 4096 permits.
+    /// `permits`: 1 to 4096.
     [[nodiscard]] gpu_semaphore semaphore(const std::string& name, u32 permits);
-    /// What an offset that came from another process (held_block::offset) is here. Throws config_error:
-    /// outside.
+    /// The address in this process of an offset from another process (held_block::offset). Throws
+    /// config_error if it is outside.
     [[nodiscard]] std::byte* at(u64 offset, u64 bytes = 1) const;
-    /// What a pointer of this process is for others. Throws config_error for any other pointer.
+    /// The offset of a pointer of this process, for other processes. Throws config_error for any other
+    /// pointer.
     [[nodiscard]] u64 offset_of(const void* pointer) const;
     [[nodiscard]] u64 bytes() const noexcept { return on_->bytes(); }
     [[nodiscard]] int ordinal() const noexcept { return on_->ordinal(); }
