@@ -1,6 +1,6 @@
 #pragma once
-// Values that Python hands in, where a wrong one is one sentence: pybind11's own words name C++ types, or
-// list signatures over several lines.
+// Casts of values passed in by Python whose errors are one sentence: pybind11's own messages name C++ types,
+// or list signatures over several lines.
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
@@ -10,7 +10,7 @@
 
 namespace carousel::python {
 
-/// A value as Python would show it, in ASCII and cut.
+/// A value as Python prints it, in ASCII and truncated.
 [[nodiscard]] inline std::string shown(pybind11::handle value) {
     constexpr std::size_t most = 60;
     const auto text = pybind11::reinterpret_steal<pybind11::object>(PyObject_ASCII(value.ptr()));
@@ -23,7 +23,7 @@ namespace carousel::python {
     return words;
 }
 
-/// "capture_ns: expected a whole number, 0 or more, got -1" as a TypeError.
+/// Throws e.g. "capture_ns: expected a whole number, 0 or more, got -1" as a TypeError.
 template <typename T>
 [[nodiscard]] T checked_cast(pybind11::handle value, std::string_view what, std::string_view expected) {
     try {

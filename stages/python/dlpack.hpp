@@ -1,7 +1,6 @@
 #pragma once
-// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): how arrays of one library
-// become arrays of another one without a copy. Written here, since the packaged header (0.6) knows no
-// versions.
+// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): arrays of one library become
+// arrays of another one without a copy. Declared here because the packaged header (0.6) has no versions.
 
 #include <cstdint>
 
@@ -30,7 +29,7 @@ struct dl_tensor {
     std::uint64_t offset;   ///< bytes
 };
 
-/// In a capsule "dltensor". Its consumer renames that to "used_dltensor" and calls the deleter in the end.
+/// In a capsule "dltensor". Its consumer renames that to "used_dltensor" and finally calls the deleter.
 struct dl_managed {
     dl_tensor tensor;
     void* owner;

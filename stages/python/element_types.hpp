@@ -1,6 +1,6 @@
 #pragma once
-// Element types by their names ("u8", "bf16"), as the buffer protocol, DLPack and __cuda_array_interface__
-// write them.
+// Element types by their names ("u8", "bf16"), in the notations of the buffer protocol, DLPack and
+// __cuda_array_interface__.
 
 #include <charconv>
 #include <string>
@@ -12,11 +12,11 @@ namespace carousel::python {
 
 struct element_words {
     dl_type dl{};
-    char format = 0;    ///< of the struct module; 0: it has none
+    char format = 0;    ///< of the struct module; 0: none
     std::string numpy;  ///< "<f4"; "": none
 };
 
-/// Of an element of `bytes` bytes.
+/// For an element of `bytes` bytes.
 inline element_words words_of(std::string_view name, std::size_t bytes) {
     element_words w;
     const std::size_t digit = name.find_first_of("0123456789");

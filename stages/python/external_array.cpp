@@ -9,10 +9,10 @@
 namespace carousel::python {
 namespace {
 
-/// A type of the struct module. Zero bits: none that a plane could have.
+/// The type of a struct-module format. Zero bits: not a type that a plane can have.
 dl_type type_of_format(const char* format, Py_ssize_t bytes) {
     std::string_view word = format == nullptr ? "B" : format;
-    // This machine's order of bytes. Any other prefix, and a second letter, is another type: "Zf" is complex.
+    // Native byte order only. Any other prefix, or a second letter, is another type: "Zf" is complex.
     if (word.size() == 2 && std::strchr("@=<|", word.front()) != nullptr) word.remove_prefix(1);
     if (word.size() != 1) return {};
     const char letter = word.front();
@@ -24,7 +24,7 @@ dl_type type_of_format(const char* format, Py_ssize_t bytes) {
     return {};
 }
 
-/// A plane of a frame has both ways, and on a GPU DLPack alone.
+/// A plane of a frame supports both protocols, but only DLPack on a GPU.
 bool lies_on_gpu(const py::object& array) {
     return py::hasattr(array, "__dlpack_device__") &&
            array.attr("__dlpack_device__")().cast<py::tuple>()[0].cast<std::int32_t>() == dl_cuda;
@@ -45,7 +45,7 @@ external_array::external_array(const py::object& from, int gpu, void* stream) : 
                         py::str(py::type::of(from).attr("__name__")).cast<std::string>()));
     const py::tuple at = from.attr("__dlpack_device__")();
     device = {at[0].cast<std::int32_t>(), at[1].cast<std::int32_t>()};
-    // Its library orders what it has enqueued in front of the frame's stream.
+    // The library orders its enqueued work before the frame's stream.
     const bool ordered = gpu >= 0 && device.type == dl_cuda;
     py::object capsule =
         ordered ? from.attr("__dlpack__")(py::arg("stream") = reinterpret_cast<std::uintptr_t>(stream))
@@ -58,7 +58,7 @@ external_array::external_array(const py::object& from, int gpu, void* stream) : 
                 ->tensor);
     else
         throw py::type_error("__dlpack__() returned something other than a DLPack capsule");
-    holder_ = std::move(capsule);  // not renamed: it stays its library's, which frees it with the capsule
+    holder_ = std::move(capsule);  // not renamed: it stays the library's, which frees it with the capsule
 }
 
 external_array::~external_array() {

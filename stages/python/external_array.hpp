@@ -1,5 +1,5 @@
 #pragma once
-// An array of another library, taken by the buffer protocol or by DLPack, for as long as it takes to copy it.
+// An array of another library, accessed by the buffer protocol or DLPack while it is being copied.
 
 #include <pybind11/pybind11.h>
 
@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 class external_array {
 public:
-    /// `gpu` and `stream`: of the memory that it is copied into; -1: host memory. Throws type_error for what
-    /// is no array, and what its library raises.
+    /// `gpu` and `stream`: of the destination memory; -1: host memory. Throws type_error for an object that
+    /// is not an array, and what its library raises.
     external_array(const py::object& from, int gpu, void* stream);
     ~external_array();
     external_array(const external_array&) = delete;
@@ -30,14 +30,14 @@ public:
     [[nodiscard]] bool is_dense() const noexcept;
     [[nodiscard]] std::string type_name() const;    ///< "f32"
     [[nodiscard]] std::string device_name() const;  ///< "cuda:0"
-    /// Holds the array's memory, for a copy that is only enqueued.
+    /// Keeps the array's memory alive, for a copy that is only enqueued.
     [[nodiscard]] py::object keep() const { return holder_; }
 
 private:
     void take_buffer();
     void take_tensor(const dl_tensor& t);
 
-    py::object holder_;  ///< of a capsule: the capsule, whose destructor calls the deleter
+    py::object holder_;  ///< for DLPack: the capsule, whose destructor calls the deleter
     Py_buffer view_{};
     bool has_view_ = false;
 };

@@ -16,12 +16,12 @@
 namespace carousel::python {
 namespace {
 
-/// Metadata that stay: a copy of the bytes.
+/// Metadata that outlive the frame: a copy of the bytes.
 std::function<frame_metadata()> retained_metadata(std::span<const std::byte> bytes) {
     return [kept = std::vector<std::byte>(bytes.begin(), bytes.end())] { return frame_metadata(kept); };
 }
 
-/// An output's name as it stands in an argument's.
+/// An output's name in the form used in an argument's name.
 std::string spelled(std::string word) {
     for (char& c : word)
         if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
@@ -48,7 +48,7 @@ frame_object::frame_object(frame& of, std::shared_ptr<lease> frame_lease,
     : frame_object(std::move(frame_lease), values_of(of, [this] { return of_->metadata(); })) {
     of_ = &of;
     schema_ = &schema;
-    if (!of.tombstone_reason().empty()) return;  // it has no picture
+    if (!of.tombstone_reason().empty()) return;  // it has no image
     for (std::size_t k = 0; k < inputs.size(); ++k) add_input(of.input(k), inputs[k], writable);
     for (std::size_t k = 0; k < outputs.size(); ++k) add_output(of.output(k), outputs[k]);
 }
@@ -75,7 +75,7 @@ std::shared_ptr<frame_object> frame_object::sampled(const std::string& name) {
                sampled ? std::make_shared<frame_object>(sampled, lease_, name, *schema_) : nullptr;
 }
 
-// An input's planes have the shape that this frame uses of them.
+// An input's planes have the used extents of this frame as their shape.
 void frame_object::add_input(const input_payload& planes, const std::string& stage, bool writable) {
     inputs_.push_back({stage, {}});
     if (!planes) return;
@@ -153,7 +153,7 @@ std::string frame_object::tombstone_reason() const {
     return of_ == nullptr ? "" : std::string(of_->tombstone_reason());
 }
 
-// An output's name counts before a plane's.
+// An output's name takes precedence over a plane's.
 std::vector<std::shared_ptr<plane_object>> frame_object::written_as(const std::string& argument) const {
     std::vector<std::shared_ptr<plane_object>> by_output, by_plane;
     for (const payload_object& output : outputs_) {
@@ -231,7 +231,7 @@ std::string frame_object::describe() const {
                        lease_->ended ? ", ended" : "");
 }
 
-// What holds a plane that was lent by __cuda_array_interface__ may be an array: it has no deleter of ours.
+// A plane exported by __cuda_array_interface__ may be held by an array, which has no deleter of ours.
 std::string frame_object::outlived() const {
     if (lease_->arrays > 0) return lease_->last_plane;
     const auto plane_in_use = [](const payload_object& p) -> std::string {

@@ -1,6 +1,6 @@
 #pragma once
 // A frame as Python sees it: of a stage while process() or finish() runs, of a reader or a writer until its
-// commit, of `sampled` for as long as somebody holds it, or a copy, which stays. Used under the GIL alone.
+// commit, of `sampled` for as long as it is referenced, or a copy, which has no end. Used only under the GIL.
 
 #include <pybind11/pybind11.h>
 
@@ -18,11 +18,11 @@
 
 namespace carousel::python {
 
-/// What a frame says of itself, whoever delivers it.
+/// The properties of a frame, whichever object delivers it.
 struct frame_values {
     u64 frame_number = 0, born_ns = 0, capture_ns = 0;
     f64 time_s = 0;
-    std::function<frame_metadata()> metadata;  ///< as they are now
+    std::function<frame_metadata()> metadata;  ///< returns the current ones
 };
 template <typename Frame>
 [[nodiscard]] frame_values values_of(const Frame& f, std::function<frame_metadata()> metadata) {
@@ -31,7 +31,7 @@ template <typename Frame>
 
 /// The planes of one input, or of an output.
 struct payload_object {
-    std::string name;  ///< of an input: the producer's; of an output: its own, "" where it has none
+    std::string name;  ///< of an input: the producer's; of an output: its own, "" if it has none
     std::vector<std::shared_ptr<plane_object>> planes;
     [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view wanted) const;
 };
@@ -40,14 +40,15 @@ class run_parameters;
 
 class frame_object {
 public:
-    /// Of a stage. `inputs`: the producers' names, `writable` if it has asked for that; `outputs`: its own.
+    /// A stage's frame. `inputs`: the producers' names, `writable` if the stage requests writable inputs;
+    /// `outputs`: the stage's own.
     frame_object(frame& of, std::shared_ptr<lease> frame_lease, const std::vector<std::string>& inputs,
                  const std::vector<std::string>& outputs, const parameter_schema& schema,
                  bool writable = false);
-    /// The newest frame of a sampled input, which ends with the frame that has it.
+    /// The newest frame of a sampled input, which ends with the frame to which it belongs.
     frame_object(const sampled_frame& of, std::shared_ptr<lease> frame_lease, const std::string& name,
                  const parameter_schema& schema);
-    /// Of `sampled`.
+    /// A frame of `latest`.
     frame_object(const latest_frame& of, std::shared_ptr<lease> frame_lease, const std::string& stage,
                  std::shared_ptr<run_parameters> run);
     virtual ~frame_object() = default;
@@ -59,15 +60,15 @@ public:
     [[nodiscard]] u64 born_ns() const noexcept { return values_.born_ns; }
     [[nodiscard]] u64 capture_ns() const noexcept { return values_.capture_ns; }
     virtual void set_capture_ns(u64 ns);
-    /// Its metadata as they are now; throws frame_ended.
+    /// Its current metadata; throws frame_ended.
     [[nodiscard]] frame_metadata metadata() const;
-    [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as a number; None on the CPU
+    [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as an integer; None on the CPU
     [[nodiscard]] py::object parameters() const;
     [[nodiscard]] std::string tombstone_reason() const;
-    /// The object that goes from process() to finish() of this frame. Throws std::runtime_error outside a
+    /// The object that is kept from process() to finish() of this frame. Throws std::runtime_error outside a
     /// stage.
     [[nodiscard]] py::object local() const;
-    /// Where it lies: of the stage, one per lane; null object: not asked for yet.
+    /// Where it is stored: in the stage, one per lane; null object: not requested yet.
     void store_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
@@ -80,10 +81,10 @@ public:
     void end_stream();
     virtual void set_hash(u64 hash, const std::string& name);
     [[nodiscard]] std::string describe() const;
-    /// Is there an array of it that was not let go? Empty: no; else what it is of.
+    /// An array of the frame that still exists: the name of its plane; empty: none.
     [[nodiscard]] std::string outlived() const;
     [[nodiscard]] lease& frame_lease() const noexcept { return *lease_; }
-    /// Of a port's frame that has ended: it keeps the port no longer, arrays of it do.
+    /// For a port's frame that has ended: releases its reference to the port; arrays of it keep theirs.
     virtual void detach_from_port() noexcept {}
     void end() noexcept {
         lease_->ended = true;
@@ -95,7 +96,7 @@ protected:
         : lease_(std::move(frame_lease)), values_(std::move(values)) {}
     [[nodiscard]] frame& in_stage(const char* what) const;
     [[nodiscard]] std::string parameters_json() const;
-    /// Of a port: what it is made with, and who knows how that is laid out.
+    /// For a port: the parameters with which the frame was made, and the source of their layout.
     void set_parameters(std::shared_ptr<run_parameters> run, std::span<const std::byte> bytes);
     void require_not_ended(const char* what) const;
     void add_input(const input_payload& planes, const std::string& stage, bool writable = false);
@@ -108,11 +109,12 @@ protected:
     frame_values values_;
     std::string parameters_;                              ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;            ///< null: of a port, or a copy
-    std::span<const std::byte> sampled_parameters_ = {};  ///< of a sampled input, as long as its frame lasts
-    std::shared_ptr<run_parameters> run_;                 ///< of a port or a copy of that; null: of a stage
+    std::span<const std::byte> sampled_parameters_ = {};  ///< of a sampled input, valid as long as its frame
+    std::shared_ptr<run_parameters> run_;  ///< of a port or a copy of its frame; null: of a stage
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
-    std::map<std::string, std::shared_ptr<frame_object>> sampled_frames_;  ///< that were asked for, by name
+    std::map<std::string, std::shared_ptr<frame_object>>
+        sampled_frames_;  ///< those requested so far, by name
 };
 
 void bind_frame(py::module_& m);

@@ -24,7 +24,7 @@ py::object object_of(const ring::metadata_value& value) {
         value);
 }
 
-/// What is no text is no key of these, as of any dict that has none of that kind.
+/// An object that is not text is never a key here, as in any dict without such keys.
 std::string key_from(const py::object& key) {
     try {
         return key.cast<std::string>();
@@ -41,7 +41,7 @@ py::object get(const frame_object& f, const py::object& key) {
     return object_of(*found);
 }
 
-// Whole numbers are i64, those beyond it u64. A NumPy number is what it says that it is.
+// Integers are i64, larger ones u64. A NumPy number keeps its own type.
 void set(const frame_object& f, const py::object& named, const py::object& value) {
     const auto key = checked_cast<std::string>(named, "a key of metadata", text_value);
     const std::string what = fmt::format("metadata \"{}\"", key);

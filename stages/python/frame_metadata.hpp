@@ -1,5 +1,5 @@
 #pragma once
-// A frame's metadata for Python: what carousel/_metadata.py makes a dict of.
+// A frame's metadata for Python: carousel/_metadata.py presents them as a dict.
 
 #include <pybind11/pybind11.h>
 

@@ -1,9 +1,9 @@
 #pragma once
-// The GIL, given up for a while, where the interpreter may end meanwhile.
+// Releasing the GIL temporarily when the interpreter may end meanwhile.
 //
-// A thread that asks for the GIL of an interpreter that ends is ended by it: Python unwinds its stack, as
-// pthread_exit() does. Nothing may unwind out of a destructor, which would end the process by abort(). So a
-// daemon thread that comes back into an ended interpreter stays here until the process is gone.
+// A thread that requests the GIL of an interpreter that is ending is terminated by it: Python unwinds its
+// stack, as pthread_exit() does. Nothing may unwind out of a destructor, which would end the process by
+// abort(). So a daemon thread that returns into an ended interpreter blocks here until the process is gone.
 
 #include <Python.h>
 #include <cxxabi.h>
@@ -11,7 +11,7 @@
 
 namespace carousel::python {
 
-/// Others have the GIL as long as this lives.
+/// Releases the GIL for its lifetime.
 class gil_released {
 public:
     gil_released() : state_(PyEval_SaveThread()) {}
@@ -29,7 +29,7 @@ private:
     PyThreadState* state_;
 };
 
-/// The interpreter is gone, or takes no other thread in any more: what is Python's is left as it is.
+/// The interpreter is gone, or admits no further threads: Python objects are then left untouched.
 [[nodiscard]] inline bool interpreter_is_closed() noexcept {
     if (Py_IsInitialized() == 0) return true;
 #if PY_VERSION_HEX >= 0x030D0000

@@ -1,7 +1,7 @@
 #pragma once
-// Behind what a program has enqueued for a frame, on whatever stream: the frame is complete to whoever looks
-// at it next. The device sees to the order where the driver can tell of all streams of a context. Where it
-// can't this thread waits: slower, and never a torn frame.
+// Orders a frame's completion after the work that a program has enqueued for it, on whatever stream: the next
+// reader of the frame sees it complete. The device enforces the order if the driver can join all streams of a
+// context. If it can't, this thread waits: slower, but never a torn frame.
 
 #include "stages/python/gil.hpp"
 #include "stages/python/streams.hpp"
@@ -12,7 +12,7 @@ inline constexpr const char* slower_streams =
     "this driver can't tell of work on all streams (CUDA 12.5 can): each frame waits for the GPU before it "
     "counts, which is slower";
 
-/// False: it has waited. The GIL is others' meanwhile.
+/// False: this thread has waited, with the GIL released.
 inline bool join_or_wait(int gpu, void* stream) {
     if (join_all(gpu, stream)) return true;
     const gil_released others;

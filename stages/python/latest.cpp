@@ -25,16 +25,16 @@ public:
     ~latest_object() {
         if (port_ != nullptr) try {
                 close();
-            } catch (const std::exception&) {  // another thread is in it: it goes with that
+            } catch (const std::exception&) {  // another thread is using it: the port is closed with that
             }
     }
     latest_object(latest_object&&) noexcept = default;
     latest_object& operator=(latest_object&&) = delete;
 
-    /// None: none came in time, or the run is over.
+    /// None: none arrived in time, or the run is over.
     py::object next(f64 timeout_s) {
         (void)there();
-        const pinned_port<latest_port> kept(port_);  // a signal's handler may close it
+        const pinned_port<latest_port> kept(port_);  // a signal handler may close it
         const port_state<latest_port>::in_use mark(*kept);
         settle();
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
@@ -63,7 +63,7 @@ public:
         throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", port().stage(), patience_s,
                                       port().waits_for()));
     }
-    /// Its place among those that look at the ring is another's; a frame that was delivered stays.
+    /// Frees its place among the ring's observers; a delivered frame stays valid.
     void close() {
         if (port_ == nullptr) return;
         const pinned_port<latest_port> gone(port_);
@@ -99,8 +99,8 @@ private:
         }
         return py::cast(std::make_shared<frame_object>(f, frame_lease_, port().stage(), there().run));
     }
-    // What was enqueued on other streams is in front of what the port does next, also where it reads frames
-    // of a GPU that are delivered in host memory.
+    // Work enqueued on other streams is ordered before the port's next operation, also if the port delivers
+    // frames of a GPU in host memory.
     void settle() {
         if (frame_lease_ && stream_ != nullptr) (void)join_or_wait(gpu_of(stream_), stream_);
         frame_lease_.reset();
@@ -108,7 +108,7 @@ private:
 
     shared_port<latest_port> port_;  ///< null: it is closed
     std::shared_ptr<lease> frame_lease_;
-    void* stream_ = nullptr;  ///< that the frame was copied on; null: there is no GPU in it
+    void* stream_ = nullptr;  ///< on which the frame was copied; null: no GPU involved
 };
 
 py::dict losses_of(const latest_object& l) {

@@ -1,7 +1,7 @@
 #pragma once
-// The newest frames of a run, for Python: run.latest(stage). A frame that is delivered is the program's for
-// as long as it, a plane or an array of it is held, also when the port is closed: the port takes another
-// block of memory for the next one.
+// The newest frames of a run, for Python: run.latest(stage). A delivered frame is valid as long as it, a
+// plane or an array of it is referenced, also after the port is closed: the port uses another block of memory
+// for the next one.
 
 #include <pybind11/pybind11.h>
 

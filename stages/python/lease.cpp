@@ -26,7 +26,7 @@ void lease::join() noexcept {
 
 void lease::release() noexcept {
     if (!memory) return;
-    if (memory.use_count() > 1) {  // whoever else has it joins
+    if (memory.use_count() > 1) {  // the last owner joins
         memory.reset();
         return;
     }

@@ -1,9 +1,10 @@
 #pragma once
-// How long the memory of a frame's planes is a Python program's, and who still has a pointer into it.
+// How long the memory of a frame's planes belongs to a Python program, and which arrays still point into it.
 //
-// A plane of ours asks its lease before each use, and raises once the frame has ended. An array that was made
-// from one (by the buffer protocol, by DLPack) holds a bare pointer and can't raise: it is counted until it
-// is let go, so that one which outlives its frame is an error with a name. Used under the GIL alone.
+// A plane object checks its lease before each use, and raises once the frame has ended. An array made from
+// one (by the buffer protocol, by DLPack) holds a bare pointer and can't raise: it is counted until it is
+// released, so that an array that outlives its frame is reported as an error with its plane's name. Used only
+// under the GIL.
 
 #include <pybind11/pybind11.h>
 #include <unistd.h>
@@ -24,26 +25,26 @@ struct lease {
 
     u64 frame_number = 0;
     bool ended = false;
-    u32 arrays = 0;                      ///< made from its planes and not let go
-    bool exported_by_cai = false;        ///< by __cuda_array_interface__: arrays of it aren't counted
-    std::string last_plane;              ///< that an array was made from, for the message
-    void* stream = nullptr;              ///< the frame's cudaStream_t; null on the CPU, and of a port's frame
-                                         ///< that was put down: the port may give it up at any time
-    int gpu = -1;                        ///< as this process counts them; -1: the planes lie in host memory
-    std::shared_ptr<const void> memory;  ///< what keeps the planes' memory, where not the process does
-    std::vector<pybind11::object> kept;  ///< what copies read that are only enqueued
-    const owner_process owner;           ///< a child that was forked has nothing enqueued
+    u32 arrays = 0;                ///< made from its planes and not released
+    bool exported_by_cai = false;  ///< by __cuda_array_interface__: its arrays aren't counted
+    std::string last_plane;        ///< from which an array was made, for the message
+    void* stream = nullptr;  ///< the frame's cudaStream_t; null on the CPU, and for a frame that its port has
+                             ///< given back: the port may destroy the stream at any time
+    int gpu = -1;            ///< numbered as in this process; -1: the planes are in host memory
+    std::shared_ptr<const void> memory;  ///< owner of the planes' memory, if it is not the process
+    std::vector<pybind11::object> kept;  ///< sources of copies that are only enqueued
+    const owner_process owner;           ///< a forked child has nothing enqueued
 
     void take(const std::string& plane) {
         ++arrays;
         last_plane = plane;
     }
-    /// What this process has enqueued, on whatever stream, comes in front of what becomes of the memory. The
-    /// GIL is others' where that is waited for.
+    /// Orders all work that this process has enqueued, on whatever stream, before any later use of the
+    /// memory. Releases the GIL while it waits.
     void join() noexcept;
-    /// Whoever keeps the memory lets go of it. The last who does so joins before, for what is enqueued may
-    /// still read it; the GIL is others' meanwhile, as what is let go may be a port, which waits for its
-    /// device.
+    /// Releases this owner's reference to the memory. The last owner joins before, because enqueued work may
+    /// still read the memory; the GIL is released meanwhile, since this may destroy a port, which waits for
+    /// its device.
     void release() noexcept;
 };
 

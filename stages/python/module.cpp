@@ -1,4 +1,4 @@
-// carousel._carousel: what of the package is C++.
+// carousel._carousel: the C++ part of the package.
 #include <carousel/port.hpp>
 
 #include "core/errors.hpp"
@@ -10,7 +10,7 @@
 PYBIND11_MODULE(_carousel, m) {
     namespace py = pybind11;
     using namespace carousel;
-    // The one that is registered last is asked first.
+    // Exception translators registered later are tried first.
     const py::object base = py::register_exception<error>(m, "Error", PyExc_RuntimeError);
     base.doc() = "What goes wrong in Carousel, in one sentence.";
     py::register_exception<config_error>(m, "ConfigError", base).doc() =

@@ -1,4 +1,4 @@
-// A build without CUDA has no streams, and no frame on a GPU comes here.
+// A build without CUDA has no streams, and no frame on a GPU.
 #include "core/errors.hpp"
 #include "stages/python/streams.hpp"
 

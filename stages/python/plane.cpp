@@ -28,11 +28,12 @@ py::tuple tuple_of(const std::vector<T>& values) {
 
 constexpr const char* its_bytes = "plane.bytes is the same memory as u8";
 
-/// What an exported array holds: its extents, and that it counts in the lease.
+/// What an exported array holds: its extents, and its count in the lease.
 struct exported {
     std::shared_ptr<lease> of;
     std::vector<i64> shape, strides;
-    // A port that was closed meanwhile gives its place back with the last array, whoever holds the frame.
+    // A port that was closed meanwhile gives its seat back with the last array, whichever object holds the
+    // frame.
     ~exported() {
         if (--of->arrays == 0 && of->ended && !of->exported_by_cai) of->release();
     }
@@ -44,7 +45,7 @@ struct exported_tensor {
     dl_managed_versioned versioned{};
 };
 
-// Deleters may be called by any thread, with the GIL or without it, and behind the interpreter's end.
+// Deleters may be called by any thread, with or without the GIL, also after the interpreter's end.
 void release(exported_tensor* t) {
     if (interpreter_is_closed()) return;
     const py::gil_scoped_acquire gil;
@@ -65,11 +66,10 @@ bool asks_for_versions(const py::object& max_version) {
     return !max_version.is_none() && max_version.cast<py::tuple>()[0].cast<int>() >= 1;
 }
 
-// Under the GIL. A copy that is only enqueued needs nothing of what it reads to be kept when that is a plane
-// of a frame that has not ended: all ends of frames, and of ports, come behind what this process has
-// enqueued.
+// Under the GIL. An enqueued copy need not keep its source alive if that is a plane of a frame that has not
+// ended: the end of every frame, and of every port, is ordered after the work that this process has enqueued.
 std::set<const plane_object*>& planes_there() {
-    static auto& all = *new std::set<const plane_object*>;  // planes may outlive what ends with the process
+    static auto& all = *new std::set<const plane_object*>;  // planes may outlive static objects at exit
     return all;
 }
 
@@ -189,7 +189,8 @@ py::tuple plane_object::dlpack_device() const {
     return py::make_tuple(dl_cuda, lease_->gpu);
 }
 
-// The consumer's stream waits for what this frame's has by now; at the end the frame waits for all streams.
+// The consumer's stream waits for the work on this frame's stream so far; at its end the frame waits for all
+// streams.
 py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& max_version,
                                     const py::object& device, const py::object& copy) const {
     check();
@@ -234,7 +235,7 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
     return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
 }
 
-// Version 3. It names no consumer's stream: the work belongs on the current one, which is the frame's.
+// Version 3, without a stream for the consumer: the work belongs on the current stream, which is the frame's.
 py::dict plane_object::cuda_array_interface() const {
     if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane lies in host memory");
     check();
@@ -253,7 +254,7 @@ py::dict plane_object::cuda_array_interface() const {
     return d;
 }
 
-// While it is read without the GIL it counts as an array: another thread can't end its frame.
+// While it is read without the GIL it counts as an array, so that no other thread can end its frame.
 std::shared_ptr<plane_object> plane_object::to_host() const {
     check();
     const u64 bytes = plane_.bytes();
@@ -317,8 +318,8 @@ void plane_object::set_used(const std::vector<u64>& elements) const {
 
 namespace {
 
-// NumPy asks for it where the buffer was refused, and would make an array of one object without it: so the
-// refusal is told.
+// NumPy calls this after the buffer request was refused, and would make an array of one object without it: so
+// this reports the refusal.
 py::object array_of(const py::object& self, const py::args& type, const py::kwargs&) {
     auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(self.ptr()));
     if (!view) throw py::error_already_set();

@@ -1,12 +1,12 @@
 #pragma once
-// A plane of a frame as Python sees it: named, typed, with a shape, and one memory with the array that NumPy,
-// torch or CuPy make from it. Used under the GIL alone.
+// A plane of a frame as Python sees it: named, typed, with a shape; it shares its memory with the arrays that
+// NumPy, torch or CuPy make from it. Used only under the GIL.
 //
 // - In host memory: the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
 //   __cuda_array_interface__.
-// - Inputs are read-only, unless their stage has asked to write to them: the buffer says so, DLPack says so
-//   where a consumer asks for version 1, and a write past both is a fault of its writer, since the memory is
-//   mapped for reading.
+// - Inputs are read-only, unless their stage has requested to write to them: the buffer is marked so, DLPack
+//   as well if a consumer requests version 1, and a write despite both is a fault of its writer, since the
+//   memory is mapped for reading.
 // - It ends with its frame; see lease.hpp.
 
 #include <pybind11/pybind11.h>
@@ -52,32 +52,32 @@ public:
                                         const py::object& device, const py::object& copy) const;
     [[nodiscard]] py::tuple dlpack_device() const;
     [[nodiscard]] py::dict cuda_array_interface() const;
-    /// A copy in host memory that nobody takes away.
+    /// An independent copy in host memory.
     [[nodiscard]] std::shared_ptr<plane_object> to_host() const;
-    /// Copies an array of any library into this plane; on a GPU the lease keeps it until the frame is
-    /// complete, unless it is memory of a plane. Throws type_error, value_error for another device, type,
-    /// shape, or strides that are not dense.
+    /// Copies an array of any library into this plane; on a GPU the lease keeps the array until the frame is
+    /// complete, unless it is memory of a plane. Throws type_error; value_error for another device, type or
+    /// shape, or for strides that are not dense.
     void copy_from(const py::object& array) const;
 
-    /// So many elements along the first dimensions are in use in this frame. Throws config_error,
-    /// std::runtime_error for a plane of which that can't be said.
+    /// Sets the used extents of this frame's plane, along its first dimensions. Throws config_error;
+    /// std::runtime_error for a plane whose extents can't be set.
     void set_used(const std::vector<u64>& elements) const;
-    /// Who takes that up: of the output of a frame that is being made.
+    /// The receiver of the extents: set for the output of a frame that is being made.
     std::function<void(const std::vector<u64>&)> take_used;
 
-    /// The same memory as u8: for element types that a library has no word for. An element of several bytes
-    /// is one more dimension.
+    /// The same memory as u8, for element types that a library does not support. An element of several bytes
+    /// becomes one more dimension.
     [[nodiscard]] std::shared_ptr<plane_object> as_bytes();
 
-    /// A __cuda_array_interface__ was read: what holds this object may be an array.
+    /// A __cuda_array_interface__ was read: an array may hold this object.
     [[nodiscard]] bool is_exported_by_cai() const noexcept { return exported_by_cai_; }
-    /// The same of as_bytes(), and somebody holds that.
+    /// The same for the result of as_bytes(), if that is still referenced.
     [[nodiscard]] bool bytes_are_shared() const noexcept {
         return bytes_ && bytes_->exported_by_cai_ && bytes_.use_count() > 1;
     }
 
 private:
-    /// Is it memory of a frame that has not ended?
+    /// Whether `data` is memory of a frame that has not ended.
     [[nodiscard]] static bool is_in_plane(const std::byte* data) noexcept;
     void check() const;
     [[nodiscard]] std::vector<i64> element_strides() const;
@@ -88,7 +88,7 @@ private:
     ring::plane plane_;  ///< its strides filled in
     bool writable_;
     mutable bool exported_by_cai_ = false;
-    std::shared_ptr<plane_object> bytes_;  ///< as_bytes(), once it was asked for
+    std::shared_ptr<plane_object> bytes_;  ///< result of as_bytes(), once it was requested
 };
 
 void bind_plane(py::module_& m);

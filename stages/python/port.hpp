@@ -1,6 +1,6 @@
 #pragma once
-// <carousel/port.hpp> for Python: carousel.open(name), a Run, whose latest() is in latest.hpp, its reader()
-// and writer() in port_frames.hpp.
+// <carousel/port.hpp> for Python: carousel.open(name), which returns a Run; its latest() is in latest.hpp,
+// its reader() and writer() in port_frames.hpp.
 
 #include <pybind11/pybind11.h>
 

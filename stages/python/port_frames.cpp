@@ -16,7 +16,7 @@
 namespace carousel::python {
 namespace {
 
-/// A frame in the hands of a port's program.
+/// A frame that a port's program has taken and not yet committed.
 template <typename Port>
 class port_frame_object : public frame_object {
 public:
@@ -28,7 +28,7 @@ public:
     void commit() {
         require_not_ended("commit()");
         const pinned_port<Port> port(port_);
-        // What Python calls in between (a collection, a warning's filter) can't close it.
+        // Python code that runs in between (a collection, a warning's filter) can't close it.
         const typename port_state<Port>::in_use mark(*port);
         port->require_released("commit()");
         join_streams();
@@ -36,7 +36,7 @@ public:
         try {
             const gil_released others;
             give();
-        } catch (const output_error&) {  // no room on the disk: it may be said again
+        } catch (const output_error&) {  // no space on the disk: commit() may be called again
             lease_->ended = false;
             throw;
         } catch (...) {
@@ -54,8 +54,8 @@ public:
         note_hash(hash, name);
     }
     [[nodiscard]] bool is_live() const noexcept { return !lease_->ended; }
-    /// The run has it again, or another frame of its number. From now on the port may end, or begin another
-    /// life, and the stream that the frame was on goes with that.
+    /// The run has taken the frame back, or issues another frame of its number. From now on the port may end
+    /// or start another incarnation, which destroys the stream that the frame was on.
     void detach_frame() noexcept {
         lease_->stream = nullptr;
         if (outlived().empty()) port_->frame_lease.reset();
@@ -68,7 +68,7 @@ protected:
         throw std::runtime_error("set_hash() is for the frame of a reader");
     }
     void end_planes() noexcept { lease_->ended = true; }
-    // Behind what the program has enqueued, on whatever stream, and in front of the port's last look.
+    // After the work that the program has enqueued, on whatever stream, and before the port's final check.
     void join_streams() {
         if (lease_->gpu < 0 || join_or_wait(lease_->gpu, lease_->stream) || port_->warned) return;
         port_->warned = true;
@@ -90,7 +90,7 @@ public:
 private:
     void give() override { frame_->commit(); }
     void note_hash(u64 hash, const std::string& name) override { frame_->set_hash(hash, name); }
-    reader_frame* frame_;  ///< the port's own
+    reader_frame* frame_;  ///< owned by the port
 };
 
 class written_frame final : public port_frame_object<writer_port> {
@@ -101,7 +101,7 @@ public:
               return port_->filling->metadata();
           }) {
         add_output(port_->filling->output(), "");
-        // A frame that has not ended has its port, so a plain pointer serves.
+        // A frame that has not ended has its port, so a plain pointer is sufficient.
         for (const payload_object& output : outputs_)
             for (const auto& plane : output.planes)
                 if (plane->take_used)
@@ -145,12 +145,12 @@ public:
         return *port_;
     }
     [[nodiscard]] const shared_port<Port>& shared() const noexcept { return port_; }
-    /// A frame in hand; nothing: none came in time, or the run is over. `step` is next() of the port with a
-    /// bound.
+    /// Takes a frame; nothing: none arrived in time, or the run is over. `step` is next() of the port with a
+    /// timeout.
     template <typename Step>
     bool wait(f64 timeout_s, Step&& step) {
         (void)there();
-        const pinned_port<Port> kept(port_);  // a signal's handler may close it
+        const pinned_port<Port> kept(port_);  // a signal handler may close it
         const typename port_state<Port>::in_use mark(*kept);
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
@@ -179,7 +179,7 @@ public:
         }
         return h.frame_lease;
     }
-    /// Gives the place back: at once, or when the last array is let go.
+    /// Gives the seat back: at once, or when the last array is released.
     void close() {
         if (port_ == nullptr) return;
         const pinned_port<Port> gone(port_);
@@ -189,7 +189,7 @@ public:
     ~port_object() {
         if (port_ != nullptr) try {
                 close();
-            } catch (const std::exception&) {  // another thread is in it: it goes with that
+            } catch (const std::exception&) {  // another thread is using it: the port is closed with that
             }
     }
     port_object(port_object&&) noexcept = default;
@@ -200,12 +200,12 @@ private:
         std::optional<typename port_state<Port>::in_use> mark;
         if (h.owner.is_this()) mark.emplace(h, true);
         if (h.frame_lease) h.frame_lease->ended = true;
-        // The lease holds the port: as long as there is an array of it, and no longer.
+        // The lease holds the port as long as an array of it exists, and no longer.
         const std::shared_ptr<lease> last = std::move(h.frame_lease);
         h.frame_lease = nullptr;
         const std::shared_ptr<frame_object> seen = h.frame.lock();
-        // Its memory goes with the port, and what is enqueued may still read it. What was enqueued for a
-        // frame that was committed came in front of that.
+        // Its memory is released with the port, and enqueued work may still read it. Work for a committed
+        // frame was ordered before the commit.
         if (last) last->join();
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();
@@ -251,9 +251,8 @@ public:
     }
 
 private:
-    // A frame in hand that was not committed: its number is given once more, as another object. An array of
-    // it, or of one that was dropped, would be one of the next frame's memory, and the port's end takes that
-    // away.
+    // The current frame was not committed: its number is issued again, as another object. An array of it, or
+    // of one that was dropped, would refer to the next frame's memory, which the port's end unmaps.
     void abandon_frame(const char* what) {
         (void)there();
         const pinned_port<writer_port> h(shared());
@@ -304,7 +303,7 @@ py::class_<Object> bind_class(py::module_& m, const char* name, const char* text
         .def("__repr__", [name](const Object& o) { return describe(o, name); });
 }
 
-/// What leaving `with frame:` does: a commit, unless something was raised.
+/// The exit of `with frame:` commits, unless an exception was raised.
 template <typename Frame>
 void leave(Frame& f, const py::object& raised) {
     if (!f.is_live()) return;
@@ -324,7 +323,7 @@ py::class_<Frame, frame_object, std::shared_ptr<Frame>> bind_frame_class(py::mod
         });
 }
 
-/// How a port is asked for: its name, and what the program counts on.
+/// Arguments of reader() and writer(): the port's name, and the planes that the program expects.
 std::pair<std::string, port_options> port_request(const py::object& name, const py::object& planes,
                                                   f64 patience_s) {
     return {
@@ -340,7 +339,7 @@ writer_object make_port_object(writer_port port, f64 patience_s, std::shared_ptr
     return {std::move(port), patience_s, std::move(run)};
 }
 
-/// Takes the place by `take`, reader() or writer() of the run; others have the GIL while it waits.
+/// Takes the seat by `take`, reader() or writer() of the run; the GIL is released while it waits.
 template <typename Take>
 py::object open_port(run_object& r, Take take, const std::pair<std::string, port_options>& request) {
     const open_run of = r.there();

@@ -1,12 +1,13 @@
 #pragma once
 // Ports that take part in a run, for Python: run.reader(name), run.writer(name).
 //
-// A frame's planes are the ring's own memory until its commit. So who has an array of one can't commit: that
-// is refused with the array's plane named, and the frame stays in hand. An array of a dropped frame keeps the
-// next one, and the stream's end, from its writer. An array that outlives its port keeps
-// the port's memory, and its place in the run, until it is let go.
-// A port belongs to one thread at a time, which is said where it is not so, and to the process that opened
-// it: a forked child leaves it alone, also when it ends.
+// A frame's planes are the ring's own memory until its commit. So a program that holds an array of one can't
+// commit: commit() raises an error with the plane's name, and the frame stays uncommitted. An array of a
+// dropped frame prevents its writer from taking the next one and from ending the stream. An array that
+// outlives its port keeps the port's memory, and its seat in the run, until it is released.
+//
+// A port belongs to one thread at a time (a violation is reported), and to the process that opened it: a
+// forked child leaves it untouched, also when it exits.
 
 #include <pybind11/pybind11.h>
 
@@ -14,7 +15,7 @@
 
 namespace carousel::python {
 
-/// Of a call of Python that waits, before Ctrl-C is looked at.
+/// Longest uninterrupted wait of a Python call, after which it checks for Ctrl-C.
 inline constexpr f64 longest_wait_s = 0.1;
 
 /// Adds reader() and writer() to Run, and their classes.

@@ -1,18 +1,19 @@
 #pragma once
-// A stage whose code is Python: what the runner calls, and who it calls in turn.
+// A stage whose code is Python: the interface to the runner on one side and to the user's function on the
+// other.
 //
 //   runner (threads without the GIL)  ->  python_stage (takes the GIL)  ->  the function of the user's file
 //
-// The loop, the protocol, heartbeats and commits never take the GIL: a function that never gives it back, or
-// a thread of Python's that holds it, stops this stage alone, and its frame's deadline ends the process.
+// The loop, the protocol, heartbeats and commits never take the GIL: a function that never releases it, or
+// another Python thread that holds it, stops this stage alone, and its frame's timeout ends the process.
 //
-// What a function may do wrong is an error of the stage, in one sentence, and an attempt on its frame: it
-// raises, it returns something, it calls sys.exit, an array that it made from a plane outlives it. The
-// traceback goes to the log, and under the dead letter of the frame when that was the last attempt.
+// Errors in a function are errors of the stage, reported in one sentence, and count as an attempt on its
+// frame: it raises, it returns something, it calls sys.exit, or an array that it made from a plane outlives
+// it. The traceback goes to the log, and into the dead letter of the frame if that was the last attempt.
 //
 // On the CPU the function does its work in process(), on the main thread. On a GPU it enqueues: the current
-// stream of torch and CuPy, where they are loaded, is the frame's, and what was enqueued on any other stream
-// of the process is joined into the frame's before SUBMITTED (streams.hpp).
+// stream of torch and CuPy, if they are loaded, is the frame's, and work enqueued on any other stream of the
+// process is joined into the frame's before SUBMITTED (streams.hpp).
 
 #include <pybind11/pybind11.h>
 
@@ -29,7 +30,7 @@ namespace carousel::python {
 
 class python_stage final : public stage {
 public:
-    /// `adapter`: an object of carousel._stage.Adapter. It is never let go: the stage lives as long as the
+    /// `adapter`: an object of carousel._stage.Adapter. It is never released: the stage exists as long as the
     /// process. Call with the GIL.
     explicit python_stage(py::object adapter);
     ~python_stage() override;
@@ -55,16 +56,16 @@ private:
     environment* env_ = nullptr;
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
-    bool writable_inputs_ = false;      ///< it has asked for that
-    std::vector<std::string> outputs_;  ///< its own; "": one without a name
-    /// Of each argument which plane it is: ("input" or "output", its index, the plane's), or ("frame", 0, 0).
+    bool writable_inputs_ = false;      ///< it has requested that
+    std::vector<std::string> outputs_;  ///< its own names; "": one without a name
+    /// The plane of each argument: ("input" or "output", its index, the plane's), or ("frame", 0, 0).
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;
-    /// Of each lane the last frame's: it is complete when the lane is used again.
+    /// Per lane, the last frame's lease: the frame is complete when the lane is used again.
     std::vector<std::shared_ptr<lease>> lanes_;
-    std::vector<py::object> locals_;  ///< frame.local of each lane's frame; null: not asked for
+    std::vector<py::object> locals_;  ///< frame.local of each lane's frame; null: not requested
 };
 
-/// Runs the stage program: `words` are the command line's. Returns its exit code.
+/// Runs the stage program: `words` are its command line. Returns its exit code.
 int run_stage(const std::vector<std::string>& words, py::object adapter);
 
 void bind_stage(py::module_& m);

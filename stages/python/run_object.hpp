@@ -1,6 +1,7 @@
 #pragma once
-// A run that is open, and the ports that Python has opened of it. They live without it; its end, or that of
-// `with`, closes those that are still there, so that their places are free at once. Used under the GIL alone.
+// An open run, and the ports that Python has opened of it. The ports can outlive this object; its end, or
+// that of `with`, closes those that still exist, so that their seats are free at once. Used only under the
+// GIL.
 
 #include <pybind11/pybind11.h>
 
@@ -20,17 +21,18 @@ public:
     explicit run_object(open_run run)
         : name_(run.name()), parameters_(std::make_shared<run_parameters>(run)), run_(std::move(run)) {}
 
-    /// Throws where it is closed.
+    /// Throws if it is closed.
     [[nodiscard]] const open_run& there() const;
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] const std::shared_ptr<run_parameters>& parameters() const noexcept { return parameters_; }
     [[nodiscard]] std::string describe() const;
-    /// `port` as it is handed out: close() knows of it, and does not keep it.
+    /// Registers `port`, which is returned to Python, for close() without keeping it alive.
     template <typename Object>
     [[nodiscard]] pybind11::object opened(Object port) {
         return remember(pybind11::cast(std::move(port)));
     }
-    /// Closes its ports; one that can't be, since another thread is in it, is told behind the others.
+    /// Closes its ports; an error for one that can't be closed because another thread is using it is raised
+    /// after the others are closed.
     void close();
 
 private:

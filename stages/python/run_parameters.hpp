@@ -1,6 +1,6 @@
 #pragma once
-// What the frames of a run are made with: its parameters' names and types, asked for when the first of its
-// frames in Python is asked for their values. Used under the GIL, which is others' meanwhile.
+// The schema of a run's parameters: their names and types, requested when Python first reads the values of
+// one of its frames. Used under the GIL, which is released meanwhile.
 
 #include <carousel/port.hpp>
 
@@ -15,7 +15,7 @@ namespace carousel::python {
 class run_parameters {
 public:
     explicit run_parameters(open_run of) : of_(std::move(of)) {}
-    /// They are the same as long as the run lives. Throws shm_error: its supervisor does not answer.
+    /// Constant for the lifetime of the run. Throws shm_error: its supervisor does not reply.
     [[nodiscard]] const ring::parameter_schema& schema() {
         if (!known_) {
             if (!of_)
@@ -31,7 +31,7 @@ public:
         }
         return *known_;
     }
-    /// A frame that is kept keeps no run that was closed.
+    /// A frame that is kept does not keep a closed run.
     void close() { of_.reset(); }
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// A port of C++ in the hands of a Python program, and the frame of it that is lent. Used under the GIL, which
-// is others' while the port waits.
+// A C++ port used by a Python program, with its current frame. Used under the GIL, which is released while
+// the port waits.
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
@@ -20,7 +20,7 @@
 
 namespace carousel::python {
 
-/// A port of C++ and what of it is lent.
+/// A C++ port and its current frame.
 template <typename Port>
 struct port_state {
     port_state(Port p, f64 patience, std::shared_ptr<run_parameters> of)
@@ -29,14 +29,14 @@ struct port_state {
     Port port;
     f64 patience_s;
     std::shared_ptr<run_parameters> run;  ///< for its frames
-    std::optional<writer_frame> filling;  ///< a writer's frame in hand
-    /// Of the frame in hand, or of a dropped one that arrays have outlived; null: there is neither.
+    std::optional<writer_frame> filling;  ///< a writer's uncommitted frame
+    /// Of the current frame, or of a dropped one that arrays have outlived; null: there is neither.
     std::shared_ptr<lease> frame_lease;
-    std::weak_ptr<frame_object> frame;  ///< that one
+    std::weak_ptr<frame_object> frame;  ///< the current one
     const owner_process owner;
-    bool busy = false;       ///< a call is in it, which may have given up the GIL
-    bool may_close = false;  ///< by a signal's handler, which is called in the midst of a wait
-    bool warned = false;     ///< of a driver that can't join all streams
+    bool busy = false;       ///< a call is in progress, which may have released the GIL
+    bool may_close = false;  ///< by a signal handler, which is called during a wait
+    bool warned = false;     ///< that the driver can't join all streams
 
     void require_owner() const {
         if (!owner.is_this())
@@ -53,7 +53,7 @@ struct port_state {
                             "thread at a time",
                             port.stage()));
     }
-    /// Nobody else is in it meanwhile: no other thread, and nothing that Python calls in between.
+    /// Excludes other use meanwhile: by another thread, and by Python code that runs in between.
     struct in_use {
         port_state& of;
         const bool before;
@@ -66,24 +66,25 @@ struct port_state {
         in_use(const in_use&) = delete;
         in_use& operator=(const in_use&) = delete;
     };
-    /// Without the GIL, and nobody else meanwhile.
+    /// Without the GIL, and without other use meanwhile.
     template <typename F>
     auto alone(F&& f) {
         const in_use mark(*this);
         const gil_released others;
         return f();
     }
-    /// Nobody has an array of the frame in hand, or of a dropped one; else what it is of is told.
+    /// Requires that no array of the current frame, or of a dropped one, exists; otherwise throws an error
+    /// with its plane's name.
     void require_released(const char* what) {
         const auto held_plane = [&] {
             if (frame_lease->arrays > 0) return frame_lease->last_plane;
             if (const std::shared_ptr<frame_object> f = frame.lock()) return f->outlived();
-            // Its frame is gone: who has the lease has a plane, and may have an array that isn't counted.
+            // Its frame is gone: an owner of the lease has a plane, and may have an array that isn't counted.
             return frame_lease->exported_by_cai && frame_lease.use_count() > 1 ? frame_lease->last_plane
                                                                                : std::string();
         };
         if (!frame_lease || held_plane().empty()) return;
-        py::module_::import("gc").attr("collect")();  // it may only be in a cycle
+        py::module_::import("gc").attr("collect")();  // it may only be in a reference cycle
         if (const std::string plane = held_plane(); !plane.empty())
             throw error(exit_code::stage_exception,
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
@@ -96,8 +97,8 @@ struct port_state {
 template <typename Port>
 using shared_port = std::shared_ptr<port_state<Port>>;
 
-/// Keeps a port over a call in which Python may close it. Who lets go of it last does so without the GIL: the
-/// port waits for its device.
+/// Keeps a port during a call in which Python may close it. The last reference is released without the GIL,
+/// because the port waits for its device.
 template <typename Port>
 class pinned_port {
 public:
@@ -116,7 +117,7 @@ private:
     shared_port<Port> port_;
 };
 
-// A child that was forked has neither the port's thread nor its place: what it got a copy of stays as it is.
+// A forked child has neither the port's thread nor its seat: its copy is left untouched.
 template <typename Port>
 shared_port<Port> make_shared_port(Port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
     return {new port_state<Port>(std::move(port), patience_s, std::move(run)),

@@ -17,9 +17,9 @@ constexpr const char* label = "carousel for Python";
 
 cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
 
-/// One event of a thread and GPU, which is current, serves all joins there: a stream that was told to wait
-/// keeps what was recorded then. It is this process's own and was recorded just before each wait: nobody
-/// else's death can leave it unfired.
+/// One event per thread and GPU (the current one) serves all joins there: a stream that waits for it keeps
+/// what was recorded at that time. It belongs to this process and was recorded just before each wait: the
+/// death of another process can't leave it unsignalled.
 cudaEvent_t join_event(int gpu) {
     static thread_local std::map<int, cudaEvent_t> events;
     cudaEvent_t& event = events[gpu];
@@ -27,8 +27,8 @@ cudaEvent_t join_event(int gpu) {
     return event;
 }
 
-/// Calls of the driver, found by their names at run time: the toolkit that this is built with may be older
-/// than the driver, and know the signatures of neither. Null where the driver has none.
+/// Driver functions, found by name at run time: the toolkit of this build may be older than the driver, and
+/// lack their declarations. Null if the driver has none.
 struct context_calls {
     CUresult(CUDAAPI* record_event)(CUcontext, CUevent) = nullptr;  ///< drivers since CUDA 12.5
     CUresult(CUDAAPI* context_of)(CUstream, CUcontext*) = nullptr;
@@ -43,7 +43,7 @@ void find(Function& into, const char* name, unsigned since) {
     const cudaError_t code =
         cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer);
 #else
-    // This one names no function that is newer than its toolkit: the driver's own search takes any version.
+    // This function needs no name newer than its toolkit: the driver's own lookup accepts any version.
     using search = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     void* call = nullptr;
     cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
@@ -57,13 +57,13 @@ void find(Function& into, const char* name, unsigned since) {
 #endif
     if (code == cudaSuccess && answer == cudaDriverEntryPointSuccess)
         into = reinterpret_cast<Function>(found);
-    (void)cudaGetLastError();  // a driver without it is no failure
+    (void)cudaGetLastError();  // a driver without the function is not an error
 }
 
 const context_calls& calls_of_contexts() {
     static const context_calls api = [] {
         context_calls found;
-        // For tests: as on a driver that is older than that.
+        // For tests: as on a driver older than 12.5.
         if (std::getenv("CAROUSEL_TEST_NO_CONTEXT_EVENTS") == nullptr)
             find(found.record_event, "cuCtxRecordEvent", 12050);
         find(found.context_of, "cuStreamGetCtx", 12000);
@@ -80,8 +80,8 @@ bool record_context(cudaEvent_t event) {
            api.record_event(context, event) == CUDA_SUCCESS;
 }
 
-/// Makes a GPU current for as long as it lives. A thread that had none stays on it: to go back to the
-/// runtime's default would open a context on GPU 0.
+/// Makes a GPU current for its lifetime. A thread that had no current GPU stays on it: returning to the
+/// runtime's default would create a context on GPU 0.
 class on_gpu {
 public:
     explicit on_gpu(int gpu) {
@@ -92,7 +92,7 @@ private:
     device::kept_thread kept_;
 };
 
-/// As the driver says; -1: it doesn't.
+/// The GPU according to the driver; -1: the driver can't report it.
 int gpu_of_context(void* stream) {
     const context_calls& api = calls_of_contexts();
     CUcontext context = nullptr;
@@ -118,8 +118,8 @@ int current_gpu() {
 int gpu_of(void* stream) {
     int gpu = -1;
 #if CUDART_VERSION >= 12080
-    // A driver without the one has not the other either: the test that takes an older one's way takes all of
-    // it.
+    // A driver without one of the functions lacks the other, too: so the test of an older driver takes its
+    // whole code path.
     if (calls_of_contexts().record_event != nullptr &&
         cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess)
         return gpu;
@@ -145,7 +145,8 @@ bool join_all(int gpu, void* stream) {
     return true;
 }
 
-// While a stream is being captured it is refused: an error of the frame, which is never taken for complete.
+// During the capture of a stream this is refused: an error of the frame, which is then never taken as
+// complete.
 void wait_for_all(int gpu) {
     const on_gpu there(gpu);
     CAROUSEL_CUDA_RUN(label, cudaDeviceSynchronize());

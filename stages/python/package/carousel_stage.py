@@ -1,4 +1,4 @@
-"""Starts the stage of a Python file: carousel_stage.py FILE [--describe | ...]. The supervisor does so for run = "name.py"."""
+"""Runs the stage of a Python file: carousel_stage.py FILE [--describe | ...]. The supervisor starts this for run = "name.py"."""
 import importlib.util
 import json
 import os
@@ -13,10 +13,10 @@ def refuse_forks(event, arguments):
 
 
 def load(file):
-    """The adapter of the one stage that the file defines."""
+    """Loads the file and returns the adapter of the one stage that it defines."""
     from carousel import _stage
     name = os.path.splitext(os.path.basename(file))[0]
-    sys.path.insert(0, os.path.dirname(file))   # what stands beside it can be imported
+    sys.path.insert(0, os.path.dirname(file))   # modules in its folder can be imported
     spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -28,30 +28,30 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: carousel_stage.py FILE.py [--describe | -p NAME --stage NAME | --replay FOLDER]")
     file, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    sys.stdout = sys.stderr   # the log; an answer to --describe is not written by Python
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # what is ignored at the start stays ignored
+    sys.stdout = sys.stderr   # the log; the reply to --describe is not written by Python
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # a signal ignored at the start stays ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ["CAROUSEL_PROGRAM"] = file
     sys.addaudithook(refuse_forks)
     try:
         from carousel import _carousel
         adapter = load(file)
-    except BaseException as failure:   # SystemExit, too
+    except BaseException as failure:   # including SystemExit
         try:
             from carousel import _errors
             sentence, traceback = _errors.words_of(type(failure), failure, failure.__traceback__)
-        except ImportError:   # the module itself
+        except ImportError:   # the compiled module itself is missing
             sentence, traceback = str(failure), ""
         if "--describe" in words:
             os.write(1, (json.dumps({"error": {"message": sentence, "key": "run"}}) + "\n").encode())
         else:
             sys.stderr.write(f"{traceback}\n{sentence}\n")
         sys.stderr.flush()
-        os._exit(2)   # the file has to be mended: a second start would say the same
+        os._exit(2)   # the file must be corrected: a restart would fail in the same way
     code = _carousel._run_stage([file] + words, adapter)
     sys.stderr.flush()
-    os._exit(code)   # an interpreter's own end could hang behind a stuck stream
+    os._exit(code)   # the interpreter's finalisation could hang on a stuck stream
 
 
-if __name__ == "__main__":   # a child of multiprocessing's spawn imports this file by another name
+if __name__ == "__main__":   # a child of multiprocessing's spawn imports this file under another name
     main()

@@ -1,30 +1,30 @@
-"""Carousel for Python: stages of a crash-isolated pipeline, frames of a running one, and runs driven from here.
+"""Carousel for Python: stages of a crash-isolated pipeline, frames of a running one, and runs started from Python.
 
     @carousel.stage(output=carousel.like(0))        # invert.py; in the pipeline file: run = "invert.py"
     def invert(color, out):
         numpy.subtract(255, color, out=numpy.asarray(out))
 
-    with carousel.open("demo") as run:              # look at a run
+    with carousel.open("demo") as run:              # observe a run
         frame = run.latest("fragment").next()
-        for frame in run.reader("analysis"):        # or take part in it
-            look_at(frame["color"]); frame.commit()
+        for frame in run.reader("analysis"):        # or be one of its readers
+            show(frame["color"]); frame.commit()
 
     run = carousel.Pipeline("demo.toml").start(device="cpu")
 """
 import sys as _sys
 
 try:
-    from . import _carousel   # noqa: F401  for its failure, which is told below
+    from . import _carousel   # noqa: F401  only to report a failure to import it below
 except ImportError as _failure:
     import glob as _glob
     import os as _os
     _built = [_os.path.basename(f) for f in _glob.glob(_os.path.join(_os.path.dirname(__file__), "_carousel*.so"))]
-    if not _built:   # the source tree's own folder, for one
+    if not _built:   # for example in the source tree
         raise ImportError(
             f"carousel's compiled module is not in {_os.path.dirname(_os.path.abspath(__file__))}: build it, in the source tree, by "
             "cmake --build build/release --target python_package (it takes python3-dev and pybind11-dev), and name build/release/python "
             "in PYTHONPATH") from None
-    if (_failure.path or "").endswith(".so"):   # it was found, and can't be loaded
+    if (_failure.path or "").endswith(".so"):   # it was found, but can't be loaded
         raise
     raise ImportError(
         f"carousel was built as {_built[0]}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "

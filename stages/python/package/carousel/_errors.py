@@ -1,4 +1,4 @@
-"""What goes wrong in a stage's Python, in one sentence and with its traceback."""
+"""Errors in a stage's Python code: one sentence and the traceback."""
 import os
 import sys
 import traceback
@@ -7,34 +7,34 @@ from ._carousel import ConfigError
 
 
 class SettingsError(Exception):
-    """A wrong key or value of the pipeline file: (key, message). The supervisor adds its line."""
+    """A wrong key or value of the pipeline file: (key, message). The supervisor adds its line number."""
 
 
-LONGEST_SENTENCE, LONGEST_LINE, LONGEST_TRACEBACK = 1000, 1000, 20000   # letters
+LONGEST_SENTENCE, LONGEST_LINE, LONGEST_TRACEBACK = 1000, 1000, 20000   # characters
 OWN_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 def _place(trace):
-    """"invert.py, line 7: " of the innermost line that isn't of this package; "" when there is none."""
+    """"invert.py, line 7: " for the innermost line outside this package; "" if there is none."""
     steps = [s for s in traceback.extract_tb(trace) if not s.filename.startswith(("<", OWN_FOLDER))
              and os.path.basename(s.filename) != "carousel_stage.py"]
     return f"{os.path.basename(steps[-1].filename)}, line {steps[-1].lineno}: " if steps else ""
 
 
 def key_of(failure):
-    """The key of a SettingsError; "" where it names none."""
+    """The key of a SettingsError; "" if it names none."""
     key = failure.args[0] if len(failure.args) > 1 else ""
     return key if isinstance(key, str) and key.isascii() else ""
 
 
 def _truncate(text, most):
-    """Its beginning and its end, where it is longer."""
+    """The text, or its beginning and end if it is longer than `most` characters."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... ({len(text)} letters) ... {text[-half:]}"
 
 
 def _text(value):
-    """An exception's own text, as far as it can be had."""
+    """An exception's own text, or why it is not available."""
     try:
         return str(value)
     except Exception as failure:
@@ -42,7 +42,7 @@ def _text(value):
 
 
 def words_of(kind, value, trace):
-    """(one sentence, the traceback's text) of an exception: UTF-8, and of a length that a log can bear."""
+    """(one sentence, the traceback's text) of an exception: valid UTF-8, truncated for the log."""
     sentence, text = _describe(kind, value, trace)
     text = _truncate("\n".join(_truncate(line, LONGEST_LINE) for line in text.splitlines()), LONGEST_TRACEBACK)
     return tuple(words.encode("utf-8", "backslashreplace").decode() for words in (_truncate(sentence, LONGEST_SENTENCE), text))

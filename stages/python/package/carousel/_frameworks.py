@@ -1,4 +1,4 @@
-"""The current stream of torch and CuPy, where they are loaded, is the frame's. Neither is imported here."""
+"""Sets the current stream of torch and CuPy, if they are loaded, to the frame's. Imports neither."""
 import sys
 
 _streams = {}
@@ -26,4 +26,4 @@ def enter(stream, device):
         _of("cupy", cupy, stream, device).use()
 
 
-_seen = set()   # those that are known to have a GPU
+_seen = set()   # frameworks known to have a GPU

@@ -3,7 +3,8 @@ import collections.abc
 
 
 class Metadata(collections.abc.MutableMapping):
-    """Small named values of a frame: bool, int, float, str, bytes. A view of the frame, which ends with it; dict(...) keeps."""
+    """Small named values of a frame: bool, int, float, str, bytes. A view that ends with the frame; dict(...) is a copy
+    that stays."""
 
     def __init__(self, frame):
         self._frame = frame

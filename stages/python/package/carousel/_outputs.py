@@ -1,4 +1,4 @@
-"""What a stage writes: output= and outputs= of the decorator, and the arguments that its planes are."""
+"""The outputs of a stage: output= and outputs= of the decorator, and the arguments that refer to their planes."""
 import json
 import re
 import typing
@@ -10,7 +10,7 @@ EXPECTED = "expected carousel.like(0), carousel.image() or a dict of planes"
 
 
 class like:
-    """output=carousel.like(0): the output is as input 0 is."""
+    """output=carousel.like(0): the output has the format of input 0."""
 
     def __init__(self, index=0):
         self.index = index
@@ -20,7 +20,7 @@ class like:
 
 
 class image:
-    """output=carousel.image(): a picture, u8[height, width, 4]; without a size as large as the pipeline's."""
+    """output=carousel.image(): an image, u8[height, width, 4]; the default size is the pipeline's."""
 
     def __init__(self, width=None, height=None):
         self.width, self.height = width, height
@@ -30,7 +30,7 @@ class image:
 
 
 class PlaneFormat(typing.NamedTuple):
-    """A plane as config.inputs tells it, and as output= takes it, too. Its text is "u8[720, 1280, 4]"."""
+    """A plane in config.inputs; also accepted by output=. Its text is "u8[720, 1280, 4]"."""
     dtype: str
     shape: tuple
 
@@ -39,7 +39,7 @@ class PlaneFormat(typing.NamedTuple):
 
 
 def planes_of(inputs):
-    """config.inputs: {an input's name: {a plane's name: PlaneFormat}}. inputs: [(name, its format)]."""
+    """Returns config.inputs: {an input's name: {a plane's name: PlaneFormat}}. inputs: [(name, its format)]."""
     return {name: {p["name"]: PlaneFormat(p["element"], tuple(p["shape"])) for p in form["planes"]} for name, form in inputs}
 
 
@@ -59,7 +59,7 @@ def _plane_from(text, owner, name, config):
 
 
 def _format_of(output, owner, config, inputs, name=""):
-    """An output's format as JSON; None: there is none."""
+    """Returns an output's format as JSON; None: there is none."""
     described = f"outputs[{name!r}]={output!r}" if name else f"output={output!r}"
     if output is None:
         return None
@@ -83,7 +83,7 @@ def _format_of(output, owner, config, inputs, name=""):
 
 
 def formats_of(output, outputs, owner, config, inputs):
-    """[(name, format as JSON)]: one without a name of output=, one of each entry of outputs=; none: a sink."""
+    """Returns [(name, format as JSON)]: one without a name for output=, one per entry of outputs=; empty for a sink."""
     if outputs is None:
         form = _format_of(_of_configuration(output, config), owner, config, inputs)
         return [("", form)] if form else []
@@ -103,14 +103,14 @@ def _of_configuration(output, config):
 
 
 def spelled(name):
-    """As a part of an argument's name."""
+    """Returns the form of a name used as a part of an argument's name."""
     return re.sub(r"[^0-9A-Za-z]", "_", name)
 
 
 def arguments_of(written):
-    """Which planes an argument is: {its name: [(output, plane), ...]}. written: [(output, [plane, ...])].
+    """Returns the planes to which an argument may refer: {its name: [(output, plane), ...]}. written: [(output, [plane, ...])].
 
-    An output's name counts before a plane's: with outputs color and half that both have a plane color, out_color is the former's."""
+    An output's name takes precedence over a plane's: with outputs color and half that both have a plane color, out_color is the former's."""
     by_output, by_plane = {}, {}
     for k, (name, planes) in enumerate(written):
         own = f"out_{spelled(name)}" if name else "out"

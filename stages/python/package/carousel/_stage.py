@@ -1,4 +1,4 @@
-"""Stages: the decorator, and what stands between a function of Python's and the runner."""
+"""Stages: the decorator, and the adapter between a Python function and the runner."""
 import functools
 import inspect
 import json
@@ -14,21 +14,22 @@ HUGE = 1.7976931348623157e308
 
 
 class Range(typing.NamedTuple):
-    """What a number may be; between() makes it."""
+    """The permitted range of a number; created by between()."""
     low: float
     high: float
 
 
 def between(low, high):
-    """In a setting's type: strength: Annotated[float, carousel.between(0, 4)] = 0.5"""
+    """Limits a setting to [low, high], in its type: strength: Annotated[float, carousel.between(0, 4)] = 0.5"""
     return Range(low, high)
 
 
 class Environment(typing.TypedDict):
-    """What prepare(env) of a stage's class gets, once per process. device: where its planes lie, "cpu" or "cuda:0", counted as this process
-    counts GPUs. instance: the number of this process among those of the stage, from 0. in_flight: the largest number of frames that it
-    processes at once. output_directory: for files that the user keeps, runs/NAME-DATE in the directory in which the run was started; it is
-    created when the key is read. runtime_directory: sockets, state and logs of the run, which removes the directory at its end."""
+    """The argument of prepare(env) of a stage's class, which is called once per process. device: where its planes are, "cpu" or "cuda:0",
+    numbered as in this process. instance: the number of this process among those of the stage, from 0. in_flight: the maximum number of
+    frames that it processes at once. output_directory: for files that the user keeps, runs/NAME-DATE in the directory in which the run was
+    started; it is created when the key is read. runtime_directory: sockets, state and logs of the run, which removes the directory at its
+    end."""
     device: str
     instance: int
     in_flight: int
@@ -59,13 +60,13 @@ class _CreatedOnUse(dict):
 class Setting(typing.NamedTuple):
     name: str
     kind: type
-    default: object   # inspect.Parameter.empty: it has to be given
+    default: object   # inspect.Parameter.empty: it is required
     low: float
     high: float
     choices: tuple
 
     def read(self, config):
-        """Its value in the pipeline file; what is wrong there has its line."""
+        """Returns its value in the pipeline file; an error there names the key, so that its line is reported."""
         try:
             return self._read(config)
         except SettingsError as failure:
@@ -119,7 +120,7 @@ def _settings_of(function, owner):
 
 
 def _names_of(function, owner, bound):
-    """The names of the positional arguments: the frame and planes."""
+    """Returns the names of the positional arguments: the frame and planes."""
     names = []
     for p in list(inspect.signature(function).parameters.values())[1 if bound else 0:]:
         if p.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
@@ -130,7 +131,7 @@ def _names_of(function, owner, bound):
 
 
 class Stage:
-    """A function or a class as a stage. It can still be called, with arrays in place of planes."""
+    """A function or a class as a stage. It can still be called, with arrays instead of planes."""
 
     def __init__(self, target, output, outputs, device, ends, writable_inputs, reads, wants_tombstones):
         self.target, self.output, self.outputs, self.device, self.ends = target, output, outputs, device, ends
@@ -163,24 +164,24 @@ class Stage:
 
 
 def stage(target=None, *, output=None, outputs=None, device="any", ends=False, writable_inputs=False, reads=(), wants_tombstones=False):
-    """Makes a stage of a function, or of a class with process(self, ...) where there is state to prepare.
+    """Makes a stage of a function, or of a class with process(self, ...) if it has state to prepare.
 
-    Positional arguments are the frame's planes by their names: frame (the frame itself), color (the plane of an input), out (the
-    output's only plane), out_color (its plane color), fragment_color (the plane of input fragment, where several have one of that
-    name). Keyword arguments (of a class: of __init__) with a type are the stage's settings in the pipeline file. A class may have
-    prepare(self, env), which gets an Environment once, and finish(self, frame), behind each frame's completion.
+    Positional arguments are the frame's planes by name: frame (the frame itself), color (a plane of an input), out (the output's only
+    plane), out_color (its plane color), fragment_color (the plane color of input fragment, if several inputs have one). Keyword
+    arguments with a type (of a class: those of __init__) are the stage's settings in the pipeline file. A class may have
+    prepare(self, env), called once with an Environment, and finish(self, frame), called after the work on each frame is complete.
 
-    output: what it writes. carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function of the Configuration that
-    returns one of these, by config.inputs["camera"]["color"].shape, config.settings["factor"] and the like; None: nothing (a sink).
-    outputs: where there are several, a dict of such by their names, a ring each: {"color": carousel.like(0), "depth": {"z": "f32[720,
-    1280]"}}. out_depth is then the only plane of output depth, out_depth_z its plane z, and out_z the plane of that name of the one
-    output that has it. device: where it can run, "any", "cpu", "cuda". ends: a source that may call frame.end_stream().
-    writable_inputs: its inputs' planes can be written to, for a library that can't be content with less; whoever else reads that frame
-    sees what was written, and the run's plan calls the inputs unguarded. reads: planes that are read as frame["color"], which `carousel
-    validate` then checks as it checks arguments. wants_tombstones: finish() also gets frames that were given up, here or upstream
-    (frame.tombstone_reason), which have no planes.
+    output: the format that it writes: carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function that computes one
+    of these from the Configuration (config.inputs["camera"]["color"].shape, config.settings["factor"], ...); None: a sink.
+    outputs: for several outputs, a dict of formats by name, one ring per output: {"color": carousel.like(0), "depth": {"z": "f32[720,
+    1280]"}}. out_depth is then the only plane of output depth, out_depth_z its plane z, and out_z the plane z of the only output that
+    has one. device: where it can run, "any", "cpu", "cuda". ends: a source that may call frame.end_stream().
+    writable_inputs: the planes of its inputs can be written, for a library that requires writable memory; other readers of that frame
+    see the changes, and the run's plan reports the inputs as unguarded. reads: planes that are read as frame["color"], so that
+    `carousel validate` checks them as it checks arguments. wants_tombstones: finish() is also called for frames that were abandoned,
+    here or upstream (frame.tombstone_reason), which have no planes.
 
-    finish() of a frame runs after process() of later frames. What it needs of its own frame goes into frame.local, not into self.
+    finish() of a frame runs after process() of later frames. Keep what it needs of its own frame in frame.local, not in self.
     """
     if target is None:
         return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs,
@@ -189,7 +190,7 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
 
 
 class Adapter:
-    """What the runner calls."""
+    """The object that the runner calls."""
 
     def __init__(self, of):
         self.stage, self.finishes, self.values = of, of.finishes, {}
@@ -205,15 +206,15 @@ class Adapter:
         return {"outputs": outputs, "device": self.stage.device, "ends": self.stage.ends, "picks": picks,
                 "writable_inputs": self.stage.writable_inputs, "wants_tombstones": self.stage.wants_tombstones,
                 "reads": [(name, self.input_with(name, inputs)) for name in self.stage.reads],
-                "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # by frame.sampled() alone
+                "accepts_sampled_inputs": "frame" in self.stage.arguments or self.finishes}   # only by frame.sampled()
 
     @staticmethod
     def input_with(name, inputs):
-        """The index of the first input that has a plane of that name; 0 where none has, which the runner then reports."""
+        """Returns the index of the first input that has a plane of that name; 0 if none has, which the runner then reports."""
         return next((k for k, (_, form) in enumerate(inputs) if any(plane["name"] == name for plane in form["planes"])), 0)
 
     def pick(self, name, inputs, written):
-        """Which plane an argument is: ("input" or "output", its index, the plane's), or ("frame", 0, 0)."""
+        """Returns the plane of an argument: ("input" or "output", its index, the plane's), or ("frame", 0, 0)."""
         if name == "frame":
             return "frame", 0, 0
         there = [(k, p, source, plane["name"]) for k, (source, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]
@@ -229,7 +230,7 @@ class Adapter:
                           "behind *)")
 
     def require_writers(self, picks, written):
-        """An output that no argument is would go out as the slot was left; two arguments of one plane write over each other."""
+        """Refuses an output without an argument, which would keep the slot's old content, and two arguments for one plane."""
         for k, pick in enumerate(picks):
             if pick[0] == "output" and pick in picks[:k]:
                 raise ConfigError(f"{self.words()}: {self.stage.arguments[picks.index(pick)]} and {self.stage.arguments[k]} are the same "
@@ -244,7 +245,7 @@ class Adapter:
         return f"{self.stage.name}({', '.join(self.stage.arguments)})"
 
     def prepare(self, env, create_output_directory):
-        """The functions for process() and finish()."""
+        """Returns the functions for process() and finish()."""
         if not self.stage.is_class:
             return functools.partial(self.stage.target, **self.values) if self.values else self.stage.target, None
         made = self.stage.target(**self.values)
@@ -256,7 +257,7 @@ class Adapter:
 
 
 def adapter_of(file, module):
-    """Of the one stage that a file defines."""
+    """Returns the adapter of the one stage that a file defines."""
     stages = {id(s): s for s in vars(module).values() if isinstance(s, Stage) and s.module == module.__name__}
     if len(stages) != 1:
         names = ", ".join(s.name for s in stages.values())

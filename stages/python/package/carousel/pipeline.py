@@ -1,4 +1,4 @@
-"""Pipelines that are run from Python, by the program `carousel`."""
+"""Runs pipelines from Python with the program `carousel`."""
 import atexit
 import json
 import os
@@ -16,7 +16,7 @@ from ._carousel import open as _open
 
 
 def program():
-    """The path of `carousel`: beside this package, in its installation, in PATH."""
+    """Returns the path of `carousel`: next to this package, in its installation, or in PATH."""
     here = os.path.dirname(os.path.abspath(__file__))
     for folder in ("../..", "../../../../bin"):   # BUILD/python/carousel, PREFIX/lib/carousel/python/carousel
         path = os.path.normpath(os.path.join(here, folder, "carousel"))
@@ -29,24 +29,24 @@ def program():
 
 
 def _environment():
-    """Stages in Python have this interpreter, which has the module, unless CAROUSEL_PYTHON names another.
-    `python3` in PATH may be any."""
+    """Python stages use this interpreter, which has the module, unless CAROUSEL_PYTHON names another.
+    `python3` in PATH may be a different one."""
     return {**({"CAROUSEL_PYTHON": sys.executable} if sys.executable else {}), **os.environ}
 
 
 def _remove(folder, owner):
-    """At the end of the process that made it: a forked child has a copy of whatever knows of it."""
+    """Removes the folder, only in the process that created it: a forked child has a copy of the finaliser, too."""
     if os.getpid() == owner:
         shutil.rmtree(folder, True)
 
 
 def _parameter_text(value):
-    """A parameter's value as `carousel set` reads it: a text as it is, everything else as JSON, with NumPy's values as what they hold."""
+    """A parameter's value as `carousel set` reads it: text unchanged, everything else as JSON, NumPy values as plain ones."""
     return value if isinstance(value, str) else json.dumps(value, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v))
 
 
 class Pipeline:
-    """A pipeline file. start() runs it."""
+    """A pipeline file. start() runs it. Raises ConfigError if the file can't be read or parsed."""
 
     def __init__(self, file):
         self.file = os.path.abspath(file)
@@ -63,8 +63,8 @@ class Pipeline:
         return f"<carousel.Pipeline \"{self.name}\" of {self.file}>"
 
     def start(self, *, device=None, frames=None, fps=None, name=None, options=(), wait_s=60.0):
-        """Starts it and returns when all stages run; who enters a port may come later. options: more words for `carousel run`, e.g.
-        ["--out", ""]."""
+        """Starts it and returns a Running when all stages run; programs may enter its ports later. options: further arguments for
+        `carousel run`, e.g. ["--out", ""]. Raises Error if it does not start, or does not run within wait_s seconds."""
         words = [program(), "run", self.file, "--no-color", "-p", name or self.name]
         for key, value in (("--device", device), ("--frames", frames), ("--fps", fps)):
             if value is not None:
@@ -73,8 +73,8 @@ class Pipeline:
 
 
 class Running:
-    """A pipeline that was started here. It ends with stop(), with its frames, at the end of `with`, or at the end of this process. It outlives
-    this process where that one is killed (SIGKILL, a fault), as it outlives its own supervisor: `carousel down` ends it then."""
+    """A pipeline that this process has started. It ends with stop(), after its last frame, at the end of `with`, or when this process exits.
+    If this process is killed (SIGKILL, a fault) it continues, as it does without its supervisor: `carousel down` then ends it."""
 
     def __init__(self, name, words, wait_s):
         self.name = name
@@ -82,9 +82,9 @@ class Running:
         self._owner = os.getpid()
         weakref.finalize(self, _remove, folder, self._owner)
         self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
-        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # inherited: a background job of a script
+        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # inherited, by a background job of a script
         with open(self.log, "wb") as log:
-            # A session of its own: Ctrl-C in a notebook interrupts the cell and not the run.
+            # In a session of its own, so that Ctrl-C in a notebook interrupts the cell and not the run.
             self._process = subprocess.Popen(words + ["--report", self._report], stdin=subprocess.DEVNULL, stdout=log,
                                              stderr=subprocess.STDOUT, start_new_session=True, env=_environment())
         atexit.register(self._end)
@@ -103,7 +103,7 @@ class Running:
 
     def _has_started(self):
         state = self.state()
-        if state == "waiting":   # it may be for ports that nobody is in yet; what stands apart from them may be done already
+        if state == "waiting":   # perhaps for ports without a program; stages independent of them may be done already
             return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant", "done"}
         return state in ("running", "paused", "ending", "done")
 
@@ -111,7 +111,7 @@ class Running:
         done = subprocess.run([program(), *words], capture_output=True, text=True)
         if done.returncode != 0:
             text = done.stderr.strip() or done.stdout.strip()
-            try:   # behind --json a refusal is JSON, too
+            try:   # with --json a refusal is JSON, too
                 text = json.loads(text)["message"]
             except (ValueError, LookupError, TypeError):
                 pass
@@ -119,24 +119,24 @@ class Running:
         return done.stdout
 
     def log_text(self, lines=15):
-        """The last lines that the run has said."""
+        """Returns the last lines of the run's log."""
         with open(self.log, errors="replace") as text:
             return "\n".join(text.read().strip().splitlines()[-lines:])
 
     def state(self):
-        """"starting", "running", "paused", "waiting", ..., "done" when it is over."""
+        """Returns "starting", "running", "paused", "waiting", ..., or "done" when it is over."""
         if self._process.poll() is not None:
             return "done"
         try:
             status = self.ps()
-            if "pipeline" in status:   # else its space alone is there: just before it can be asked, or just behind
+            if "pipeline" in status:   # else only its shared-memory space exists: just before or after the run accepts requests
                 return status["pipeline"]["state"]
         except Error:   # not reachable yet, or any more
             pass
         return "starting" if self._process.poll() is None else "done"
 
     def ps(self):
-        """What `carousel ps --json` says of it."""
+        """Returns the output of `carousel ps --json` for it."""
         return json.loads(self._run_command("ps", "-p", self.name, "--json"))
 
     def kill(self, stage, sig="KILL"):
@@ -144,27 +144,27 @@ class Running:
         self._run_command("kill", stage, "-p", self.name, "-s", str(sig))
 
     def restart(self, stage):
-        """Starts a stage anew, with the program that is on disk now."""
+        """Restarts a stage, with the program that is on disk now."""
         self._run_command("restart", stage, "-p", self.name)
 
     def set(self, **parameters):
-        """Sets parameters while frames flow."""
+        """Sets parameters during the run."""
         self._run_command("set", *(f"{k}={_parameter_text(v)}" for k, v in parameters.items()), "-p", self.name)
 
     def open(self, **options):
-        """The run, to look at its frames: carousel.open()."""
+        """Opens the run to read its frames: carousel.open()."""
         return _open(self.name, **options)
 
     def wait(self, timeout_s=None):
-        """Waits for its end and returns its exit code; None: it goes on."""
+        """Waits for its end and returns its exit code; None: it still runs after timeout_s seconds."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def report(self):
-        """Of a run that is over: its report. Of one that goes on: what of it is so by now, under the same keys. What only the end can tell
-        is None there: lost, repeated, torn, ending, exit_code. ps() says more of how it goes."""
+        """Returns the report of a finished run; during the run its current values under the same keys. Values known only at the end are
+        None then: lost, repeated, torn, ending, exit_code. ps() has more about a running one. Raises Error if a run left no report."""
         if self._process.poll() is None and (now := self._partial_report()):
             return now
         try:
@@ -174,17 +174,17 @@ class Running:
             raise Error(f"{self.name} left no report (exit code {self._process.poll()}): {self.log_text()}") from None
 
     def _partial_report(self):
-        """None: its end has come meanwhile."""
+        """Returns None if the run has ended meanwhile."""
         try:
             status = self.ps()
-        except Error:   # it can't be asked any more, or not yet
+        except Error:   # it does not accept requests any more, or not yet
             if self.wait(10.0) is None:
                 raise
             return None
-        if "pipeline" not in status:   # its space alone is there
+        if "pipeline" not in status:   # only its shared-memory space exists
             self.wait(10.0)
             return None
-        restarts = {}   # a stage has a line for each instance
+        restarts = {}   # a stage has one entry per instance
         for each in status["stages"]:
             restarts[each["name"]] = restarts.get(each["name"], 0) + (each["restarts"] or 0)
         now = status["pipeline"]
@@ -194,7 +194,7 @@ class Running:
                 "stages": [{"name": name, "restarts": n} for name, n in restarts.items()], **only_at_the_end}
 
     def stop(self, timeout_s=30.0):
-        """Ends it as Ctrl-C does, with every frame that was begun, and returns its exit code."""
+        """Stops it as Ctrl-C does, after finishing every frame that was begun, and returns its exit code; None: it still runs."""
         if self._process.poll() is None:
             if self._ignores_interrupt:
                 try:

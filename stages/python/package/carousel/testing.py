@@ -1,6 +1,6 @@
-"""Tests of a stage's class without a run: process() and finish() on frames of the test, in the order of a run.
+"""Tests a stage's class without a run: process() and finish() on frames of the test, in the order of a run.
 
-    carousel.testing.run(tally, [{"color": picture}, ...])                  # the frames, each with its hash
+    carousel.testing.run(tally, [{"color": picture}, ...])                  # returns the frames, each with its hash
     carousel.testing.check_frames_in_flight(tally, [{"color": picture}, ...])
 """
 import tempfile
@@ -8,8 +8,8 @@ import types
 
 
 class TestFrame:
-    """What process() and finish() get in place of a frame. planes: arrays by the names of the planes, outputs included ("out")."""
-    __test__ = False   # no test, whatever its name says to a collector of tests
+    """A stand-in for the frame in process() and finish(). planes: arrays by plane name, including outputs ("out")."""
+    __test__ = False   # not a test case, despite its name
 
     def __init__(self, frame_number, planes):
         self.frame_number, self.planes = frame_number, planes
@@ -29,7 +29,7 @@ class TestFrame:
 
 
 class _Watch:
-    """Which frame's process() has set each attribute of an object, and which frame's call runs."""
+    """Records which frame's process() has set each attribute of an object, and which frame's call is running."""
 
     def __init__(self):
         self.set_by, self.call, self.frame = {}, "", None
@@ -52,7 +52,7 @@ class _Watch:
 
 
 def _watched(made):
-    """Lets `made` report which attributes it sets and reads. Returns its _Watch."""
+    """Makes `made` report the attributes that it sets and reads. Returns its _Watch."""
     watch, kind = _Watch(), type(made)
 
     class Watched(kind):
@@ -70,10 +70,10 @@ def _watched(made):
 
 
 def run(stage, frames, *, in_flight=1, output_directory=None, **settings):
-    """Calls process() and finish() of a stage's class for `frames`, a dict of planes each, with `in_flight` of them at once: process() of
-    frame n + in_flight - 1 runs before finish() of frame n. settings: the stage's. Without output_directory the stage's files go into a
-    temporary directory, which is removed. Returns the TestFrames. Raises what the stage raises, and AssertionError where finish() of a frame
-    reads an attribute of self that process() of another frame has set."""
+    """Calls process() and finish() of a stage's class for `frames`, one dict of planes per frame, with `in_flight` of them at once: process()
+    of frame n + in_flight - 1 runs before finish() of frame n. settings: the stage's. Without output_directory the stage's files are written
+    to a temporary directory, which is removed. Returns the TestFrames. Raises what the stage raises, and AssertionError if finish() of a
+    frame reads an attribute of self that process() of another frame has set."""
     with tempfile.TemporaryDirectory() as scratch:
         made = stage(**settings)
         watch = _watched(made)
@@ -98,7 +98,8 @@ def run(stage, frames, *, in_flight=1, output_directory=None, **settings):
 
 def check_frames_in_flight(stage, frames, *, in_flight=2, **settings):
     """Raises AssertionError unless the hashes of all frames (frame.set_hash) are the same with one frame and with `in_flight` frames at
-    once: what process() leaves in self for finish() is another frame's in a run. Takes at least two frames that differ. Returns the hashes.
+    once. They differ if process() passes data to finish() in self, which in a run belongs to another frame by then. Takes at least two
+    different frames. Returns the hashes.
     """
     if len(frames) < 2:
         raise ValueError(f"check_frames_in_flight: {len(frames)} frame; expected 2 or more that differ, since one frame can't mix with another")
