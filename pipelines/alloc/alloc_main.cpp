@@ -1,19 +1,19 @@
-// carousel-alloc: makes the GPU memory that the supervisor holds, so that the supervisor itself never touches
+// carousel-alloc: makes the GPU memory that the supervisor holds, so that the supervisor itself never calls
 // CUDA.
 //
 //   carousel-alloc --fd N [--requests JSON] [--directory DIR --run-id ID --grace S]
 //
 //   carousel-alloc --repair --fd N
 //
-// With --repair it mends the words of a space in GPU memory for `carousel hold` (repair.hpp) and makes
-// nothing. Without --requests they are read from stdin.
+// With --repair it repairs the words of a space in GPU memory for `carousel hold` (repair.hpp) and allocates
+// nothing. Without --requests the requests are read from stdin.
 //
-// N is one end of a SOCK_SEQPACKET pair; see run/alloc_message.hpp for what goes over it. Blocks of kind vmm
-// live by their fds: once the other end has acknowledged (any message), this process ends with 0. Blocks of
-// kind ipc live in this process, which then stays, asleep, until its socket reads EOF. Then its supervisor is
-// dead: for S seconds it looks for another one of the run ID at DIR/control.sock, presents itself there as
-// the owner, and stays when it is welcome (run/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74
-// (the other end is gone before it had everything).
+// N is one end of a SOCK_SEQPACKET pair; run/alloc_message.hpp defines its messages. Blocks of kind vmm are
+// kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
+// Blocks of kind ipc are kept alive by this process, which then stays, asleep, until its socket reads EOF:
+// its supervisor is dead. For S seconds it then tries to connect to the next supervisor of run ID at
+// DIR/control.sock, presents itself there as the owner, and stays if it is welcomed (run/stage_message.hpp).
+// Exit codes: 0, 2 (usage), 3 (device), 74 (the other end closed before it had everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ namespace {
 using namespace carousel;
 
 constexpr u64 send_patience_ns =
-    10 * ns_per_s;  ///< for a supervisor that reads its answers one after another
+    10 * ns_per_s;  ///< for a supervisor that reads its replies one after another
 constexpr std::string_view usage =
     "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
 
@@ -118,7 +118,7 @@ arguments parse(int argc, char** argv) {
 #if defined(CAROUSEL_WITH_CUDA)
 using maker = device::cuda::memory_maker;
 #else
-/// Stands in for the maker of memory in a build without CUDA: refuses with the reason.
+/// Replaces the memory maker in a build without CUDA: refuses with the reason.
 class maker {
 public:
     explicit maker(const device::device_id& id) { (void)device::open(id); }
@@ -127,7 +127,7 @@ public:
 };
 #endif
 
-/// Makes one block and hands it out. True when this process has to stay as its owner.
+/// Makes one block and sends its handle. Returns true if this process has to stay as its owner.
 bool serve(const run::alloc_request& request, std::map<std::string, std::unique_ptr<maker>>& makers,
            int socket) {
     auto& m = makers[request.on.uuid.empty() ? fmt::format("#{}", request.on.ordinal) : request.on.uuid];
@@ -151,7 +151,7 @@ bool serve(const run::alloc_request& request, std::map<std::string, std::unique_
     return owner;
 }
 
-/// Sleeps until the other end says something or goes. True: said something.
+/// Sleeps until the other end sends a message or closes. Returns true for a message.
 bool wait_for_peer(int socket) {
     shm::message ignored;
     for (;;) {
@@ -166,8 +166,8 @@ bool wait_for_peer(int socket) {
     }
 }
 
-/// Looks for the run's next supervisor. Empty: none came within the grace time, or it has no use for this
-/// process.
+/// Connects to the run's next supervisor. Empty if none came within the grace time, or if it does not need
+/// this process.
 shm::unique_fd find_successor(const arguments& a) {
     const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9),
               start_time = shm::this_process().start_time;
@@ -179,8 +179,8 @@ shm::unique_fd find_successor(const arguments& a) {
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
         while (got == shm::receive_status::would_block)
-            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // it may be stopped
-        if (got != shm::receive_status::ok) continue;                      // it has died in its turn
+            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // the supervisor may be stopped
+        if (got != shm::receive_status::ok) continue;                      // this one has died, too
         if (!run::read_welcome(answer.text).welcome) return {};
         return s;
     }
@@ -190,7 +190,7 @@ shm::unique_fd find_successor(const arguments& a) {
 int serve_all(const arguments& a) {
     bool owner = false;
     std::map<std::string, std::unique_ptr<maker>> makers;
-    run::alloc_answer refusal;  // with the id of the request in hand
+    run::alloc_answer refusal;  // with the id of the current request
     try {
         for (const run::alloc_request& request : run::read_alloc_requests(a.requests)) {
             refusal.id = request.id;
@@ -219,7 +219,7 @@ int serve_all(const arguments& a) {
 
 int main(int argc, char** argv) {
     ::signal(SIGPIPE, SIG_IGN);
-    // Ctrl-C goes to the whole process group; the supervisor decides when the memory goes
+    // Ctrl-C reaches the whole process group; the supervisor decides when the memory is released
     ::signal(SIGINT, SIG_IGN);
     try {
         prepare_process_limits();

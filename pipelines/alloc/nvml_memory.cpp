@@ -5,7 +5,7 @@
 namespace carousel {
 namespace {
 
-// As nvml.h has them since its first version; the header is not in every toolkit.
+// As declared in nvml.h since its first version; the header is not in every toolkit.
 struct memory_info {
     unsigned long long total, free, used;
 };
@@ -18,7 +18,7 @@ Call symbol(void* library, const char* name) {
     return reinterpret_cast<Call>(::dlsym(library, name));
 }
 
-/// "GPU-8-4-4-4-12", as the library names a GPU.
+/// "GPU-8-4-4-4-12", the library's form of a GPU's UUID.
 std::string nvml_name(const std::string& digits) {
     std::string name = "GPU-";
     for (std::size_t k = 0; k < digits.size(); ++k) {
@@ -28,7 +28,8 @@ std::string nvml_name(const std::string& digits) {
     return name;
 }
 
-/// Loaded and set up once for all GPUs, which takes tens of milliseconds; it goes with the process.
+/// Loaded and initialised once for all GPUs, which takes tens of milliseconds; remains until the process
+/// ends.
 struct nvml {
     by_uuid_call by_uuid = nullptr;
     memory_call memory = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// What is free of a GPU's memory, without a context on it: the driver's management library says it, where
-// there is one.
+// Free memory of a GPU, without a context on it: read from the driver's management library (NVML), if there
+// is one.
 
 #include <optional>
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace carousel {
 
-/// Bytes. `uuid`: 32 hexadecimal digits. Nothing: no library, or it doesn't know that GPU (a MIG slice).
+/// Free bytes of the GPU `uuid` (32 hexadecimal digits). Empty if there is no library, or if it doesn't know
+/// that GPU (a MIG slice).
 [[nodiscard]] std::optional<u64> nvml_free_bytes(const std::string& uuid);
 
 }  // namespace carousel

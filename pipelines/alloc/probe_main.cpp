@@ -1,12 +1,11 @@
-// carousel-probe: says what CUDA offers on this machine, as one JSON object on stdout:
+// carousel-probe: prints what CUDA offers on this machine, as one JSON object on stdout:
 //   {built_with_cuda, driver_version, runtime_version, devices: [{ordinal, uuid, name, total_bytes,
-//   free_bytes, compute,
-//    vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, read_only_host, same_host_address,
-//    peers: [ordinal, ...]}], error}
-// Versions read "13.0", or null where there is none; error is null when at least one device can be used.
-//   --quick   opens no context: free_bytes is what the driver's management library says, null without one (a
-//             context costs about 0.2 s and 0.5 GB of GPU memory a device)
-// Exit code 0 in every case but a wrong command line (2): no driver is an answer, too.
+//   free_bytes, compute, vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, read_only_host,
+//   same_host_address, peers: [ordinal, ...]}], error}
+// Versions have the form "13.0", or null if there is none; error is null if at least one device can be used.
+//   --quick   opens no context: free_bytes comes from the driver's management library, null without one (a
+//             context costs about 0.2 s and 0.5 GB of GPU memory per device)
+// The exit code is 0 except for a wrong command line (2): the absence of a driver is a result, too.
 
 #include <fmt/format.h>
 
@@ -45,7 +44,7 @@ constexpr const char* usage =
 #if defined(CAROUSEL_WITH_CUDA)
 namespace cuda = device::cuda;
 
-// Attributes of the driver API by number: older toolkits have no names for some of them.
+// Driver API attributes by number: older toolkits lack names for some of them.
 constexpr int attribute_same_host_address = 91, attribute_read_only_host = 113, attribute_vmm = 102,
               attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
 
@@ -81,7 +80,7 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
         try {
             d["free_bytes"] = free_bytes(g);
         } catch (const error& e) {
-            d["error"] = e.what();  // seen, but not to be used (compute mode, MPS)
+            d["error"] = e.what();  // visible, but unusable (compute mode, MPS)
         }
     }
     return d;

@@ -19,7 +19,7 @@ constexpr u64 patience_ns = 30'000'000'000;
 }  // namespace
 
 int repair(int socket) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the next holder sends one of its own
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the next holder starts another one
     shm::message m;
     if (shm::receive_message(socket, m, patience_ns) != shm::receive_status::ok)
         throw shm_error("mending GPU memory: the holder said nothing");
