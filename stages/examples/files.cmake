@@ -1,4 +1,4 @@
-# The example projects' files. `carousel new stage` writes projects from these very texts.
+# The example projects' files. `carousel new stage` writes projects from exactly these files.
 set(CAROUSEL_EXAMPLE_FILES
   negative/CMakeLists.txt negative/README.md negative/main.cpp negative/negative.hpp negative/negative.toml
   negative/test_negative.cpp

@@ -1,5 +1,5 @@
-// What the stage makes of a picture of two pixels, on the first GPU. Ends with 77 (skipped) where there is
-// none.
+// Checks the stage's output for a picture of two pixels, on the first GPU. Exits with 77 (skipped) if there
+// is none.
 
 #include <carousel/testing.hpp>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Blocks of shared memory that change hands without a copy: pool send NUMBER | pool take NUMBER
+// Blocks of shared memory that pass between processes without a copy: pool send NUMBER | pool take NUMBER
 #include <carousel/ipc.hpp>
 
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-struct picture {  // what is said of a block
+struct picture {  // travels with a block
     unsigned width, height, number;
 };
 
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
                 continue;
             }
             auto got = travelling.receive(
-                std::chrono::seconds(10));  // its block is this process's until the end of the scope
+                std::chrono::seconds(10));  // the block belongs to this process until the end of the scope
             std::printf("picture %u, %ux%u, at %llu, begins with %u\n", got.about.number, got.about.width,
                         got.about.height, static_cast<unsigned long long>(got.block.offset()),
                         static_cast<unsigned>(got.block.data()[0]));

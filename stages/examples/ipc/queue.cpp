@@ -1,4 +1,4 @@
-// Samples from any process to any: queue push NUMBER | queue pop NUMBER
+// Samples from any process to any other: queue push NUMBER | queue pop NUMBER
 #include <carousel/ipc.hpp>
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// Ranks of MPI on one node that share work and memory by a space: mpirun -n 4 ranks SPACE TASKS
-// Without mpirun, which ends all ranks when one dies: ranks SPACE TASKS RANK, any number of processes, 0
-// among them.
+// MPI ranks on one node that share work and memory through a space: mpirun -n 4 ranks SPACE TASKS
+// Without mpirun, which ends all ranks when one dies: ranks SPACE TASKS RANK, any number of processes, one of
+// them with rank 0.
 #include <mpi.h>
 
 #include <carousel/ipc.hpp>
@@ -20,7 +20,7 @@ struct task {
 struct result {
     unsigned number, rank;
 };
-constexpr unsigned values = 1024;  // of each result
+constexpr unsigned values = 1024;  // per result
 
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
@@ -50,13 +50,12 @@ int main(int argc, char** argv) {
             std::printf("%u results, sum %.0f, %u again\n", got, sum, again);
         } else {
             for (;;) {
-                // The result goes first, then the commit: a death in between leaves a result that comes
-                // twice.
+                // The result is sent before the commit: after a crash in between, the result comes twice.
                 auto claimed = tasks.claim(seconds(2));
                 auto block = pool.acquire(values * sizeof(double), seconds(20));
                 auto* out = reinterpret_cast<double*>(block.data().data());
                 for (unsigned k = 0; k < values; ++k) out[k] = claimed.value().number + k;
-                // More of the work, so that a kill finds some.
+                // Simulates longer work, so that a kill interrupts some.
                 std::this_thread::sleep_for(milliseconds(mpi ? 0 : 2));
                 results.send(std::move(block), {claimed.value().number, static_cast<unsigned>(rank)},
                              seconds(20));
@@ -64,7 +63,7 @@ int main(int argc, char** argv) {
                 ++done;
             }
         }
-    } catch (const carousel::ipc::timed_out& e) {  // for a worker: there is nothing left to do
+    } catch (const carousel::ipc::timed_out& e) {  // for a worker: no task is left
         if (rank == 0) return std::fprintf(stderr, "rank 0: %s\n", e.what()), 1;
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "rank %d: %s\n", rank, e.what());

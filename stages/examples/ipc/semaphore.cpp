@@ -1,4 +1,4 @@
-// One at a time, in the order of the line: semaphore TURNS
+// One process at a time, in the order of the line: semaphore TURNS
 #include <carousel/ipc.hpp>
 
 #include <unistd.h>
@@ -14,12 +14,12 @@ int main(int argc, char** argv) {
         auto turn = lab.semaphore("turn", 1);
         for (int k = 0; k < turns; ++k) {
             const auto held = turn.acquire(std::chrono::seconds(
-                10));  // given back at the end of the scope, or by the death of this process
+                10));  // released at the end of the scope, or by the death of this process
             std::printf("process %d has its turn, %u wait\n", ::getpid(), turn.waiting());
             ::usleep(1000);
         }
         return 0;
-    } catch (const carousel::error& e) {  // timed out: the text says who has it
+    } catch (const carousel::error& e) {  // timed out: the message names the holder
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();
     }

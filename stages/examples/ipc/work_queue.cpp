@@ -1,4 +1,4 @@
-// Tiles to work on, each committed once: work_queue submit NUMBER | work_queue run
+// Tiles to process, each committed once: work_queue submit NUMBER | work_queue run
 #include <carousel/ipc.hpp>
 
 #include <chrono>
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
         } else if (deed == "run") {
             unsigned done = 0;
             while (auto task = tiles.try_claim()) {
-                // The work. If this process dies here, another one gets the tile, with an attempt more.
+                // The work. If this process dies here, another one gets the tile, with one attempt more.
                 std::printf("tile %u %u, attempt %u\n", task->value().x, task->value().y,
                             task->failed_attempts() + 1);
                 task->commit();

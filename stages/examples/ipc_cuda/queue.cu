@@ -14,19 +14,19 @@ struct counters {
     double sum;
 };
 
-// One thread, so that they go in their order.
+// One thread, so that the samples keep their order.
 __global__ void push(carousel::ipc::queue_view<sample> queue, counters* c, unsigned long long number) {
     for (int turn = 0; turn < 64 && c->done < number; ++turn, ++c->done)
-        if (!queue.push({c->done, c->done / 2.0}, 10'000'000)) return;  // full: it waits 10 ms at most
+        if (!queue.push({c->done, c->done / 2.0}, 10'000'000)) return;  // full: waits at most 10 ms
 }
 
-// Many threads, a sample each.
+// Many threads, one sample each.
 __global__ void pop(carousel::ipc::queue_view<sample> queue, counters* c, unsigned long long number) {
     sample s;
     carousel::ipc::queue_lease lease;
     if (c->done + threadIdx.x >= number || !queue.lease(s, lease, 10'000'000)) return;
     atomicAdd(&c->sum, s.value);
-    queue.commit(lease);  // if this process dies before, another one gets the sample
+    queue.commit(lease);  // if this process dies before it, another one gets the sample
     atomicAdd(&c->done, 1ULL);
 }
 

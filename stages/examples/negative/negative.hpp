@@ -1,14 +1,14 @@
 #pragma once
-// A stage that runs on the CPU: a picture in, the same picture with its colours turned around out.
-// Settings: alpha, whether the fourth channel is turned around as well [false].
+// A stage that runs on the CPU: reads a picture, writes the same picture with inverted colours. Settings:
+// alpha, whether the fourth channel is inverted as well [false].
 
 #include <carousel/cpu.hpp>
 #include <carousel/stage.hpp>
 
 class negative_stage : public carousel::stage {
 public:
-    // Called in any process, without a device, also by `carousel validate`: what comes in, what goes out,
-    // where it can run.
+    // Called in any process, without a device, also by `carousel validate`: declares the inputs, the outputs,
+    // and where the stage can run.
     carousel::description configure(const carousel::configuration& with) override {
         size_ = carousel::require_image(with);
         alpha_ = with.settings->flag("alpha", false);

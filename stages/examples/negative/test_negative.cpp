@@ -1,4 +1,4 @@
-// What the stage makes of a picture of two pixels, within this process: no supervisor, no rings.
+// Checks the stage's output for a picture of two pixels within this process: no supervisor, no rings.
 
 #include <carousel/testing.hpp>
 #include <cstdio>
@@ -20,7 +20,7 @@ void check(bool holds, const char* what) {
     ++failures;
 }
 
-/// The stage's output for a picture of 2 x 1.
+/// The stage's output for a picture of 2 x 1 pixels.
 pixels output_for(const pixels& picture, const std::string& settings) {
     carousel::testing::chain c({.width = 2, .height = 1});
     c.provide("a picture", carousel::image_format(2, 1));

@@ -5,19 +5,19 @@ import sys
 import carousel
 import numpy
 
-# %% Start a pipeline. It runs beside this program; Ctrl-C here does not reach it.
+# %% Start a pipeline. It runs concurrently with this program; Ctrl-C here does not reach it.
 pipeline = carousel.Pipeline(sys.argv[1] if len(sys.argv) > 1 else "stages/examples/tint/tint.toml")
 run = pipeline.start(device="cpu", fps=60, options=["--out", ""])
 print(run)
 
-# %% Look at the newest frame of any stage. It never holds the run up.
+# %% Read the newest frame of any stage. This never blocks the run.
 view = run.open()
 print(view)
 newest = view.latest("tint")
 frame = newest.next()
 print(frame, frame["color"])
 
-# %% The array is the frame's memory: no copy. It stays as it is for as long as it is held.
+# %% The array is the frame's memory, not a copy. It stays unchanged for as long as it is held.
 picture = numpy.asarray(frame["color"])
 print("mean of red, green, blue:", picture[..., :3].mean(axis=(0, 1)).round(1))
 
@@ -28,13 +28,13 @@ def pids():
 
 before = pids()
 run.kill("tint")
-for later in newest:   # until one is there that follows
+for later in newest:   # until one comes from the stage's new process
     after = pids()
     if after["tint"] != before["tint"]:
         break
 print("frame", frame.frame_number, "->", later.frame_number, "; changed:", [name for name in before if before[name] != after[name]])
 
-# %% The end, and its report.
+# %% Stop the run and print its report.
 run.stop()
 report = run.report()
 print({key: report[key] for key in ("frames", "lost", "repeated", "torn", "restarts")})

@@ -1,4 +1,4 @@
-// Every frame of a run exactly once, in a program of one's own: count RUN PORT
+// Reads every frame of a run exactly once, in your own program: count RUN PORT
 #include <carousel/port.hpp>
 
 #include <cstdio>
@@ -25,12 +25,12 @@ int main(int argc, char** argv) {
                         static_cast<unsigned long long>(f.frame_number()),
                         sum / static_cast<double>(here.size()),
                         f.metadata().get<double>("exposure_ms").value_or(0));
-            f.commit();  // killed before it, the next program gets this frame again
+            f.commit();  // if killed before it, the next program gets this frame again
             ++seen;
         }
         std::printf("%llu frames\n", seen);
         return 0;
-    } catch (const carousel::error& e) {  // the text says what to do
+    } catch (const carousel::error& e) {  // the message includes what to do
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();
     }

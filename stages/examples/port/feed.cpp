@@ -1,4 +1,4 @@
-// The source of a run, as a program of one's own: feed RUN PORT [FRAMES]
+// The source of a run, as your own program: feed RUN PORT [FRAMES]
 #include <carousel/port.hpp>
 
 #include <cstdio>
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     try {
         auto run = carousel::open(argv[1]);
         auto camera = run.writer(argv[2]);
-        while (auto f = camera.next()) {  // what a killed program had not committed comes again
+        while (auto f = camera.next()) {  // frames that a killed program had not committed come again
             if (f.frame_number() == frames) {
                 camera.end();  // ports.toml allows it: ends = true
                 std::printf("the stream ends before frame %llu\n", static_cast<unsigned long long>(frames));
@@ -36,12 +36,12 @@ int main(int argc, char** argv) {
                            picture.size());  // on the CPU a copy, on a GPU enqueued
             f.metadata().set("exposure_ms", 3.5);
             f.set_capture_ns(now_ns());
-            f.queue().drain();  // `picture` goes
+            f.queue().drain();  // `picture` goes out of scope
             f.commit();
         }
         std::printf("the run is over\n");
         return 0;
-    } catch (const carousel::error& e) {  // the text says what to do
+    } catch (const carousel::error& e) {  // the message includes what to do
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();
     }

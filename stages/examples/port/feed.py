@@ -1,4 +1,4 @@
-"""The source of a run, as a program in Python: feed.py RUN PORT [FRAMES]"""
+"""The source of a run, as your own program: feed.py RUN PORT [FRAMES]"""
 import sys
 import time
 
@@ -13,7 +13,7 @@ with carousel.open(run).writer(port) as camera:
         if frame.frame_number == frames:
             camera.end()
             break
-        with frame:   # a commit at its end
+        with frame:   # commits at the end of the block
             color = frame["out_color"]
             color.copy_from(numpy.full(color.shape, frame.frame_number % 256, dtype="u1"))
             frame.metadata["exposure_ms"] = 3.5

@@ -1,4 +1,4 @@
-// The newest frames of a run, seen from outside: newest RUN STAGE [FRAMES [DEVICE]]
+// Reads the newest frames of a run from outside: newest RUN STAGE [FRAMES [DEVICE]]
 #include <carousel/port.hpp>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
         auto newest = run.latest(argv[2]);
         std::printf("%s: %s\n", newest.stage().c_str(), newest.format().describe().c_str());
         int seen = 0;
-        for (const auto& f : newest) {  // ends with the run; it may miss frames, and holds nobody up
+        for (const auto& f : newest) {  // ends with the run; may miss frames, never blocks the run
             const std::string& plane = f.format().planes.front().name;
             std::printf("frame %llu: %s %.4f\n", static_cast<unsigned long long>(f.frame_number()),
                         plane.c_str(), brightness(f, plane));
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
         }
         std::printf("the run is over: %s\n", newest.ending().c_str());
         return 0;
-    } catch (const carousel::error& e) {  // the text says what to do
+    } catch (const carousel::error& e) {  // the message includes what to do
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();
     }

@@ -1,10 +1,10 @@
 #pragma once
-// What the two stages agree on: the frames that go from the source to the sink, and what can be set while
-// they run.
+// What the two stages share: the format of the frames from the source to the sink, and the parameters that
+// can be set during a run.
 
 #include <carousel/stage.hpp>
 
-/// Points in metres, each with the strength of its echo. 0 takes any number of them (for require_format).
+/// Points in metres, each with the strength of its echo. 0 matches any number of points (for require_format).
 inline carousel::frame_format scan_format(carousel::u64 points) {
     return {
         "example.scan",
@@ -12,7 +12,7 @@ inline carousel::frame_format scan_format(carousel::u64 points) {
         {}};
 }
 
-/// `carousel set range=8` changes it from one frame on; the page and the viewer have a control for it.
+/// `carousel set range=8` changes it from one frame on; the dashboard and the viewer have a control for it.
 struct scan_parameters {
     carousel::f32 range = 5;
     static constexpr const char* type = "example.scan";

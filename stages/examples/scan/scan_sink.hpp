@@ -1,7 +1,7 @@
 #pragma once
-// A sink: it names what it got by a hash, so that runs can be compared, and writes it into files when it is
-// asked to. Settings: files, points-000012.xyz and so on in the run's output directory, runs/NAME-DATE
-// [false].
+// A sink: records a hash of what it received, so that runs can be compared, and writes it into files on
+// request. Settings: files, whether to write points-000012.xyz and so on into the run's output directory,
+// runs/NAME-DATE [false].
 
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ public:
         return {.device = carousel::runs_on::cpu};
     }
 
-    // Several frames are on their way at once; each has a lane, which has its own memory.
+    // Several frames are in flight at once; each has a lane with its own memory.
     void prepare(carousel::environment& env) override {
         if (files_) folder_ = env.output_directory();  // the first call creates it
         for (carousel::u32 lane = 0; lane < env.in_flight(); ++lane)
@@ -42,8 +42,8 @@ public:
         f.queue().copy(to.intensity->data(), intensity.data(), intensity.size());
     }
 
-    // Behind the frame's completion, before its commit. After a crash it may be called again for the same
-    // frame, in another process: it does the same thing again, and a file appears whole or not at all.
+    // Called after the frame's completion, before its commit. After a crash it may be called again for the
+    // same frame, in another process: it repeats the same work, and a file appears whole or not at all.
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(carousel::frame& f) override {
         const buffers& got = lanes_[f.lane()];
@@ -56,7 +56,7 @@ private:
         std::unique_ptr<carousel::device::mapping> points, intensity;
     };
 
-    /// FNV-1a of the memory's bytes, going on from `value`.
+    /// FNV-1a of the memory's bytes, continuing from `value`.
     static carousel::u64 hash(const carousel::device::mapping& memory, carousel::u64 value) {
         for (const std::byte b : std::span(memory.host_data(), memory.bytes()))
             value = (value ^ static_cast<carousel::u64>(b)) * 0x100000001b3;
@@ -86,7 +86,7 @@ private:
         std::FILE* file = std::fopen(unfinished.c_str(), "w");
         bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
         written = (file == nullptr || std::fclose(file) == 0) && written;
-        const bool owned = f.is_owned();  // false: a successor has the frame, and its file stays
+        const bool owned = f.is_owned();  // false: a successor has the frame; its file stays
         if (written && owned && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
         const int why = errno;
         std::remove(unfinished.c_str());

@@ -1,7 +1,7 @@
 #pragma once
-// A source with a format of its own: a spinning device in an imagined room. A real one would read a file's
-// record number f.frame_number() here: what a frame holds must follow from its number, its parameters and the
-// settings alone, because it is made again after a death. Settings: points, how many a frame has [1024].
+// A source with its own format: a spinning device in an imagined room. A real one would read record number
+// f.frame_number() of a file here: the content of a frame must depend only on its number, its parameters and
+// the settings, because the frame is made again after a crash. Settings: points, the number per frame [1024].
 
 #include <carousel/cpu.hpp>
 #include <carousel/stage.hpp>

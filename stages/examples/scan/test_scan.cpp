@@ -1,4 +1,4 @@
-// Source and sink, one behind the other, within this process: no supervisor, no rings.
+// Source and sink, one after the other, within this process: no supervisor, no rings.
 
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ void check(bool holds, const char* what) {
     ++failures;
 }
 
-/// The farthest of the source's points.
+/// The distance of the farthest of the source's points.
 float farthest(carousel::testing::chain& c) {
     const std::vector<float> at = c.read<float>("source", "points");
     float most = 0;
@@ -53,7 +53,7 @@ void check_frames(const fs::path& folder) {
     file >> x >> y >> z >> strength;
     check(bool(file) && std::fabs(std::hypot(x, y) - 20) < 0.04F, "the sink has written a file per frame");
 
-    // In a run process() of the next frames comes before finish() of this one.
+    // In a run, process() of the next frames is called before finish() of this one.
     c.run(1);
     const auto alone = c.hash("sink", 0), alone_too = c.hash("sink", 1);
     c.run_in_flight(0, 2);

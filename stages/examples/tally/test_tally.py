@@ -1,4 +1,4 @@
-"""The sink on pictures of this test, without a run."""
+"""Checks the sink with pictures of its own, without a run."""
 import os
 import tempfile
 import unittest
@@ -20,7 +20,7 @@ class Tally(unittest.TestCase):
         self.assertEqual(lines, [[n, 10 * n, 10 * n, 10 * n] for n in range(4)])
 
     def test_frames_in_flight_do_not_mix(self):
-        """In a run process() of the next frames comes before finish() of this one."""
+        """In a run, process() of the next frames is called before finish() of this one."""
         carousel.testing.check_frames_in_flight(tally, PICTURES)
 
 

@@ -1,4 +1,4 @@
-"""A stage can be called with arrays in place of planes."""
+"""A stage can be called with arrays instead of planes."""
 import unittest
 
 import numpy
