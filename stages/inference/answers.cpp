@@ -13,7 +13,7 @@
 namespace carousel::stages {
 namespace {
 
-/// FNV-1a of the bytes, going on from `value`.
+/// FNV-1a of the bytes, continuing from `value`.
 u64 hash(const device::mapping& memory, u64 value) {
     for (const std::byte b : std::span(memory.host_data(), memory.bytes()))
         value = (value ^ static_cast<u64>(b)) * 0x100'0000'01B3;
@@ -37,7 +37,7 @@ void answers::prepare(environment& env) {
                           env.context().allocate_host(batch_ * kernels::net_classes * sizeof(i32))});
     if (out_.empty()) return;
     const std::optional<output_target> to = find_output(out_);
-    if (to && to->is_file)  // each batch has its place, over any number of incarnations: never emptied
+    if (to && to->is_file)  // each batch has its offset, in every incarnation: never truncated
         file_.reset(::open(to->path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     else if (to)
         file_.reset(open_output(*to));

@@ -1,8 +1,8 @@
 #pragma once
-// The sink: writes each view's class as one byte at the view's number, and the batch's hash into the ledger:
-// equal runs have equal hashes. A frame that is delivered again writes the same bytes again. Input:
+// The sink: writes each view's class as one byte at the offset of the view's number, and the batch's hash
+// into the ledger: equal runs have equal hashes. A redelivered frame writes the same bytes again. Input:
 // carousel.classes. Settings: out, a file, relative to the pipeline file's directory or absolute ["": none is
-// written]. A FIFO or a device gets the batches in the order of their delivery, a repeated one twice.
+// written]. A FIFO or a device receives the batches in delivery order, and a repeated batch twice.
 
 #include <memory>
 #include <string>
@@ -25,7 +25,7 @@ private:
     u64 batch_ = 0;
     std::string out_;
     shm::unique_fd file_;
-    bool in_place_ = true;  ///< false: a FIFO or a device, which has no places
+    bool in_place_ = true;  ///< false: a FIFO or a device, which has no offsets
     struct answer {
         std::unique_ptr<device::mapping> classes, scores;
     };

@@ -1,6 +1,6 @@
 #pragma once
-// What the stages of pipelines/inference.toml pass to each other. Frame n of a batch of b carries the views
-// b n to b n + b - 1. 0 takes any batch (for require_format).
+// The formats that the stages of pipelines/inference.toml pass to each other. Frame n of a batch of b carries
+// the views b n to b n + b - 1. A batch of 0 matches any batch (for require_format).
 
 #include <carousel/stage.hpp>
 

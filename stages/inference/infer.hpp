@@ -1,5 +1,5 @@
 #pragma once
-// A worker: says which shape is in each picture of a frame. All workers share one set of weights, the asset
+// A worker: classifies the shape in each picture of a frame. All workers share one set of weights, the asset
 // "weights", which one of them has read from the file. Input: carousel.views. Output: carousel.classes.
 // Settings: weights, a file of the network (pipelines/shapes.net is one; carousel-train-shapes makes it).
 

@@ -1,5 +1,5 @@
-// carousel-train-shapes FILE: trains the network that tells the renderer's shapes apart, and says how many of
-// the views that it has not seen it gets right.
+// carousel-train-shapes FILE: trains the network that classifies the renderer's shapes, and prints its
+// accuracy on the views of the training and on views that it has not seen.
 #include <cstdio>
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
-// Trains the network of shapes on rendered views: the same weights on every machine. Sums run in one order,
-// in one thread, and nothing but + - * / and square roots is taken of a number.
+// Trains the network of shapes on rendered views: the same weights on every machine. Sums are computed in one
+// order, in one thread, and only + - * / and square roots are used.
 
 #include <memory>
 #include <vector>
@@ -14,12 +14,13 @@ struct pictures {
     std::vector<u32> classes;
     [[nodiscard]] u64 count() const noexcept { return classes.size(); }
 };
-/// The views from `first` on, rendered on the CPU.
+/// Renders `count` views from `first` on, on the CPU.
 [[nodiscard]] pictures render_views(u64 first, u64 count);
 
-/// One hidden layer; stochastic gradient descent with momentum on a squared hinge; then rounded to 8 bits.
+/// One hidden layer; stochastic gradient descent with momentum on a squared hinge loss; then rounded to 8
+/// bits.
 [[nodiscard]] std::unique_ptr<kernels::net_weights> train(const pictures& from, u32 epochs);
-/// The share that the network of whole numbers gets right.
+/// Fraction of the pictures that the integer network classifies correctly, 0 to 1.
 [[nodiscard]] f64 accuracy(const kernels::net_weights& w, const pictures& of);
 
 }  // namespace carousel::stages

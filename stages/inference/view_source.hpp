@@ -1,6 +1,6 @@
 #pragma once
-// The source: views of the renderer's shapes, `batch` of them to a frame. On the CPU.
-// Output: carousel.views. Settings: batch [8].
+// The source: views of the renderer's shapes, `batch` of them per frame. Runs on the CPU. Output:
+// carousel.views. Settings: batch [8].
 
 #include "stages/inference/formats.hpp"
 #include "stages/inference/views.hpp"

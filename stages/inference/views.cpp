@@ -11,19 +11,20 @@ namespace {
 constexpr u32 rendered_side = 2 * kernels::net_side;
 constexpr u32 view_triangles = 600;
 
-/// splitmix64: the k-th number that follows from a view.
+/// splitmix64: the k-th number derived from a view.
 u64 drawn(u64 view, u64 k) {
     u64 x = view * 64 + k + 0x9E37'79B9'7F4A'7C15;
     x = (x ^ x >> 30U) * 0xBF58'476D'1CE4'E5B9;
     x = (x ^ x >> 27U) * 0x94D0'49BB'1331'11EB;
     return x ^ x >> 31U;
 }
-/// In [low, high), a multiple of a 2^-24th of the way.
+/// A value in [low, high), in steps of 2^-24 of the interval.
 f32 between(f32 low, f32 high, u64 view, u64 k) {
     return low + (high - low) * (static_cast<f32>(drawn(view, k) >> 40U) / static_cast<f32>(1U << 24U));
 }
 
-/// Towards (x, y, z), so long. Square roots alone: they are exact on every machine.
+/// The vector of that length in the direction of (x, y, z). The only function used is the square root, which
+/// is exact on every machine.
 void point(f32* to, f32 x, f32 y, f32 z, f32 length) {
     const f32 by = length / std::sqrt(x * x + y * y + z * z);
     to[0] = x * by, to[1] = y * by, to[2] = z * by;
@@ -40,7 +41,7 @@ kernels::scene_state scene_of_view(u64 view) {
     return s;
 }
 
-/// The mean of four pixels' brightness, in whole numbers.
+/// The mean brightness of four pixels each, in integers.
 void make_grey(const u8* color, u8* grey) {
     for (u32 y = 0; y < kernels::net_side; ++y) {
         for (u32 x = 0; x < kernels::net_side; ++x) {
@@ -78,7 +79,7 @@ void view_renderer::render(device::queue& queue, u64 view, u8* grey) {
     const output_payload scene(s.scene->data(), &s.scene_format),
         out(s.triangles->data(), &s.triangles_format);
     kernels::animate_args animate;
-    animate.frame_number = drawn(view, 7) % 800;  // thousandths: a quad that turns its back shows nothing
+    animate.frame_number = drawn(view, 7) % 800;  // thousandths: a quad seen from the back shows nothing
     animate.scene = scene_of_view(view);
     animate.draw = scene.records<kernels::draw_record>("draw");
     animate.models = scene.plane<f32>("models").data();

@@ -1,8 +1,7 @@
 #pragma once
-// Views of the renderer's shapes, as small pictures in grey, for who learns to tell the shapes apart. View n
-// is one picture, a function of n alone: of class n mod 6, from a place, under a light and with a turn that
-// follow from n. The network is trained on the views from first_training_view on; those below are what it has
-// never seen.
+// Views of the renderer's shapes as small grey pictures, to train and test a classifier. View n is one
+// picture, a function of n alone: its class is n mod 6; position, light and rotation are derived from n. The
+// network is trained on the views from first_training_view on; it has never seen those below.
 
 #include <array>
 #include <memory>
@@ -13,7 +12,7 @@
 
 namespace carousel::stages {
 
-/// The classes, in their order. quad-stack-front-first has the very pictures of quad-stack, and is no class.
+/// The classes, in order. quad-stack-front-first gives the same pictures as quad-stack, so it is not a class.
 inline constexpr std::array<kernels::mesh_shape, kernels::net_classes> view_classes{
     kernels::mesh_shape::bumpy_sphere,  kernels::mesh_shape::fractal_terrain,
     kernels::mesh_shape::torus_knots,   kernels::mesh_shape::quad_stack,
@@ -23,12 +22,13 @@ inline constexpr std::array<kernels::mesh_shape, kernels::net_classes> view_clas
 }
 inline constexpr u64 first_training_view = u64{1} << 40U;
 
-/// Renders on a queue of the CPU. All that it enqueues uses memory of its own: one queue at a time.
+/// Renders on a CPU queue. All enqueued work uses the renderer's own memory: use one queue at a time.
 class view_renderer {
 public:
-    /// Makes the meshes, and waits for them. Throws device_error.
+    /// Makes the meshes, and waits until they are complete. Throws device_error.
     view_renderer(device::context& context, device::queue& queue);
-    /// Enqueues one view. `grey`: u8[side][side], valid until the queue has passed the call.
+    /// Enqueues one view. `grey`: u8[side][side], which must stay valid until the queue has executed this
+    /// work.
     void render(device::queue& queue, u64 view, u8* grey);
 
 private:

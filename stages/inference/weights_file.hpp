@@ -1,5 +1,5 @@
 #pragma once
-// The file of a network: net_weights as they are, of a machine with its lowest byte first.
+// The file of a network: the bytes of net_weights, little-endian.
 
 #include <memory>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace carousel::stages {
 
-/// Throws config_error: no such file, no network, or one of another shape.
+/// Throws config_error: no such file, not a network, or one of another shape.
 [[nodiscard]] std::unique_ptr<kernels::net_weights> read_weights(const std::string& file);
-/// Throws error that says what failed.
+/// Throws output_error with the cause.
 void write_weights(const std::string& file, const kernels::net_weights& w);
 
 }  // namespace carousel::stages
