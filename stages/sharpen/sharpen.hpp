@@ -1,5 +1,5 @@
 #pragma once
-// A stage of one's own: picture in, sharpened picture out. Start from this file.
+// A custom stage: reads a picture, writes the sharpened picture. Start from this file.
 // Settings: strength, how much of the difference to the surroundings is added [0.5].
 
 #include <carousel/stage.hpp>
