@@ -3,7 +3,7 @@
 namespace carousel::stages {
 namespace {
 
-/// The frame as one half of the stage sees it: the other half's side is the private payload.
+/// The frame as one half of the stage sees it: the private payload replaces the other half's side.
 class half_frame : public frame {
 public:
     half_frame(frame& whole, input_payload in, output_payload out) : whole_(whole), in_(in), out_(out) {}

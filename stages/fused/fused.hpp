@@ -1,6 +1,7 @@
 #pragma once
-// Vertex and fragment in one process, to compare with the two: the triangles stay in private memory, no ring
-// lies between. Input: carousel.scene. Output: carousel.image.rgba8. Asset: mesh. Settings: none.
+// Vertex and fragment in one process, for comparison with the two stages: the triangles stay in private
+// memory, without a ring in between. Input: carousel.scene. Output: carousel.image.rgba8. Asset: mesh.
+// Settings: none.
 
 #include "stages/fragment/fragment.hpp"
 #include "stages/vertex/vertex.hpp"
@@ -16,7 +17,7 @@ public:
 private:
     vertex vertex_;
     fragment fragment_;
-    ring::frame_format triangles_;              ///< of the payload between the two
+    ring::frame_format triangles_;              ///< format of the payload between the two halves
     std::unique_ptr<device::mapping> between_;  ///< one for all lanes: frames of one queue run in order
 };
 
