@@ -1,4 +1,4 @@
-// `carousel bench`: becomes carousel-bench, which may load CUDA and OpenGL.
+// `carousel bench`: executes carousel-bench, which may load CUDA and OpenGL.
 
 #include "bench/commands.hpp"
 #include "cli/command.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 [[noreturn]] void exec_bench(const std::vector<std::string>& all, const cli_environment& env) {
     std::vector<std::string> words{program_of_ours("carousel-bench", executable_folder())};
-    words.insert(words.end(), all.begin() + 1, all.end());  // behind "bench"
+    words.insert(words.end(), all.begin() + 1, all.end());  // after "bench"
     exec_program(std::move(words), env.out);
 }
 

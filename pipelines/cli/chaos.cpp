@@ -1,5 +1,4 @@
-// `carousel chaos`: a user's own proof that nothing which happens to one stage harms a frame or another
-// stage.
+// `carousel chaos`: lets a user verify that faults of one stage harm neither frames nor other stages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +33,7 @@ of an undisturbed run (where no sink gives hashes: as many frames), no process d
 struct chaos_arguments {
     std::string file;
     pipeline_options keys;
-    u64 seed = 0, count = 0;  ///< seed 0: of the clock
+    u64 seed = 0, count = 0;  ///< seed 0: from the clock
     std::string duration, faults, report, log;
     f64 rate = 2;
     bool no_compare = false;
@@ -53,7 +52,8 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     s.compare = !a.no_compare;
     if (!a.faults.empty()) s.kinds = chaos::faults_from(a.faults);
     if (s.rate < 0) throw config_error("--rate: expected faults a second, 0 or more");
-    const pipeline p = read_pipeline(a.file, overrides_from(a.keys));  // said before anything is started
+    // Read here, so that errors are reported before anything is started.
+    const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
     s.spread = p.is_spread();
     s.token_folder = std::filesystem::path(token_path(p)).parent_path().string();
     s.has_displays = std::any_of(p.stages.begin(), p.stages.end(), [](const stage_spec& st) {

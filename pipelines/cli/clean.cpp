@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What is kept of lost runs, as leftovers.
+/// Data kept of runs that lost their supervisor, as leftovers.
 std::vector<leftover> lost_run_leftovers() {
     std::vector<leftover> all;
     for (const run::lost_run& r : run::lost_runs())

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A refusal's own code, where it is one that a program can end with.
+/// The refusal's code if it is a valid exit code, else 1.
 int code_of(const run::verdict& v) {
     const i64 code = v.code.value_or(0);
     return code > 0 && code < 126 ? static_cast<int>(code) : exit_code::stage_failed;

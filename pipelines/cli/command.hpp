@@ -1,9 +1,9 @@
 #pragma once
-// A command of `carousel`: each has a file of its own in this folder, with its options, what Tab offers for
-// their values, and its run. commands.hpp lists them.
+// A command of `carousel`. Each has its own file in this folder, with its options, the completions of their
+// values, and its action. commands.hpp lists them.
 //
-// CLI11 is seen by those files, by options.cpp, which has the options that several share, and by
-// command_line.cpp and complete.cpp, which know no command by name.
+// CLI11 is visible to those files, to options.cpp (options that several commands share), and to
+// command_line.cpp and complete.cpp, which refer to no command by name.
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -18,29 +18,29 @@
 
 namespace carousel::supervisor {
 
-/// What every command knows of its command line.
+/// The part of the command line that every command receives.
 struct common_words {
-    std::vector<std::string> words;  ///< as it was given, for reports and for those who start it once more
-    bool json = false;               ///< --json, where there is one: then complaints are JSON, too
+    std::vector<std::string> words;  ///< as given, for reports and for commands that start the program again
+    bool json = false;               ///< --json, where the command has it: errors are printed as JSON, too
 };
 
-/// Where a command puts its options.
+/// Where a command registers its options.
 struct command_parts {
-    CLI::App& app;         ///< of this command alone
+    CLI::App& app;         ///< of this command only
     common_words& common;  ///< filled by the parser
-    completers& offers;    ///< what Tab offers; an option that isn't in it offers nothing
+    completers& offers;    ///< completions of option values; an option without an entry has none
 };
 
-/// The run of a command, behind the parser: an exit code. Throws carousel::error.
+/// A command's action after parsing; returns an exit code. Throws carousel::error.
 using command_action = std::function<int(const common_words&, const cli_environment&)>;
 
 struct command {
     const char* name;
     const char* text;  ///< its line in `carousel --help`
-    /// Adds its options, and returns what it does with them.
+    /// Adds the command's options and returns its action.
     command_action (*add)(const command_parts& p);
-    /// Looks at the words behind its name before the parser does. Throws config_error where it has a better
-    /// sentence.
+    /// Checks the words after the command's name before the parser does. Throws config_error where its
+    /// message is better than the parser's.
     void (*preparse)(const std::vector<std::string>& words) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// The parser, made from the table of commands, and the sentences for what it can't read.
+// The parser, built from the table of commands, and its error messages.
 
 #include <fmt/format.h>
 
@@ -34,13 +34,13 @@ Examples:
 Exit codes: 0 well; 1 a required stage failed, or a frame was lost, repeated or torn; 2 usage or pipeline file; 3 no device; 4 all frames
 came, but some were given up and came without a picture; 70-75 see pipelines/README.md; 128+N signal N.)";
 
-/// All that one command line needs.
+/// State of one parse.
 struct command_line {
     explicit command_line(common_words& c) : common(c) {}
     common_words& common;
     completers offers;
     CLI::App app{"Carousel: crash-isolated, GPU-resident streaming pipelines", "carousel"};
-    std::vector<command_action> actions;  ///< of all_commands(), in its order
+    std::vector<command_action> actions;  ///< of all_commands(), in the same order
 };
 
 void build(command_line& line) {
@@ -59,14 +59,14 @@ std::vector<std::string> option_names(const CLI::App& app) {
     return names;
 }
 
-/// The command that was chosen: "bench raster" is one below "bench".
+/// Returns the selected command, and its full name in `words`: "bench raster" is a subcommand of "bench".
 const CLI::App& chosen_in(const CLI::App& app, std::string& words) {
     words += (words.empty() ? "" : " ") + app.get_name();
     const auto below = app.get_subcommands();
     return below.empty() ? app : chosen_in(*below.front(), words);
 }
 
-/// The sentence for a command line that could not be read.
+/// The message for a command line that can't be parsed.
 std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
     std::string command;
     const CLI::App& where = chosen_in(app, command);
@@ -81,8 +81,8 @@ std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
     return fmt::format("{} (see `{} --help`)", text, command);
 }
 
-/// The place of the command in all_commands(), or their number. Throws config_error: none is there, or it is
-/// no command.
+/// Returns the command's index in all_commands(), or their number for --help and --version. Throws
+/// config_error if there is no command or an unknown one.
 std::size_t position_of_command(const CLI::App& app, const std::vector<std::string>& words) {
     if (words.empty()) throw config_error("no command given\n" + app.help());
     const auto all = all_commands();
@@ -99,14 +99,14 @@ std::size_t position_of_command(const CLI::App& app, const std::vector<std::stri
                                    fmt::join(names, ", "), did_you_mean_clause(first, names)));
 }
 
-/// Fills what the commands have bound to their options, and returns what is to be done. Throws
-/// CLI::ParseError, config_error.
+/// Parses into the variables that the commands have bound to their options, and returns the action to run.
+/// Throws CLI::ParseError, config_error.
 const command_action& parse(command_line& line, const std::vector<std::string>& words) {
     const std::size_t at = position_of_command(line.app, words);
     const auto all = all_commands();
     if (at < all.size() && all[at]->preparse != nullptr) all[at]->preparse({words.begin() + 1, words.end()});
     std::vector<std::string> reversed(words.rbegin(), words.rend());
-    line.app.parse(reversed);  // --help and --version leave it by an exception
+    line.app.parse(reversed);  // throws for --help and --version
     return line.actions.at(at);
 }
 
@@ -150,7 +150,7 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
         common.words = words;
         command_line line(common);
         build(line);
-        if (!words.empty() && words.front() == complete_command) {  // asked by the shell: never an error
+        if (!words.empty() && words.front() == complete_command) {  // called by the shell: never an error
             for (const std::string& each :
                  completions(line.app, line.offers, {words.begin() + 1, words.end()}))
                 env.out << each << "\n";

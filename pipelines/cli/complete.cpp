@@ -18,7 +18,7 @@ std::vector<const CLI::Option*> options_of(const CLI::App& sub) {
         [](const CLI::Option* o) { return !o->get_group().empty() && o->nonpositional(); });
 }
 
-/// The option that `word` is and that wants a value; null.
+/// Returns the option named `word` if it takes a value, else null.
 const CLI::Option* option_with_value(const CLI::App& sub, const std::string& word) {
     for (const CLI::Option* o : options_of(sub))
         if (o->check_name(word) && o->get_items_expected_max() > 0) return o;
@@ -45,7 +45,7 @@ words_t positionals_of(const CLI::App& sub, const completers& offers, const comp
     return all;
 }
 
-/// What may follow the whole words of a command line: of `app` itself, or of the command in it that they
+/// Candidates after the complete words of a command line: of `app` itself, or of the subcommand that they
 /// name.
 words_t candidates_in(const CLI::App& app, const completers& offers, const words_t& words,
                       const std::string& partial) {
@@ -73,7 +73,7 @@ words_t candidates_in(const CLI::App& app, const completers& offers, const words
 words_t candidates(const CLI::App& app, const completers& offers, words_t words) {
     std::string partial = words.empty() ? "" : words.back();
     if (!words.empty()) words.pop_back();
-    if (partial == "=") partial.clear();  // bash takes --name=demo apart
+    if (partial == "=") partial.clear();  // bash splits --name=demo into three words
     if (!words.empty() && words.back() == "=") words.pop_back();
     return candidates_in(app, offers, words, partial);
 }
@@ -91,7 +91,7 @@ std::vector<std::string> completions(const CLI::App& app, const completers& offe
         std::sort(all.begin(), all.end());
         all.erase(std::unique(all.begin(), all.end()), all.end());
         return all;
-    } catch (const std::exception&) {  // a prompt is no place for messages
+    } catch (const std::exception&) {  // no messages at a prompt
         return {};
     }
 }

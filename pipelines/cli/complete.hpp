@@ -1,8 +1,8 @@
 #pragma once
-// What Tab offers. The scripts of `carousel completion SHELL` ask the program itself, `carousel __complete
-// WORD... PARTIAL`, so that all shells know the same, always that of the program at hand. Commands and
-// options are those that the parser has; what an option's value may be says its completer, which its command
-// has registered (completers.hpp has the usual ones).
+// Shell completion. The scripts of `carousel completion SHELL` call the program itself, `carousel __complete
+// WORD... PARTIAL`, so that all shells offer the same words, those of the installed version. Commands and
+// options come from the parser; the values of an option come from the completer that its command has
+// registered (completers.hpp has the common ones).
 
 #include <functional>
 #include <map>
@@ -18,17 +18,17 @@ namespace carousel::supervisor {
 
 inline constexpr const char* complete_command = "__complete";
 
-/// Where the cursor stands.
+/// The words up to the cursor.
 struct completion_request {
-    const std::vector<std::string>& words;  ///< whole ones before it, the command's name first
-    const std::string& partial;             ///< begun; may be empty
+    const std::vector<std::string>& words;  ///< complete words before the cursor, the command's name first
+    const std::string& partial;             ///< the word being typed; may be empty
 };
-/// Candidates; those that don't begin with the partial word are left out later.
+/// Returns candidates; those that do not begin with the partial word are removed later.
 using completer = std::function<std::vector<std::string>(const completion_request&)>;
 using completers = std::map<const CLI::Option*, completer>;
 
-/// Candidates for the last of `words` (may be empty), the words behind the program's name. Never throws; a
-/// pipeline that does not answer at once offers nothing.
+/// Returns candidates for the last of `words` (may be empty); `words` are those after the program's name.
+/// Never throws; a pipeline that does not reply at once contributes nothing.
 [[nodiscard]] std::vector<std::string> completions(const CLI::App& app, const completers& offers,
                                                    const std::vector<std::string>& words) noexcept;
 

@@ -1,26 +1,27 @@
 #pragma once
-// What Tab offers for values: words, files, and what a running pipeline has.
+// Completers for values: fixed words, files, and names from a running pipeline.
 
 #include "cli/complete.hpp"
 
 namespace carousel::supervisor {
 
-/// Always the same words.
+/// Offers a fixed list of words.
 [[nodiscard]] completer offer(std::vector<std::string> words);
-/// Folders with a slash, and files whose name ends in one of `endings`; "": any file.
+/// Offers folders with a slash, and files whose name ends with one of `endings`; "": any file.
 [[nodiscard]] completer offer_files(std::vector<std::string> endings);
-/// Folders alone.
+/// Offers folders only.
 [[nodiscard]] completer offer_folders();
 
 [[nodiscard]] std::vector<std::string> running_pipelines(const completion_request& request);
-/// Of this user, but those of pipelines that nobody has opened. orphaned_spaces: without a holder.
+/// Spaces of this user, except a run's own space that no process has opened. orphaned_spaces: those without a
+/// holder.
 [[nodiscard]] std::vector<std::string> live_spaces(const completion_request& request);
 [[nodiscard]] std::vector<std::string> orphaned_spaces(const completion_request& request);
 [[nodiscard]] std::vector<std::string> pipelines_and_spaces(const completion_request& request);
-/// Of the pipeline that -p names, else of the only one that runs; with several instances each of them, too.
-/// Not those that stand in the command line already.
+/// Stages of the pipeline that -p names, else of the only running one; if a stage has several instances, each
+/// of those, too. Stages that are already on the command line are left out.
 [[nodiscard]] std::vector<std::string> running_stages(const completion_request& request);
-/// Its parameters as `carousel set` takes them: "exposure=", and of a choice or a flag each value.
+/// Parameters as `carousel set` takes them: "exposure=", and one entry per value for a choice or a flag.
 [[nodiscard]] std::vector<std::string> running_parameters(const completion_request& request);
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-// `carousel completion`: the scripts by which shells ask (complete.hpp).
+// `carousel completion`: the shells' completion scripts (complete.hpp).
 
 #include "cli/command.hpp"
 #include "cli/completers.hpp"

@@ -33,7 +33,7 @@ namespace {
 constexpr std::size_t last_lines = 20;
 constexpr int repoll_ms = 30;
 
-/// Held back while we wait: the child is to be ended with us.
+/// Blocks the terminating signals during the wait, so that the child can be ended before this process exits.
 class signals_blocked {
 public:
     signals_blocked() {
@@ -55,7 +55,7 @@ struct child {
     line_splitter lines;
     std::deque<std::string> last;
 
-    /// Takes what it has said.
+    /// Reads the child's output and keeps its last lines.
     void listen() {
         char bytes[4096];
         const auto keep = [this](std::string_view line) {
@@ -107,7 +107,7 @@ child start(const std::vector<std::string>& words) {
     return c;
 }
 
-/// Stages by state; empty: the pipeline can't be asked yet.
+/// The stages' rows of `ps`; empty: the pipeline does not reply yet.
 std::vector<run::ps_stage> stages_of(const detach_request& d, pid_t pid) {
     const auto record = run::read_record(run::run_folder(d.name));
     if (!record || record->supervisor.pid != pid) return {};
@@ -123,7 +123,7 @@ bool is_ready(const run::ps_stage& stage) {
     return state == "running" || state == "done" || state == "stopped" || state == "vacant";
 }
 
-/// A port's program comes when it likes: it is not waited for.
+/// A port's program may attach at any time: the caller does not wait for it.
 std::string vacant_text(const std::vector<run::ps_stage>& stages, std::size_t& processes) {
     std::string text;
     for (const run::ps_stage& s : stages)
@@ -166,8 +166,8 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         c.listen();
         if (const int signal = signals.taken(); signal != 0) {
             err << fmt::format("interrupted: ending pipeline \"{}\"\n", d.name);
-            // Once: what is begun is delivered. Stages that never came up would be waited for: again ends it
-            // at once.
+            // The first signal finishes the frames in progress. That would wait for stages that never became
+            // ready, so a second one ends the child at once.
             bool ended = false;
             for (int tries = 0; tries < 10 && !ended; ++tries) {
                 if (tries < 2) shm::signal_pidfd(c.pidfd.get(), signal);

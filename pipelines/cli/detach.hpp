@@ -1,11 +1,11 @@
 #pragma once
-// A pipeline in the background: the same program once more, in a session of its own, so that it survives the
-// terminal.
+// Runs a pipeline in the background: starts the same program again in its own session, so that it survives
+// the terminal.
 //
-// Who may call: the `carousel` program, as `up -d` or `run -d`; it holds no lock and has started nothing. The
-// child's stdout and stderr are a pipe to us until we leave; then it goes on without a reader, and what it
-// says is in its run's logs. Ctrl-C (INT, TERM, HUP) while we wait ends the child, as it would have ended a
-// run in the foreground.
+// Caller: the `carousel` program, as `up -d` or `run -d`, while it holds no lock and has started no process.
+// The child's stdout and stderr are a pipe to the caller until the caller exits; after that the child
+// continues without a reader, and its output is in its run's logs. Ctrl-C (INT, TERM, HUP) during the wait
+// ends the child, as it would end a run in the foreground.
 
 #include <ostream>
 #include <string>
@@ -18,13 +18,14 @@ namespace carousel::supervisor {
 struct detach_request {
     std::string name;                ///< of the pipeline
     std::vector<std::string> words;  ///< command line of the child, without the program
-    std::string command;             ///< how the user calls us, for the hints: own_command()
-    f64 patience_s = 60;             ///< then we leave, and say what is not ready yet
+    std::string command;             ///< the user's way to call this program, for hints: own_command()
+    f64 patience_s = 60;  ///< after this time the caller returns and lists the stages that are not ready
 };
 
-/// Starts it and waits until every stage is ready, or it has ended. Returns 0 when it runs (or has run to its
-/// end); the child's own exit code when it failed, with its last words on `err`; 1 when some stage was not
-/// ready in time: the pipeline goes on. Throws shm_error: it can't be started.
+/// Starts the child and waits until every stage is ready or the child has ended. Returns 0 if the pipeline
+/// runs (or has run to its end); the child's exit code if it failed, with its last lines on `err`; 1 if a
+/// stage was not ready in time (the pipeline continues); 128+N after signal N. Throws shm_error if the child
+/// can't be started.
 int run_in_background(const detach_request& d, std::ostream& out, std::ostream& err);
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-// `carousel down`: stages, or the whole pipeline.
+// `carousel down`: ends stages, or the whole pipeline.
 
 #include <fmt/format.h>
 

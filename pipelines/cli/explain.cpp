@@ -1,4 +1,4 @@
-// `carousel explain`: what a word of a log, a report, `ps` or CUDA means.
+// `carousel explain`: the meaning of a word from a log, a report, `ps` or CUDA.
 
 #include "cli/command.hpp"
 #include "cli/completers.hpp"

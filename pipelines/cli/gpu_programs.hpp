@@ -1,5 +1,5 @@
 #pragma once
-// What `carousel hold` needs of a GPU, done by carousel-alloc: this process never touches CUDA.
+// The GPU operations of `carousel hold`, done by carousel-alloc: this process never uses CUDA.
 
 #include <string>
 
@@ -9,7 +9,7 @@ namespace carousel::supervisor {
 
 class gpu_programs final : public ipc::gpu_helper {
 public:
-    /// `folder`: where carousel-alloc lies.
+    /// `folder`: contains carousel-alloc.
     gpu_programs(std::string folder, int ordinal) : folder_(std::move(folder)), ordinal_(ordinal) {}
     [[nodiscard]] ipc::gpu_memory make(u64 bytes) override;
     [[nodiscard]] ipc::gpu_repairer start_repairer() override;

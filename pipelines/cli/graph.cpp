@@ -1,4 +1,4 @@
-// `carousel graph`: a file's pipeline as it would run, or a running one.
+// `carousel graph`: draws a pipeline file as it would run, or a running pipeline.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ struct graph_arguments {
     bool live = false;
 };
 
-/// A drawing does without the device that a file asks for: GPUs that aren't here are taken for granted.
+/// A drawing does not need the devices that a file names: GPUs that are absent are assumed to exist.
 machine_offer with_wanted_gpus(machine_offer machine, const pipeline& p) {
     std::vector<std::string> all;
     for (const stage_spec& s : p.stages) {

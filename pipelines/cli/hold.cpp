@@ -18,7 +18,7 @@ struct hold_arguments {
     std::string name, size, device = "cpu", device_size = "256M";
 };
 
-/// "256M" as bytes; 0 for "".
+/// "256M" in bytes; 0 for "".
 u64 bytes_from(const char* option, const std::string& text) {
     if (text.empty()) return 0;
     std::size_t used = 0;

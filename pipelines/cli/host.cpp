@@ -33,7 +33,7 @@ struct host_arguments : start_arguments {
     bool launched = false, stay = false;
 };
 
-/// By a launcher: the token comes by its connection.
+/// For a host started by a launcher: reads the token from stdin.
 void take_token(const std::string& path) {
     std::string secret;
     std::getline(std::cin, secret);
@@ -46,7 +46,8 @@ void take_token(const std::string& path) {
     write_secret(path, secret);
 }
 
-/// Whoever has started us by ssh need not wait: it listens. Nothing has been started yet, and no thread.
+/// Continues in a child process that listens, so that an ssh caller returns. Requires that no process and no
+/// thread has been started.
 void continue_without_coordinator(const host_arguments& a, const cli_environment& env) {
     const shm::unique_fd nowhere = open_null(O_RDWR);
     env.out << fmt::format("host {} listens\n", a.as);

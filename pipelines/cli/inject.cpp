@@ -1,4 +1,4 @@
-// `carousel inject`: a fault by the stage's own hand (shm/injected_fault.hpp has them).
+// `carousel inject`: makes a stage fail by itself (shm/injected_fault.hpp lists the faults).
 
 #include <fmt/format.h>
 

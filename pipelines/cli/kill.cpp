@@ -1,4 +1,4 @@
-// `carousel kill`: a signal from outside.
+// `carousel kill`: sends a signal to stages.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ command_action add_kill_command(const command_parts& p) {
     CLI::Option* o =
         p.app.add_option("-s,--signal", a->signal, "Signal by name or number [KILL]")->type_name("SIGNAL");
     p.offers[o] = offer(
-        {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"});  // of all that there are
+        {"KILL", "TERM", "INT", "ABRT", "SEGV", "STOP", "CONT", "HUP", "QUIT"});  // a selection of signals
     p.app.footer("\nExample:\n  carousel kill fragment --signal ABRT");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);

@@ -1,4 +1,4 @@
-// `carousel lab`: lessons that measure on this machine what they say.
+// `carousel lab`: lessons that measure on this machine.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,10 +21,10 @@ namespace {
 struct lab_arguments {
     std::vector<std::string> lessons;
     bool all = false, no_prediction = false;
-    std::string report, figures;  ///< figures: folder for a file per lesson
+    std::string report, figures;  ///< figures: folder for one file per lesson
 };
 
-/// Asks until one of the answers is typed; nullopt: an empty line, or the end of the input.
+/// Prompts until a valid answer is typed; nullopt: an empty line, or end of input.
 std::optional<int> ask_prediction(const lab::lesson& l, const cli_environment& env) {
     for (std::string typed;;) {
         env.out << fmt::format("Your prediction (a to {}, Enter for none)? ",
@@ -48,7 +48,8 @@ lab::lesson_result teach(const lab::lesson& l, bool interactive, const cli_envir
     return r;
 }
 
-/// A file per lesson, as lessons/NN_name/recorded.txt is: the machine, then what was measured.
+/// Writes one file per lesson, in the form of lessons/NN_name/recorded.txt: the machine, then the
+/// measurements.
 void write_figures(const std::string& folder, const lab::lesson_result& r, const lab::lab_machine& machine) {
     output_file(fmt::format("{}/{:02}_{}.txt", folder, r.about->number, r.about->name))
         .write(fmt::format("{}, {}, {}\n{}", machine.processor, machine.system, machine.when,
@@ -67,7 +68,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
     std::vector<const lab::lesson*> chosen;
     for (const std::string& word : a.lessons) chosen.push_back(&lab::lesson_from(word));
     if (a.all) chosen.assign(lab::all_lessons().begin(), lab::all_lessons().end());
-    // Opened first: a page that can't be written is reported before the lessons.
+    // Opened first, so that a report that can't be written fails before the lessons.
     std::optional<output_file> page;
     if (!a.report.empty()) page.emplace(a.report);
     if (!a.figures.empty() && !std::filesystem::is_directory(a.figures))

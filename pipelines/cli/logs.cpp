@@ -1,4 +1,5 @@
-// `carousel logs`: the lines of a run, also of one that has ended and kept them, or that lost its supervisor.
+// `carousel logs`: the log lines of a run, also of one that has ended with its logs kept, or that lost its
+// supervisor.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ struct logs_arguments : client_arguments {
 
 struct place {
     std::string name;
-    std::optional<run::record> run = {};     ///< while it lives
+    std::optional<run::record> run = {};     ///< while it is alive
     std::optional<run::lost_run> lost = {};  ///< it lost its supervisor
     [[nodiscard]] std::string logs() const;
 };
@@ -62,7 +63,7 @@ std::optional<place> newest_lost(const std::string& name) {
     return p;
 }
 
-/// Names of runs that are over and whose lines are still there.
+/// Names of runs that have ended and whose logs still exist.
 std::vector<std::string> ended_with_logs() {
     std::vector<std::string> names;
     std::error_code failed;
@@ -75,8 +76,8 @@ std::vector<std::string> ended_with_logs() {
     return names;
 }
 
-/// A living run before one that has ended; where none is meant for sure, the sentence of those commands that
-/// need a living one.
+/// Prefers a living run to one that has ended; if the choice is ambiguous, throws the message of the commands
+/// that need a living run.
 place choose_place(const logs_arguments& a) {
     if (a.lost) {
         if (auto lost = newest_lost(a.pipeline)) return *lost;
@@ -108,8 +109,8 @@ place choose_place(const logs_arguments& a) {
     }
 }
 
-/// What a user may call a part of the run: "fragment", "fragment.1", "carousel". A label alone stands for its
-/// stage, too.
+/// Names that a user may give for a part of the run: "fragment", "fragment.1", "carousel". A label also
+/// counts as the name of its stage.
 std::set<std::string> known_names(const place& p) {
     std::set<std::string> known = {"carousel"};
     for (const std::string& label : log_reader(p.logs()).labels()) {
@@ -121,7 +122,7 @@ std::set<std::string> known_names(const place& p) {
         const std::vector<std::string> names =
             names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
         known.insert(names.begin(), names.end());
-    } catch (const std::exception&) {  // starting, ending or stopped: the files will do
+    } catch (const std::exception&) {  // starting, ending or stopped: the log files suffice
     }
     return known;
 }
@@ -185,8 +186,8 @@ void follow(place& p, log_reader& reader, printer& to, const cli_environment& en
     u64 gone_since_ns = 0;
     for (bool on = true; on && env.out.good();) {
         ::usleep(repoll_us);
-        on = still_running(*p.run,
-                           gone_since_ns);  // asked first: what was written before the end is read below
+        // Checked first, so that lines written before the end are read below.
+        on = still_running(*p.run, gone_since_ns);
         to.widen(reader.labels());
         for (const log_record& r : reader.take())
             if (to.wanted(r)) to.print(r);

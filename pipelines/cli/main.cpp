@@ -1,4 +1,4 @@
-// The program `carousel`: supervisor and command line in one. It links no CUDA.
+// The program `carousel`: supervisor and command line. It does not link CUDA.
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -15,8 +15,8 @@
 
 namespace {
 
-/// Started without stdin, stdout or stderr, the first files opened would take their numbers, and messages
-/// would go into them.
+/// If the process starts without stdin, stdout or stderr, the first opened files would get those numbers, and
+/// messages would be written into them.
 void fill_standard_files() {
     for (int fd = ::open("/dev/null", O_RDWR); fd >= 0; fd = ::open("/dev/null", O_RDWR)) {
         if (fd <= STDERR_FILENO) continue;
@@ -35,10 +35,10 @@ int main(int argc, char** argv) {
         std::cerr << "error: " << e.what() << "\n";
         return e.code();
     }
-    // A parent that ignored SIGCHLD leaves that to us: the kernel would reap our children, and how they ended
-    // would be lost.
+    // If the parent ignored SIGCHLD, this process inherits that: the kernel would reap the children and their
+    // exit status would be lost.
     std::signal(SIGCHLD, SIG_DFL);
-    std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is no reason to end a pipeline
+    std::signal(SIGPIPE, SIG_IGN);  // a reader that disconnects must not end a pipeline
     carousel::supervisor::cli_environment env{std::cout, std::cerr};
     env.out_is_terminal = carousel::supervisor::understands_escapes(STDOUT_FILENO);
     env.err_is_terminal = carousel::supervisor::understands_escapes(STDERR_FILENO);

@@ -1,4 +1,4 @@
-// `carousel new stage NAME`: a project with a stage of one's own.
+// `carousel new stage NAME`: writes a project for a user's own stage.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ struct new_stage_arguments {
     bool cuda = false, source = false, sink = false, python = false;
 };
 
-/// Where this program's package is installed; "" when it stands in a build folder.
+/// Where this program's package is installed; "" if it runs from a build folder.
 std::string installed_prefix() {
     const fs::path prefix = fs::path(executable_folder()).parent_path();
     std::error_code failed;
@@ -41,7 +41,7 @@ std::string installed_prefix() {
                                                                                           : "";
 }
 
-/// A word of the README, behind `given`, as it is on this machine.
+/// Replaces `word` after `given` in the README by this machine's folder.
 void name_folder(std::vector<project_file>& project, const std::string& given, std::string_view word,
                  const std::string& folder) {
     if (folder.empty()) return;
@@ -68,7 +68,7 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
     for (const project_file& file : project)
         env.out << fmt::format("wrote {}\n", (fs::path(folder) / file.path).lexically_normal().string());
     env.out << fmt::format("\nNext:\n  cd {}\n", folder);
-    // As they can be typed behind the cd: PATH need not have a `carousel`.
+    // Printed so that they can be typed after the cd: `carousel` need not be in PATH.
     constexpr std::string_view name = "carousel ";
     const std::string own = own_command_from(absolute_path(folder).lexically_normal().string());
     for (const std::string& command : commands_of(project))
@@ -104,7 +104,7 @@ command_action add_new_command(const command_parts& p) {
     CLI::Option* folder = stage->add_option("FOLDER", a->folder, "Where to write; new or empty [NAME]");
     p.offers[folder] = [](const completion_request& request) {
         return request.words.size() < 2 ? std::vector<std::string>()
-                                        : offer_folders()(request);  // behind NAME
+                                        : offer_folders()(request);  // after NAME
     };
     CLI::Option* cuda = stage->add_flag("--cuda", a->cuda, "On a GPU, with a kernel of its own [on the CPU]");
     CLI::Option* source =

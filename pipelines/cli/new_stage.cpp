@@ -16,7 +16,7 @@ namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t max_project_name = 40;  // a pipeline's name
+constexpr std::size_t max_project_name = 40;  // the limit of a pipeline's name
 
 bool is_letter_or_digit(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -52,7 +52,7 @@ void check_python_name(const std::string& name) {
         refuse_name(name, fmt::format("another name: {}.py would stand for {}", cpp_name(name), what));
 }
 
-/// A name that the project's own files use for something else.
+/// Refuses a name that the project's own files use otherwise.
 void check_clashes(const std::vector<project_file>& project, const std::string& name) {
     for (const project_file& file : project) {
         const auto same = [&](const project_file& other) { return other.path == file.path; };

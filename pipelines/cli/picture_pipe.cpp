@@ -19,7 +19,7 @@
 
 namespace carousel::supervisor {
 namespace {
-constexpr std::size_t most_pixels = 50'000;  // as carousel-peek
+constexpr std::size_t most_pixels = 50'000;  // the same limit as in carousel-peek
 constexpr std::string_view error_mark = "error: ";
 }  // namespace
 
@@ -39,7 +39,7 @@ picture_pipe::picture_pipe(const std::string& program, const run::record& run,
     }
 }
 
-// The end of the socket ends it; what does not heed that is killed.
+// Closing the socket ends the child; if that has no effect within 500 ms the child is killed.
 picture_pipe::~picture_pipe() {
     socket_.reset();
     if (!child_.pidfd) return;
@@ -55,8 +55,9 @@ void picture_pipe::fail(const std::string& why) {
     socket_.reset();
 }
 
-// A program that can't begin says why and ends, maybe before it is asked: the question then finds nobody
-// there, or is left unread, which the kernel tells once (ECONNRESET) in front of what was said.
+// A child that can't start sends the reason and exits, maybe before the request is sent. The request then
+// fails or is never read; in the latter case the kernel reports ECONNRESET once, before the child's message
+// is received.
 void picture_pipe::has_ended() {
     shm::message m;
     for (int attempt = 0; attempt < 2; ++attempt) {

@@ -60,7 +60,7 @@ std::string where_packages_put(const std::string& tool) {
     return "";
 }
 
-/// The report that a profiler has left: FILE with one of its endings; "".
+/// The report that a profiler has written: FILE with one of its extensions; "": none.
 std::string written(const std::string& report, const std::vector<std::string>& endings) {
     for (const std::string& ending : endings) {
         std::error_code failed;
@@ -75,7 +75,7 @@ void remove_old(const std::string& report, const std::vector<std::string>& endin
 }
 
 const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep",
-                                               ".qdstrm"};  // the last: only a host can finish it
+                                               ".qdstrm"};  // last: only a host can convert it
 const std::vector<std::string> ncu_endings = {".ncu-rep"};
 
 bool names_key(const start_arguments& a, const std::string& key) {
@@ -83,8 +83,8 @@ bool names_key(const start_arguments& a, const std::string& key) {
                        [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-/// Ctrl-C is for the run below nsys: it ends as ever, and nsys then has all of it. Where there is none yet,
-/// for nsys and all below.
+/// Ctrl-C goes to the run under nsys, which then ends as usual and is fully recorded. If that run does not
+/// exist yet, or at a second Ctrl-C, the signal goes to nsys and all its children.
 void pass_on(const std::string& name, const spawned& nsys, bool again) {
     const std::optional<run::record> run = run::read_record(run::run_folder(name));
     if (run && is_alive(*run) && !again)
@@ -124,7 +124,8 @@ std::string profiler_path(const std::string& tool) {
 
 std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report,
                                       const std::string& carousel, const start_arguments& a) {
-    // Stages are followed as children; what outlives the run (nothing should) is not waited for.
+    // nsys follows stages as children; it does not wait for processes that outlive the run (there should be
+    // none).
     std::vector<std::string> out{nsys,
                                  "profile",
                                  "--trace=cuda,nvtx",
@@ -144,7 +145,7 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
         !names_key(a, "pipeline.frame_timeout_ms"))  // a profiled first frame may take seconds
         out.insert(out.end(), {"--set", "frame_timeout_ms=60000"});
     if (!a.keys.frames && a.seconds_s == 0)
-        out.insert(out.end(), {"--seconds", "10"});  // a timeline grows by megabytes a second
+        out.insert(out.end(), {"--seconds", "10"});  // a timeline grows by megabytes per second
     return out;
 }
 
@@ -152,7 +153,7 @@ std::string ncu_prefix(const std::string& ncu, const std::string& report, const 
     const nlohmann::json words = {ncu,        "--clock-control", "none", "--launch-skip",
                                   "300",      "--launch-count",  "20",   "--force-overwrite",
                                   "--export", as_pattern(report)};
-    return fmt::format("{}.prefix={}", stage, words.dump());  // a list of texts is the same in TOML
+    return fmt::format("{}.prefix={}", stage, words.dump());  // a JSON list of strings is also valid TOML
 }
 
 int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env) {
@@ -184,7 +185,7 @@ int run_below_nsys(const start_arguments& a, const std::string& name, const cli_
 }
 
 void print_ncu_report(const std::string& report, const cli_environment& env) {
-    const u64 limit = now_ns() + 30 * ns_per_s;  // ncu writes it when its stage has ended
+    const u64 limit = now_ns() + 30 * ns_per_s;  // ncu writes it after its stage has ended
     while (written(report, ncu_endings).empty() && now_ns() < limit) ::usleep(50'000);
     if (const std::string file = written(report, ncu_endings); !file.empty())
         env.out << fmt::format("ncu report: {} (ncu-ui FILE, or ncu --import FILE)\n", file);

@@ -1,10 +1,10 @@
 #pragma once
-// `carousel run --profile`: NVIDIA's profilers by one word.
-//   nsys        in front of the whole run: all stages on one timeline. A second carousel runs the pipeline
-//               below it; this one waits, hands Ctrl-C on to that run (not to nsys, which would end the
-//               stages), and says where the report lies.
-//   ncu:STAGE   in front of that one stage, as its prefix: some launches from the middle of the run, counters
-//               of each.
+// `carousel run --profile`: runs a pipeline under one of NVIDIA's profilers.
+//   nsys        profiles the whole run: all stages on one timeline. A second carousel runs the pipeline as a
+//               child of nsys; this process waits, forwards Ctrl-C to that run (not to nsys, which would end
+//               the stages), and prints the report's path.
+//   ncu:STAGE   profiles one stage, as its prefix: counters of some kernel launches from the middle of the
+//               run.
 
 #include <string>
 #include <vector>
@@ -17,25 +17,25 @@ struct profile_request {
     std::string tool;   ///< "nsys", "ncu"; "": none
     std::string stage;  ///< of ncu
 };
-/// Throws config_error for what is no profile.
+/// Throws config_error if `text` is not a profile.
 [[nodiscard]] profile_request profile_from(const std::string& text);
 
-/// The profiler's path: CAROUSEL_NSYS or CAROUSEL_NCU, PATH, where NVIDIA's packages put it. Throws
-/// config_error that says how to get it.
+/// Returns the profiler's path: CAROUSEL_NSYS or CAROUSEL_NCU, PATH, or the folders of NVIDIA's packages.
+/// Throws config_error that explains how to install it.
 [[nodiscard]] std::string profiler_path(const std::string& tool);
 
-/// The command that runs `words` (of `carousel run`, with --profile) below nsys. `report`: the report's path
-/// without its ending.
+/// Returns the command that runs `words` (of `carousel run`, with --profile) under nsys. `report`: the
+/// report's path without its extension.
 [[nodiscard]] std::vector<std::string> nsys_command(const std::string& nsys, const std::string& report,
                                                     const std::string& carousel, const start_arguments& a);
-/// The same for a stage's prefix, as --set takes it.
+/// Returns the ncu command as a stage's prefix, in the form that --set takes.
 [[nodiscard]] std::string ncu_prefix(const std::string& ncu, const std::string& report,
                                      const std::string& stage);
 
-/// Runs the pipeline `name` below nsys; its exit code.
+/// Runs the pipeline `name` under nsys; returns its exit code.
 int run_below_nsys(const start_arguments& a, const std::string& name, const cli_environment& env);
 
-/// Says where ncu's report lies, once ncu has written it; or that it has written none.
+/// Waits until ncu has written its report and prints the path, or prints that there is no report.
 void print_ncu_report(const std::string& report, const cli_environment& env);
 
 }  // namespace carousel::supervisor

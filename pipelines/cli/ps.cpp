@@ -28,8 +28,7 @@ bool runs(const std::string& name) {
                : std::any_of(all.begin(), all.end(), [&](const run::record& r) { return r.name == name; });
 }
 
-// A run's own space has nothing to say until somebody has opened it. It is there a moment longer than the
-// run.
+// A run's own space is not listed until a process has opened it. It exists slightly longer than the run.
 std::vector<seen_space> opened_spaces(const std::string& name) {
     std::vector<seen_space> spaces = see_spaces(name);
     std::erase_if(spaces, [](const seen_space& s) { return s.view && s.view->of_run && s.view->id.empty(); });
@@ -42,7 +41,8 @@ struct ps_arguments : client_arguments {
     bool all = false, check = false;
 };
 
-/// Every run of this user: those that live, and what is kept of lost ones. Asks no supervisor.
+/// Lists every run of this user: living ones, and what is kept of lost ones. Sends no request to a
+/// supervisor.
 int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
     json living = json::array(), lost = json::array();
     std::string text;
@@ -63,7 +63,7 @@ int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
     return exit_code::ok;
 }
 
-/// What an alert is about, a line each; the exit code for it.
+/// Prints the causes for an alert, one per line; returns the exit code.
 int check(const run::ps_answer& answer, const cli_environment& env, bool prints) {
     std::vector<std::string> found = answer.problems;
     const std::string state = answer.pipeline.state.value_or("");

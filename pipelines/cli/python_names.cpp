@@ -7,7 +7,7 @@ constexpr std::string_view python_words =
     "False None True and as assert async await break class continue def del elif else except finally "
     "for from global if import in is lambda nonlocal not or pass raise return try while with yield ";
 
-/// Of the standard library (sys.stdlib_module_names of Python 3.11), and those that a stage imports.
+/// Modules of the standard library (sys.stdlib_module_names of Python 3.11), and those that a stage imports.
 constexpr std::string_view python_modules =
     "abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb "
     "binascii bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop "
@@ -29,7 +29,7 @@ constexpr std::string_view python_modules =
     "xmlrpc zipapp zipfile zipimport zlib zoneinfo "
     "carousel carousel_stage cupy numpy torch ";
 
-/// Of a list with a blank behind each.
+/// `list` has a space after each name.
 bool is_one_of(std::string_view list, std::string_view name) noexcept {
     for (std::size_t at = 0; (at = list.find(name, at)) != std::string_view::npos; at += name.size())
         if ((at == 0 || list[at - 1] == ' ') && list[at + name.size()] == ' ') return true;

@@ -1,12 +1,12 @@
 #pragma once
-// Names that a stage's file in Python can't have.
+// Names that a stage's Python file cannot have.
 
 #include <string_view>
 
 namespace carousel::supervisor {
 
-/// "a word of Python", "a module of Python": what `name` is already, so that `from NAME import NAME` would be
-/// no Python, or `import NAME` in any module would find the stage. Null: a name that is free.
+/// Returns "a word of Python" or "a module of Python" if `name` is taken: `from NAME import NAME` would be
+/// invalid Python, or `import NAME` in any module would find the stage. Returns null if the name is free.
 [[nodiscard]] const char* reserved_in_python(std::string_view name) noexcept;
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-// `carousel record`: a running pipeline into an MCAP file; becomes the program that does it.
+// `carousel record`: records a running pipeline into an MCAP file; executes the program that does it.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ struct record_arguments : client_arguments {
     bool latest = false;
 };
 
-/// A run's rings, by each of their names, and who reads them.
+/// A run's ring: all its names, and its readers.
 struct known_ring {
     std::vector<std::string> names;
     std::vector<run::ps_link::reader> readers;
@@ -36,7 +36,7 @@ struct known_ring {
     }
 };
 
-/// None where the run's supervisor does not tell.
+/// Empty if the run's supervisor does not reply.
 std::vector<known_ring> rings_of(const run::record& run) {
     std::vector<known_ring> rings;
     try {
@@ -46,18 +46,18 @@ std::vector<known_ring> rings_of(const run::record& run) {
             if (!l.output.empty())
                 ring.names.push_back(l.stage.substr(0, l.stage.find('.')) + "." + l.output);
         }
-    } catch (const shm_error&) {  // no supervisor now: the program that records waits for one
+    } catch (const shm_error&) {  // no supervisor now: the recording program waits for one
     }
     return rings;
 }
 
-/// The ports that read those rings and no others, of which each is named.
+/// The ports whose inputs are exactly the named rings.
 std::vector<std::string> ports_of(const std::vector<known_ring>& rings,
                                   const std::vector<std::string>& named) {
     const auto is_named = [&](const known_ring& ring) {
         return std::any_of(named.begin(), named.end(), [&](const std::string& n) { return ring.is(n); });
     };
-    std::map<std::string, std::pair<std::size_t, std::size_t>> reads;  // by port: of those rings, of others
+    std::map<std::string, std::pair<std::size_t, std::size_t>> reads;  // by port: named, others
     for (const known_ring& ring : rings)
         for (const run::ps_link::reader& r : ring.readers)
             if (r.port) ++(is_named(ring) ? reads[r.stage].first : reads[r.stage].second);
@@ -67,7 +67,7 @@ std::vector<std::string> ports_of(const std::vector<known_ring>& rings,
     return ports;
 }
 
-/// What reads every frame of those rings, for whoever has named rings in place of a port.
+/// How to read every frame of those rings, for a user who has named rings instead of a port.
 std::string ways_to_every_frame(const record_arguments& a, const std::string& pipeline) {
     std::vector<std::string> quoted;
     for (const std::string& name : a.of) quoted.push_back(fmt::format("\"{}\"", name));
@@ -81,10 +81,10 @@ std::string ways_to_every_frame(const record_arguments& a, const std::string& pi
         one ? "it" : "each");
 }
 
-// A port is one place, whose program commits its frames one by one: several ports at once would wait for each
-// other. One with several inputs has the frames of all of them, and a stage `record` as well. A ring without
-// a port has no place for a reader that holds it up, and none is made in a run that goes on. Rings that one
-// port alone reads stand for it.
+// A port's program commits its frames one by one, so several ports at once would wait for each other. A port
+// with several inputs delivers the frames of all of them, and so does a stage `record`. A ring without a port
+// has no reader place that could block it, and none can be added to a running pipeline. If exactly one port
+// reads exactly the named rings, it is used for them.
 void choose_what_can_be(record_arguments& a, const run::record& run) {
     for (auto at = a.of.begin(); at != a.of.end(); ++at)
         if (std::find(a.of.begin(), at, *at) != at)

@@ -1,5 +1,5 @@
 #pragma once
-// `carousel record`: hands over to carousel-tape (stages/recording/tape_main.cpp).
+// `carousel record`: executes carousel-tape (stages/recording/tape_main.cpp).
 
 namespace carousel::supervisor {
 

@@ -19,10 +19,10 @@ namespace {
 constexpr u64 start_patience_ns = 3 * ns_per_s, write_patience_ns = 60 * ns_per_s;
 constexpr u64 keep_every_ns = 2 * ns_per_s, poll_remote_ns = 50 * ns_per_ms, step_ns = 10 * ns_per_ms;
 constexpr f64 remote_timeout_s = 3;
-/// A part takes a tick of two supervisors, 40 ms; so many on the way at once are 13 MB/s.
+/// Each request takes one tick of two supervisors, 40 ms; this many requests in flight yield 13 MB/s.
 constexpr u64 parts_at_once = 8;
 
-/// Throws error: it is refused, or not answered.
+/// Throws error if the request is refused or not answered.
 run::trace_file_answer request_remote(const run::record& run, const run::trace_file_request& r) {
     const nlohmann::json answer = run::client(run).ask(r, 0, remote_timeout_s);
     if (const run::verdict v = run::read_verdict(answer); !v.ok)
@@ -71,13 +71,13 @@ void remote_traces::rest(u64 ns) const {
     if (state_ == state::cancel) throw shm_error("interrupted before it was there");
 }
 
-// Who asks no more for some time has it ended there.
+// A remote recording that is not polled for some time is stopped by its host.
 void remote_traces::record_part(part& p) const {
     const u64 id = request_remote(run_, {.host = p.host}).id;
     while (state_ == state::record) {
         try {
             p.records = request_remote(run_, {.host = p.host, .id = id}).records;
-        } catch (const error&) {  // it may be back soon; the last question tells
+        } catch (const error&) {  // the host may be back soon; the last request reports the error
         }
         rest(p.records ? keep_every_ns : poll_remote_ns);
     }
@@ -88,7 +88,7 @@ void remote_traces::record_part(part& p) const {
         first = request_remote(run_, {.host = p.host, .id = id, .stop = true});
     }
     std::string text = std::move(first.text);
-    for (u64 at = run::trace_part; at < first.bytes; rest(0)) {  // in their order, some on the way at once
+    for (u64 at = run::trace_part; at < first.bytes; rest(0)) {  // in order, several requests in flight
         std::vector<std::future<run::trace_file_answer>> coming;
         for (; at < first.bytes && coming.size() < parts_at_once; at += run::trace_part)
             coming.push_back(std::async(std::launch::async, [this, &p, id, at] {
@@ -100,7 +100,7 @@ void remote_traces::record_part(part& p) const {
     p.text = std::move(text);
     try {
         (void)request_remote(run_, {.host = p.host, .id = id, .stop = true, .at = first.bytes});
-    } catch (const error&) {  // it is removed without that, too, later
+    } catch (const error&) {  // the host removes the file later in any case
     }
 }
 

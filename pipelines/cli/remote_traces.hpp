@@ -1,8 +1,8 @@
 #pragma once
-// The other hosts' parts of a trace: their supervisors record them, by this run's supervisor, and hand them
-// over. For `carousel trace` on the host of `carousel run`.
+// The other hosts' parts of a trace: their supervisors record them on request of this run's supervisor, and
+// send them. For `carousel trace` on the host of `carousel run`.
 //
-// Each host has a thread, so that one that answers nobody holds up neither the others nor who records here.
+// One thread per host, so that an unresponsive host delays neither the others nor the recording on this host.
 
 #include <atomic>
 #include <map>
@@ -25,12 +25,12 @@ public:
     remote_traces(const remote_traces&) = delete;
     remote_traces& operator=(const remote_traces&) = delete;
 
-    /// Has all hosts of the run record, those but this one, and waits until they do, 3 s at most. Throws
-    /// config_error: a signal has come.
+    /// Starts recording on all other hosts of the run and waits up to 3 s until they record. Throws
+    /// config_error if a signal arrives.
     void begin(f64 wait_s);
-    /// Ends and fetches all. Those that don't come, or whose clock is not among `clocks`, are left out, with
-    /// the reason among problems(). A host may take a minute to write its part, if it answers; at a signal
-    /// all that are not there yet are left out.
+    /// Stops the recordings and fetches all parts. A part that does not arrive, or whose host's clock is not
+    /// in `clocks`, is left out, with the reason in problems(). A responsive host has a minute to write its
+    /// part; a signal abandons all parts that are not complete.
     [[nodiscard]] std::vector<telemetry::named_trace> collect(
         const std::map<std::string, telemetry::trace_clock>& clocks);
     /// By host: why its part is missing.
@@ -39,7 +39,7 @@ public:
 private:
     enum class state : u8 { record, fetch, cancel };
     struct part {
-        std::string host, text, problem;  ///< of its thread, until that is done
+        std::string host, text, problem;  ///< owned by the part's thread until `done`
         std::atomic<bool> records{false}, done{false};
         std::thread thread;
     };

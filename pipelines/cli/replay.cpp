@@ -1,5 +1,4 @@
-// `carousel replay`: the stage of a frame that was given up, once more on that frame alone
-// (run/dead_letter.hpp).
+// `carousel replay`: runs a stage again on one frame that it has abandoned (run/dead_letter.hpp).
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -32,7 +31,7 @@ struct found_dead_letter {
     run::dead_letter record;
 };
 
-/// Of living runs and of those that have ended. `pipeline`: "" for all.
+/// Of living and ended runs. `pipeline`: "" for all.
 std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
     std::vector<found_dead_letter> all;
     std::error_code failed;
@@ -76,7 +75,7 @@ u64 sequence_from(const std::string& text) {
     return std::stoull(text);
 }
 
-/// In place of this process: a debugger has the terminal, and whoever waits sees how the stage has died.
+/// Replaces this process, so that a debugger has the terminal and the caller sees how the stage ends.
 int replay(const replay_arguments& a, const cli_environment& env) {
     if (a.ring_sequence.empty()) {
         env.out << dead_letters_table(find_dead_letters(a.pipeline));

@@ -27,7 +27,7 @@ struct run_arguments : start_arguments {
     std::string profile;  ///< nsys, ncu:STAGE
 };
 
-/// Everything but the profile is checked before the profiler starts.
+/// Everything except the profile is checked before the profiler starts.
 int run_profiled(const run_arguments& a, const cli_environment& env) {
     const profile_request wanted = profile_from(a.profile);
     if (a.detach) throw config_error("--profile and --detach: a profiled run stays in this terminal");

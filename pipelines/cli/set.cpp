@@ -1,4 +1,4 @@
-// `carousel set`: what may be set about a running pipeline, and setting it.
+// `carousel set`: shows or changes the parameters of a running pipeline.
 
 #include <fmt/format.h>
 

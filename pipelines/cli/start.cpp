@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Throws config_error: no frame's number, or one that there will not be.
+/// Throws config_error if --first is not a frame number, or not below the number of frames.
 u64 first_from(const start_arguments& a, const pipeline& p) {
     if (a.first.empty()) return 0;
     const json value = value_from(a.first);
@@ -48,7 +48,7 @@ int start_in_background(const start_arguments& a, const cli_environment& env, co
 void add_start_options(const command_parts& p, start_arguments& a) {
     CLI::App& app = p.app;
     app.add_flag("-d,--detach", a.detach, "In the background: returns when all stages are ready");
-    app.add_flag("--in-background", a.in_background)->group("");  // what -d starts
+    app.add_flag("--in-background", a.in_background)->group("");  // used by -d
     add_report(p, a.report, "Write the run's report (JSON) to FILE");
     app.add_flag("--keep-logs", a.keep_logs,
                  "`carousel logs` can read the lines after the end, too [with -d]");
@@ -73,8 +73,8 @@ void read_times(start_arguments& a) {
     a.seconds_s = seconds_or("--seconds", a.seconds, a.seconds_s);
 }
 
-/// The file's "keep" is for runs without an end: one that is told how many frames to make leaves the pictures
-/// of all of them.
+/// The file's "keep" is for runs without an end: a run with a given number of frames keeps the pictures of
+/// all of them.
 pipeline read_with_overrides(const std::string& file, const pipeline_options& keys) {
     pipeline p = read_pipeline(file, overrides_from(keys));
     if (!keys.frames || p.frames == 0) return p;
@@ -105,7 +105,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     o.http = a.http;
     o.http_hosts = a.http_hosts;
     for (const std::string& host : a.http_hosts) check_http_host(host);
-    if (!a.http.empty()) {  // refused now, not in the middle of the run's log
+    if (!a.http.empty()) {  // refused here, before the run starts
         (void)parse_http_address(a.http);
         (void)dashboard_program();
     } else if (!a.http_hosts.empty()) {
@@ -116,7 +116,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
 }
 
 void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
-    o.stages = describe_stages(p);  // a run asks them once it holds its lock
+    o.stages = describe_stages(p);  // a run describes its stages once it holds its lock
     const machine_offer machine = probe_for(p);
     const run_setup s = setup_from(p, o, machine);
     require_room(s, free_memory_of(machine));
@@ -125,7 +125,7 @@ void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
 
 namespace {
 
-/// This host's part, with the others told of by `o`.
+/// Runs this host's part; `o` describes the other hosts.
 int run_coordinator_part(const start_arguments& a, const cli_environment& env, const pipeline& whole) {
     const std::vector<stage_description> all = describe_stages(whole);
     hosts_plan plan = plan_hosts(whole, "", all);

@@ -1,4 +1,4 @@
-// `carousel top`: looks at the control block, read-only, and asks the supervisor for what only it knows.
+// `carousel top`: reads the control block, read-only, and requests from the supervisor what only it knows.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, reply_timeout_s = 0.3;
 constexpr u64 glance_every_ns = 25 * ns_per_ms;
 constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
-constexpr screen_size paper = {80, 60};  // for a picture where there is no screen
+constexpr screen_size paper = {80, 60};  // size of a picture without a screen
 constexpr u64 first_span_ns = 500 * ns_per_ms;
 
 constexpr const char* top_footer = R"(
@@ -43,7 +43,7 @@ Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being 
 struct top_arguments : client_arguments {
     bool once = false, image = false, no_color = false;
     std::string image_of;  ///< STAGE or STAGE/PLANE; "": what the last sink reads
-    std::string interval;  ///< as it was written
+    std::string interval;  ///< as given
     f64 interval_s = 1;
 };
 
@@ -51,7 +51,7 @@ class watcher {
 public:
     explicit watcher(const run::record& run) : observer_(run) {}
 
-    /// Reads the control block; true when something has happened since the last time.
+    /// Reads the control block; returns true if an event has happened since the last call.
     bool glance() {
         telemetry::read_snapshot(observer_.block(), snap_);
         events_.feed(snap_);
@@ -63,7 +63,7 @@ public:
         if (now.recreated) begin_with_block();
         glance();
         tracker_.feed(snap_);
-        if (now.liveness.state == run::liveness::over) return;  // what was known is shown to the end
+        if (now.liveness.state == run::liveness::over) return;  // the last known state is shown to the end
         if (now.liveness.state == run::liveness::alone) {
             ps_ = {};
             notice_ = observer_.notice(now_ns(), 0);
@@ -72,15 +72,15 @@ public:
         try {
             ps_ = run::read_ps(run::client(observer_.run()).ask(run::ps_request{}, 0, reply_timeout_s));
             notice_.clear();
-            // Of a killed process only the supervisor knows how it ended.
+            // Only the supervisor knows how a killed process ended.
             const auto& c = events_.last_crash();
             if (c && c->seat < ps_.stages.size() && ps_.stages[c->seat].last_exit)
                 events_.explain(c->seat, *ps_.stages[c->seat].last_exit);
-        } catch (const error& e) {  // what the control block says is still true
+        } catch (const error& e) {  // the control block's data is still valid
             notice_ = e.what();
         }
     }
-    /// Counts the control blocks that were followed: memory that was mapped of an earlier one is gone.
+    /// Number of control blocks followed so far: mappings into an earlier one are invalid.
     [[nodiscard]] u64 blocks() const { return blocks_; }
     [[nodiscard]] bool is_running() {
         run::record r = observer_.run();
@@ -126,7 +126,7 @@ void print(const std::vector<std::string>& lines, std::ostream& out) {
     out.flush();
 }
 
-/// At most so many bytes, and no half of a letter.
+/// Truncates to at most `most` bytes, on a character boundary.
 std::string truncate_to(std::string text, std::size_t most) {
     const auto inside = [&] { return (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U; };
     if (text.size() <= most) return text;
@@ -135,12 +135,12 @@ std::string truncate_to(std::string text, std::size_t most) {
     return text;
 }
 
-/// A picture is made of colours, which a terminal that understands no escape sequences would print as text.
+/// A picture consists of colours, which a terminal without escape sequences would print as text.
 bool shows_no_picture(const cli_environment& env) {
     return ::isatty(STDOUT_FILENO) == 1 && !env.out_is_terminal;
 }
 
-/// The picture below the tables, as far as there is room, and what its frame carries above it.
+/// Adds the picture below the tables, as far as there is room, after a line with its frame's metadata.
 void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
     p.ask(size.columns, room, wait_ns);
@@ -170,12 +170,12 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
         w.poll();
         u64 pictured = w.blocks();
         for (u64 next = now_ns() + std::min(interval, first_span_ns);
-             w.is_running();) {  // rates take two looks
+             w.is_running();) {  // rates need two samples
             last = w.lines(color, screen.size());
             std::vector<std::string> all = last;
             if (picture) add_picture(*picture, screen.size(), 0, all);
             screen.draw(all);
-            // Glances in between see deaths that a slow picture would miss; what they find is shown at once.
+            // Glances in between find crashes that a slow picture would miss; they are shown at once.
             screen_event e;
             u64 left = 0, until = next;
             if (picture) until = std::min(until, now_ns() + picture_every_ns);
@@ -191,7 +191,7 @@ int show(watcher& w, const run::record& run, const top_arguments& a, const cli_e
                 return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
             w.poll();
-            // it looks at memory of the past
+            // its mapping is of an earlier control block
             if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, a);
             next = now_ns() + interval;
         }

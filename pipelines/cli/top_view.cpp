@@ -40,7 +40,7 @@ public:
         const std::string line = truncate(text, in_->width);
         lines_.push_back(in_->color && *color != 0 ? color + line + off : line);
     }
-    /// The end of the line is slots: each in its colour.
+    /// Adds a line that ends with slot letters, each in its colour.
     void add_slots(const std::string& text, std::size_t slots) {
         const std::string line = truncate(text, in_->width);
         if (!in_->color) return add(line);
@@ -72,8 +72,8 @@ const run::ps_stage* row_of(const run::ps_answer& ps, const telemetry::snapshot&
 
 std::string state_of(const telemetry::seat_view& s, const run::ps_stage* row) {
     if (s.paused) return "stopped";
-    // Between two of the supervisor's answers the control block knows better who lives; backoff and failed
-    // only the supervisor knows.
+    // Between two replies of the supervisor the control block is more recent about which processes are alive;
+    // only the supervisor knows backoff and failed.
     if (row != nullptr && row->state.value_or("") != "running") return row->state.value_or("?");
     return telemetry::name_of(s.state);
 }
@@ -86,7 +86,7 @@ std::string number_or(const std::optional<f64>& number, std::string (*as)(f64)) 
 
 std::string milliseconds(f64 ms) { return ms > 0 ? fmt::format("{:.{}f}", ms, ms < 9.95 ? 2 : 1) : "-"; }
 
-/// What is left to say in a second line: latency through the whole pipeline, and what limits it.
+/// The second line: latency through the whole pipeline, and its bottleneck.
 std::string second_line(const top_input& in) {
     const telemetry::snapshot& s = *in.snap;
     const telemetry::whole_latency l = telemetry::whole_latency_of(*in.rates);
@@ -100,7 +100,8 @@ std::string second_line(const top_input& in) {
     const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
     const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
     if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
-    add("from capture", l.from_capture_p50_ms, l.from_capture_p99_ms);  // last: a narrow screen cuts it off
+    // Last, because a narrow screen truncates it.
+    add("from capture", l.from_capture_p50_ms, l.from_capture_p99_ms);
     return text;
 }
 
@@ -111,7 +112,7 @@ void add_head(screen_text& p, const top_input& in) {
     f64 rate = 0;
     for (std::size_t k = 0; k < s.links.size(); ++k) {
         const u32 reader = s.links[k].groups.empty() ? shm::none : s.links[k].groups.front().stage;
-        if (reader >= s.stages.size() || !s.stages[reader].outputs.empty()) continue;  // what a sink reads
+        if (reader >= s.stages.size() || !s.stages[reader].outputs.empty()) continue;  // sinks' rings only
         if (s.links[k].tail < delivered)
             rate = in.rates->links.size() > k ? in.rates->links[k].received_per_second : 0;
         delivered = std::min(delivered, s.links[k].tail);
@@ -150,7 +151,7 @@ void add_stages(screen_text& p, const top_input& in) {
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }
-    for (const run::ps_stage& remote : in.ps.stages) {  // of other hosts: what the supervisors tell
+    for (const run::ps_stage& remote : in.ps.stages) {  // of other hosts: as the supervisors report them
         if (remote.name.value_or("").find('/') == std::string::npos) continue;
         states.push_back(remote.state.value_or("?"));
         t.add({*remote.name, remote.pid ? std::to_string(*remote.pid) : "-", states.back(),

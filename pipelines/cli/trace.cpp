@@ -1,4 +1,4 @@
-// `carousel trace`: every frame through every stage for some seconds, as a file for ui.perfetto.dev.
+// `carousel trace`: records every frame through every stage for some seconds, as a file for ui.perfetto.dev.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -35,10 +35,10 @@ namespace {
 using nlohmann::json;
 constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, poll_every_ns = 5 * ns_per_ms,
               fill_every_ns = 10 * ns_per_ms;
-constexpr u64 poll_run_every_ns = 50 * ns_per_ms;  ///< whether the run goes on, and with which block
+constexpr u64 poll_run_every_ns = 50 * ns_per_ms;  ///< whether the run continues, and with which block
 constexpr f64 begun_patience_s = 2;
 constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
-constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames that are under way when the time is over
+constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames in progress when the time is over
 
 class tracer {
 public:
@@ -56,7 +56,7 @@ public:
     }
     [[nodiscard]] std::string text(telemetry::trace_summary& out);
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
-    /// What happened to the run itself meanwhile.
+    /// What happened to the run itself during the recording.
     [[nodiscard]] const std::vector<std::string>& updates() const noexcept { return updates_; }
     [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
     [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
@@ -79,7 +79,7 @@ private:
     std::vector<telemetry::trace_fill> fills_;
     telemetry::trace_facts facts_;
     std::map<std::string, telemetry::trace_clock> clocks_;
-    std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; as far as they were asked for
+    std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; only those requested so far
     std::string ending_, refused_;
     std::vector<std::string> updates_;
     u64 begin_ns_ = 0, end_ns_ = 0, requested_ns_ = 0, filled_ns_ = 0, run_polled_ns_ = 0, since_ = 0,
@@ -99,8 +99,8 @@ bool tracer::through() const noexcept {
     return end != ring::end_unknown && end != ring::end_stopping && least_tail() >= end;
 }
 
-// One request renews the stages' leave to stamp and brings the news. A supervisor that is silent may be gone,
-// or a new one comes.
+// One request renews the lease under which stages write stamps, and returns new notes. A supervisor that does
+// not reply may be gone, or may be replaced.
 void tracer::ask(const run::record& run, f64 wait_s) {
     requested_ns_ = now_ns();
     try {
@@ -132,8 +132,8 @@ void tracer::take(const run::record& run, run::trace_answer a) {
         notes_.push_back({n.time_ns, n.seat, n.epoch, std::move(n.kind), std::move(n.text)});
 }
 
-// The stages' leave to stamp lies in the block, and only a supervisor can give it: a new block and a new
-// supervisor are asked at once.
+// The lease for stamps is in the control block, and only a supervisor can grant it: after a new block or a
+// new supervisor the request is sent at once.
 void tracer::poll_run(u64 now) {
     if (now - run_polled_ns_ < poll_run_every_ns) return;
     run_polled_ns_ = now;
@@ -144,7 +144,7 @@ void tracer::poll_run(u64 now) {
     if (!gone_ && !s.updates.empty()) ask(run_->run(), 0);
 }
 
-// Names the planes that a frame uses in part; asked for once, and only where one does.
+// Names the planes that a frame uses in part; requested once per link, and only if a frame does.
 const ring::frame_format* tracer::format_of(u32 link) {
     const auto known = formats_.find(link);
     if (known != formats_.end()) return known->second ? &*known->second : nullptr;
@@ -154,12 +154,12 @@ const ring::frame_format* tracer::format_of(u32 link) {
         f = run::map_ring(run_->block(), run_->run().socket(),
                           telemetry::read_snapshot(run_->block()).stage_name(stage))
                 .format;
-    } catch (const error&) {  // then the trace has the metadata alone
+    } catch (const error&) {  // then the trace has only the metadata
     }
     return f ? &*f : nullptr;
 }
 
-// Headers are looked at, not waited for: of a ring whose frames are gone within a look some are missed.
+// Headers are polled: in a ring whose frames are replaced faster than the poll interval, some are missed.
 void tracer::scan_headers() {
     const shm::control_block& c = run_->block();
     for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)
@@ -169,7 +169,8 @@ void tracer::scan_headers() {
             if (!f || plain || facts_.size() >= most_facts) continue;
             std::string& text = facts_[{c.link[l].stage, f->ring_sequence}];
             if (!text.empty()) continue;
-            json all = json::object();  // metadata apart: a stage may call an entry as it likes
+            // The metadata is nested, because a stage may choose any names for its entries.
+            json all = json::object();
             if (!f->metadata.empty()) all["metadata"] = telemetry::metadata_json(f->metadata);
             const ring::frame_format* format = f->used.planes != 0 ? format_of(l) : nullptr;
             if (format != nullptr) all["in use"] = telemetry::used_json(*format, f->used);
@@ -218,8 +219,7 @@ void tracer::record(f64 seconds, u64 frames) {
             ask(run_->run(), 0);
         }
     }
-    // What is under way comes to its end, as far as it does so soon: its last stamps are written behind the
-    // tail's step.
+    // Waits a short time for frames in progress: their last stamps are written after the tail has advanced.
     const u64 wanted = least_tail() + 16;
     for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns);
          now_ns() < limit && (gone_ || least_tail() < wanted);) {
@@ -230,7 +230,7 @@ void tracer::record(f64 seconds, u64 frames) {
     request_clocks();
 }
 
-// At the begin and at the end: a run may end meanwhile.
+// Called at the beginning and at the end: the run may end in between.
 void tracer::request_clocks() {
     try {
         const run::ps_answer ps =
@@ -238,7 +238,7 @@ void tracer::request_clocks() {
         for (const run::ps_host& h : ps.hosts)
             if (h.clock_ahead_ms && h.clock_error_ms)
                 clocks_[h.name] = {*h.clock_ahead_ms, *h.clock_error_ms};
-    } catch (const error&) {  // then it can't be joined with the others' traces
+    } catch (const error&) {  // then the trace can't be joined with the other hosts' traces
     }
 }
 
@@ -264,9 +264,9 @@ std::string tracer::text(telemetry::trace_summary& out) {
 
 struct trace_arguments : client_arguments {
     std::string file, seconds;
-    u64 frames = 0;                   ///< ends after so many; 0: by time
-    bool here = false;                ///< of several hosts: this one alone
-    bool with_parent = false;         ///< for a supervisor, and no longer than that lives
+    u64 frames = 0;                   ///< ends after N frames; 0: by time
+    bool here = false;                ///< of several hosts: this one only
+    bool with_parent = false;         ///< for a supervisor: ends with it
     std::string coordinator_trace;    ///< joins: the trace of the host of `carousel run`; "": records one
     std::vector<std::string> joined;  ///< HOST=FILE
 };
@@ -301,8 +301,8 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     std::optional<interrupts> early;
     if (a.with_parent) {
         std::signal(SIGXFSZ, SIG_DFL);       // trace_files limits the file's size, and reports this signal
-        early.emplace();                     // a supervisor may end it before the first look
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // whose death would leave it for an hour
+        early.emplace();                     // a supervisor may end this process before the first poll
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // else it could outlive the supervisor by an hour
     }
     output_file file(a.file);
     remote_traces others(run);
@@ -315,7 +315,7 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     try {
         if (const auto parts = others.collect(t.clocks()); !parts.empty())
             text = telemetry::join_traces(text, parts, &warnings);
-    } catch (const std::exception& e) {  // then this host's own part stays
+    } catch (const std::exception& e) {  // then the trace has this host's part only
         warnings.push_back(fmt::format("the other hosts' parts are not in it: {}", e.what()));
     }
     file.write(text);

@@ -1,4 +1,4 @@
-// `carousel up`: of a pipeline file, else of stages.
+// `carousel up`: starts a pipeline file, or stages.
 
 #include <fmt/format.h>
 
@@ -26,13 +26,13 @@ struct up_arguments {
     start_arguments start;
 };
 
-/// "demo.toml" is a file even if it isn't there; other words are files if there are such.
+/// "demo.toml" counts as a file even if it does not exist; other words count if such a file exists.
 bool is_file_word(const std::string& word) {
     std::error_code failed;
     return word.ends_with(".toml") || std::filesystem::is_regular_file(word, failed);
 }
 
-/// Options of `up` that only a start of a pipeline can take; "" when there are none.
+/// The first given option of `up` that needs a pipeline file; "" if there is none.
 std::string start_option(const start_arguments& a) {
     const pipeline_options& k = a.keys;
     const std::pair<bool, const char*> given[] = {

@@ -1,4 +1,4 @@
-// `carousel view`: becomes the page's program.
+// `carousel view`: executes the dashboard program.
 
 #include "cli/options.hpp"
 #include "core/http_address.hpp"
@@ -18,7 +18,7 @@ struct view_arguments {
     (void)parse_http_address(a.http);
     for (const std::string& host : a.http_hosts) check_http_host(host);
     const std::string program = dashboard_program();
-    // None runs: the page waits for one. Several do: here is the place to choose.
+    // If no run is alive the dashboard waits for one; if several are, the user must choose here.
     if (a.pipeline.empty() && run::living_runs().size() > 1) (void)choose_pipeline(a.pipeline, 0);
     std::vector<std::string> words{program, "--http", a.http};
     if (!a.pipeline.empty()) words.insert(words.end(), {"-p", a.pipeline});
