@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view object_prefix = "carousel-";
-constexpr time_t fresh_s = 10;  // younger than this: somebody may be making it
+constexpr time_t fresh_s = 10;  // younger: a process may still be creating it
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
 constexpr const char* still_alive =
@@ -51,8 +51,8 @@ bool is_ours(const fs::path& path, mode_t type, struct stat& info) {
 
 bool is_fresh(const struct stat& info) { return info.st_mtime + fresh_s > ::time(nullptr); }
 
-/// Path of a mapped file -> one of the processes that map it; only what we may look at (our own processes, or
-/// all for root).
+/// Path of a mapped file -> one of the processes that map it; only processes that may be inspected (this
+/// user's, or all for root).
 std::map<std::string, int> mapped_files(const std::string& folder) {
     std::map<std::string, int> users;
     const std::string wanted = folder + "/" + std::string(object_prefix);
@@ -67,34 +67,34 @@ std::map<std::string, int> mapped_files(const std::string& folder) {
     return users;
 }
 
-/// Of a build that holds no lock on its block: a supervisor in another pid namespace is known by its
-/// heartbeat.
+/// For a build that holds no lock on its block: the heartbeat shows that a supervisor in another pid
+/// namespace is alive.
 bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
         const u64 beat = s.block().supervisor_heartbeat_ns.load(std::memory_order_relaxed), now = now_ns();
-        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // of the future: another clock
+        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // in the future: another clock
     } catch (const error&) {
-        return false;  // of another version, or never finished: the other signs decide
+        return false;  // of another version, or never finished: the other checks decide
     }
 }
 
-/// True if a process holds a lock on the object: the supervisor, a stage, or a child that one of them has
-/// forked, in whatever namespace. True also if that can't be determined.
+/// Returns true if a process in any namespace holds a lock on the object: the supervisor, a stage, or a child
+/// that one of them has forked. Also true if that can't be determined.
 bool is_held(const std::string& object) {
     const shm::unique_fd fd(::open(object.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     return fd ? shm::is_locked_elsewhere(fd.get()) : errno != ENOENT;
 }
 
-/// The block of a trace's object; a block's own path as it is.
+/// The control block's object for a trace's object; a block's own path unchanged.
 std::string block_of(const std::string& object) {
     return object.ends_with(shm::trace_suffix)
                ? object.substr(0, object.size() - std::string_view(shm::trace_suffix).size())
                : object;
 }
 
-// With the exclusive lock held no run can begin to use the object: a run takes its lock, then checks that the
-// object still has a name (shm/segment.hpp).
+// While the exclusive lock is held no run can begin to use the object: a run takes its lock, then checks that
+// the object still has a name (shm/segment.hpp).
 std::string remove_object(const std::string& object) {
     constexpr const char* in_use = "a process of its run lives and holds a lock on it";
     if (is_held(block_of(object))) return in_use;
@@ -106,11 +106,11 @@ std::string remove_object(const std::string& object) {
     }, named{};
     if (::fstat(fd.get(), &locked) != 0 || ::lstat(object.c_str(), &named) != 0 ||
         locked.st_ino != named.st_ino)
-        return "";  // removed meanwhile
+        return "";  // removed in the meantime
     return ::unlink(object.c_str()) == 0 || errno == ENOENT ? "" : errno_text(errno);
 }
 
-/// True when somebody listens at the socket, or it can't be known.
+/// Returns true if a process listens at the socket, or if that can't be determined.
 bool is_served(const std::string& socket) {
     try {
         const shm::unique_fd connected = shm::connect_to(socket, ns_per_s);
@@ -127,7 +127,7 @@ std::string gone_text(const run::record& r) {
         r.supervisor.pid);
 }
 
-/// A folder without a record: of a run that died at its start or at its end, unless one is beginning there.
+/// A folder without a record belongs to a run that died at its start or end, unless a run is starting there.
 std::string death_without_record(const std::string& folder, bool lock_is_ours) {
     struct stat info {};
     const std::string socket = run::control_socket(folder), lock = run::folder_lock(folder);
@@ -136,14 +136,14 @@ std::string death_without_record(const std::string& folder, bool lock_is_ours) {
         return is_fresh(info) || is_served(socket)
                    ? ""
                    : "it has no run.json, and no process listens at its socket";
-    // Our own open() has just created the lock file if there was none.
+    // this process's open() has just created the lock file if there was none
     if (lock_is_ours || (is_ours(lock, S_IFREG, info) && !is_fresh(info)))
         return "it has no run.json, and no process holds its lock";
     return "";
 }
 
-/// Why the supervisor of this folder is known to be gone; empty: it lives, or there is no run. `kept` is not
-/// empty if another process of the run may live.
+/// Why the supervisor of this folder is known to be gone; empty: it is alive, or there is no run. `kept` is
+/// not empty if another process of the run may be alive.
 std::string death_of(const std::string& folder, std::string& kept, bool lock_is_ours = false) {
     const auto record = run::read_record(folder);
     if (!record) return death_without_record(folder, lock_is_ours);
@@ -152,22 +152,21 @@ std::string death_of(const std::string& folder, std::string& kept, bool lock_is_
     return state == run::liveness::led ? "" : gone_text(*record);
 }
 
-/// A folder with nothing but pictures is no leftover.
+/// A folder with nothing but pictures is not a leftover.
 bool has_more_than_pictures(const std::string& folder) {
     const auto all = entries_of(folder);
     return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
 }
 
-/// A run that has ended and has left a folder on purpose: its lines, or frames that were given up. A run that
-/// begins has the lock.
+/// Returns true for a run that has ended and has left a folder on purpose: logs or dead letters. A starting
+/// run has the lock.
 bool is_preserved(const std::string& folder, const std::string& below) {
     std::error_code ignored;
     return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/run.json", ignored) &&
            !fs::exists(run::control_socket(folder), ignored);
 }
 
-/// Removes the folder's lock file, whose lock the caller holds, and the folder unless something is left in
-/// it.
+/// Removes the folder's lock file, whose lock the caller holds, and the folder if it is then empty.
 std::string remove_folder(const fs::path& folder) {
     std::error_code failed;
     fs::remove(run::folder_lock(folder.string()), failed);
@@ -184,11 +183,11 @@ std::string remove_preserved(const leftover& l, const fs::path& folder) {
     return failed ? failed.message() : remove_folder(folder);
 }
 
-/// The caller holds the folder's lock. An interrupted removal can be resumed: the record goes last, then the
-/// lock file.
+/// The caller holds the folder's lock. An interrupted removal can be resumed: the record is removed last,
+/// then the lock file.
 std::string remove_run_folder(const leftover& l) {
     std::error_code failed;
-    const auto record = run::read_record(l.path);  // a new run may have begun here since, and have died
+    const auto record = run::read_record(l.path);  // a new run may have started here since, and died
     std::string kept;
     if (death_of(l.path, kept, true).empty() || (record ? record->run_id : "") != l.run_id)
         return run_has_begun;
@@ -207,7 +206,7 @@ std::string remove_run_folder(const leftover& l) {
     return failed ? failed.message() : remove_folder(l.path);
 }
 
-// Memory of a space is nowhere in the file system: what a dead one leaves is its folder.
+// Memory of a space is not in the file system: a dead space leaves only its folder.
 void find_dead_spaces(std::vector<leftover>& found) {
     struct stat info {};
     for (const ipc::found_space& s : ipc::spaces_here()) {
@@ -237,7 +236,7 @@ bool leftover::on_purpose() const noexcept {
 std::vector<leftover> find_leftovers(const clean_places& places) {
     std::vector<leftover> found;
     std::set<std::string> living;
-    std::map<std::string, std::string> names;  // run_id -> name, of the dead
+    std::map<std::string, std::string> names;  // run_id -> name, of dead runs
     const std::map<std::string, int> mapped = mapped_files(places.shared_memory);
     for (const std::string& runs : places.runs.empty() ? default_runs() : places.runs) {
         for (const fs::path& folder : entries_of(runs)) {
@@ -278,7 +277,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());
         const bool held = is_held(object.string()) || is_held(block_of(object.string()));
-        // a run whose folder is not seen from here
+        // of a run whose folder is not visible from here
         if (!known_dead && (held || user != mapped.end() || heart_beats(run_id))) continue;
         leftover l{"shared memory",
                    object.string(),

@@ -42,7 +42,7 @@ std::string list_of(const std::vector<run::record>& runs) {
 
 std::string waited(f64 wait_s) { return wait_s > 0 ? fmt::format(" after {:.3g} s", wait_s) : ""; }
 
-/// The process ignores the signal; false also if that is unknown.
+/// Returns true if the process ignores the signal; false also if that is unknown.
 bool ignores(i32 pid, int signal) {
     constexpr std::string_view field = "\nSigIgn:";
     const std::string status = read_file(fmt::format("/proc/{}/status", pid)).value_or("");
@@ -52,7 +52,7 @@ bool ignores(i32 pid, int signal) {
     return (ignored >> static_cast<u32>(signal - 1) & 1U) != 0;
 }
 
-/// Runs that go on without a supervisor.
+/// Runs that continue without a supervisor.
 std::vector<run::record> orphans() {
     std::vector<run::record> runs = run::recorded_runs();
     std::erase_if(runs, [](const run::record& r) { return is_alive(r) || !run::orphaned_stages_of(r).any; });
@@ -101,7 +101,7 @@ std::string orphans_text() {
 
 std::string text_or(const std::optional<std::string>& text) { return text.value_or("-"); }
 
-/// Counts, too: as the table shows them.
+/// Formats a number, also a count, for the table.
 template <typename T>
 std::string number_or(const std::optional<T>& number, std::string (*as_text)(f64)) {
     return number ? as_text(static_cast<f64>(*number)) : "-";
@@ -111,8 +111,8 @@ std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
 std::string percent(f64 v) { return fmt::format("{:.0f}%", v); }
 std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }
 
-// A run whose supervisor was killed is still the user's: beside it, the only one with a supervisor isn't
-// taken without being named.
+// A run whose supervisor was killed still counts: while there is one, the only run with a supervisor is not
+// chosen without its name.
 run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since_ns = 0) {
     const u64 deadline = deadline_after(wait_s, since_ns);
     for (;;) {
@@ -187,7 +187,7 @@ std::string ps_table(const run::ps_answer& ps) {
 
 namespace {
 
-/// The supervisor, pinned; in another namespace by its connection, because the record's pid is not valid
+/// A pidfd of the supervisor; in another namespace from its connection, because the record's pid is not valid
 /// here. Empty: it has ended.
 shm::unique_fd open_supervisor(const run::record& run) {
     if (run::is_of_here(run)) {
@@ -206,8 +206,8 @@ shm::unique_fd open_supervisor(const run::record& run) {
         run.name, run.supervisor.pid, socket ? "the kernel gives no pidfd of it" : errno_text(why)));
 }
 
-/// Asks the supervisor to end, as Ctrl-C does. One that ignores SIGINT, because a script started it by `&`,
-/// is asked over its socket.
+/// Asks the supervisor to end, as Ctrl-C does. A supervisor that ignores SIGINT, because a script started it
+/// with `&`, gets a request over its socket.
 void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
     if (run::is_of_here(run) && ignores(run.supervisor.pid, SIGINT)) {
         (void)run::client(run).ask(run::end_request{true}, 0, std::min(timeout_s, 5.0));
@@ -228,7 +228,7 @@ void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
 
 void end_pipeline(const run::record& run, f64 timeout_s) {
     const shm::unique_fd supervisor = open_supervisor(run);
-    if (!supervisor) return;  // ended meanwhile
+    if (!supervisor) return;  // ended in the meantime
     interrupt(run, supervisor.get(), timeout_s);
     const u64 deadline = deadline_after(timeout_s);
     if (events_of(supervisor.get(), POLLIN, deadline) != 0) return;

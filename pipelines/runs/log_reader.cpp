@@ -42,7 +42,7 @@ shm::unique_fd open_log(const std::string& path) {
     return shm::unique_fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-/// Paths of the present files, sorted.
+/// Paths of the files that exist, sorted.
 std::vector<std::string> present_files(const std::string& folder) {
     std::vector<std::string> paths;
     std::error_code failed;
@@ -87,7 +87,7 @@ void log_reader::follow(const std::string& path, std::vector<log_record>& out) {
         read_on(f, out);
         std::error_code failed;
         if (!fs::exists(path, failed) || same_file(f.fd.get(), path)) return;
-        read_on(f, out);  // renamed since, or just before: now it grows no more
+        read_on(f, out);  // renamed since or just before: it does not grow any more
         if (!same_file(f.fd.get(), older)) read_whole(older, out);
         f.partial.clear();
     } else {

@@ -1,10 +1,10 @@
 #pragma once
-// Reads the log files of a run, DIR/logs/STAGE.jsonl and STAGE.jsonl.1 (log_pipe.hpp writes them), also while
-// they grow, rotate and disappear. Only reads: any process of the user, one thread an object.
+// Reads the log files of a run, DIR/logs/STAGE.jsonl and STAGE.jsonl.1 (written by log_pipe.hpp), also while
+// they grow, rotate and disappear. Only reads: usable by any process of the user; one thread per object.
 //
-// A file that was open when it was renamed or removed is read to its end all the same. Of lines that came in
-// a flood only those are lost that went through both files between two calls of take() (8 MiB of a stage).
-// Errors: none; a file that can't be read, or a line that is no record, is passed over.
+// A file that was open when it was renamed or removed is still read to its end. Lines are lost only if a
+// stage writes more than both files hold (8 MiB) between two calls of take(). No errors: a file that can't be
+// read, or a line that is not a record, is skipped.
 
 #include <map>
 #include <string>
@@ -26,9 +26,9 @@ struct log_record {
 class log_reader {
 public:
     explicit log_reader(std::string folder) : folder_(std::move(folder)) {}
-    /// What has been written since the last call, in order of time.
+    /// Returns the records written since the last call, in order of time.
     [[nodiscard]] std::vector<log_record> take();
-    /// Labels of those who have a file.
+    /// Labels that have a file.
     [[nodiscard]] std::vector<std::string> labels() const;
 
 private:
@@ -45,12 +45,11 @@ private:
 };
 
 /// Adds the lines that stages wrote without a supervisor, LOGS/STAGE.SEAT.PID.alone
-/// (runner/supervisor_link.hpp). Their time is that of the file's last write. Keeps the order of time.
+/// (runner/supervisor_link.hpp). Their time is that of the file's last write. Keeps `lines` in order of time.
 void add_lines_alone(const std::string& logs, std::vector<log_record>& lines);
 
-/// Seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or a time as RFC 3339 writes it
-/// ("2026-01-31T12:00:00Z",
-/// "...+01:00"; without a zone: local time). Throws config_error that names --since.
+/// Returns seconds since 1970 from "10s", "5m", "2h", "1d" (before `now`), or from an RFC 3339 time
+/// ("2026-01-31T12:00:00Z", "...+01:00"; without a zone: local time). Throws config_error that names --since.
 [[nodiscard]] f64 since_from(const std::string& text, f64 now);
 /// "2026-01-31T12:00:00.123Z"
 [[nodiscard]] std::string timestamp_text(f64 time);

@@ -40,7 +40,7 @@ constexpr u64 orphan_patience_ns = 3 * ns_per_s, passing_patience_ns = 2 * ns_pe
         name, record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
 }
 
-/// Kills the processes that a dead supervisor's control block names, and waits for their end.
+/// Kills the processes in a dead supervisor's control block and waits for their end.
 void end_orphans(const std::string& run_id) {
     std::vector<shm::unique_fd> orphans;
     try {
@@ -50,15 +50,15 @@ void end_orphans(const std::string& run_id) {
             if (shm::unique_fd fd = open_claimer(e, run_id); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
                 orphans.push_back(std::move(fd));
         }
-    } catch (const error&) {  // of another version, or never finished: nobody had attached to it
+    } catch (const error&) {  // of another version, or never finished: no process had attached to it
     }
     const u64 until = now_ns() + orphan_patience_ns;
     for (const shm::unique_fd& fd : orphans) (void)events_of(fd.get(), POLLIN, until);
     if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
 }
 
-/// Stages of that name live in another pid or time namespace, or on another host. Without the folder's lock
-/// they can leave.
+/// Stages of that name are alive in another pid or time namespace, or on another host. They can leave only if
+/// the folder's lock is free.
 [[noreturn]] void refuse_elsewhere(const std::string& name, const run::record& r) {
     throw config_error(fmt::format(
         "the supervisor of a pipeline \"{0}\" (pid {1} there) is gone, and processes of that run go on in "
@@ -67,14 +67,14 @@ void end_orphans(const std::string& run_id) {
         name, r.supervisor.pid));
 }
 
-/// Somebody holds the lock who is no living supervisor: a stage that cleans up behind a dead one, a process
-/// that checks the lock, or a start that has not written its record yet. None takes long.
+/// Returns true if the lock's holder is not a living supervisor: a stage that cleans up after a dead one, a
+/// process that checks the lock, or a start that has not written its record yet. All of them release it soon.
 bool is_passing(const std::string& folder) {
     const auto record = run::read_record(folder);
     return !record || !is_alive(*record);
 }
 
-/// The run in the folder, whose lock is held, if it can't be taken over from here.
+/// The run in the folder, whose lock the caller holds, if it can't be taken over from here.
 std::optional<run::record> runs_elsewhere(const std::string& folder) {
     auto record = run::read_record(folder);
     if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))
@@ -90,8 +90,8 @@ shm::unique_fd try_lock_folder(const std::string& folder) {
     if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};
     struct stat held {
     }, there{};
-    // The run before us may have removed the folder between our open and our lock: then we hold a file that
-    // has no name any more.
+    // The previous run may have removed the folder between open() and flock(): then this descriptor is of a
+    // file that no longer has a name.
     if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino)
         return lock;
     errno = ESTALE;
@@ -120,8 +120,8 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
     }
 }
 
-// The run is over: pictures that lie in the folder are kept, for they are the user's, frames that were given
-// up until the next run of this name, and logs that were asked for.
+// The run is over. Pictures in the folder are kept because they belong to the user, dead letters until the
+// next run of this name, and logs if requested.
 run_lock::~run_lock() {
     if (leave_) return;
     std::error_code ignored;
@@ -135,8 +135,8 @@ run_lock::~run_lock() {
     fs::remove(folder_, ignored);
 }
 
-// With the lock held and a record of another namespace no process of that run lives (see the constructor),
-// and the pids of its block mean nothing here.
+// With the lock held and a record of another namespace, no process of that run is alive (see the
+// constructor), and the pids in its block are not valid here.
 void run_lock::end_leftovers(bool lost) const {
     const auto record = run::read_record(folder_);
     if (!record || run::is_alive(*record, true)) return;

@@ -1,7 +1,7 @@
 #pragma once
-// One supervisor a name: an exclusive file lock on FOLDER/lock, which the kernel gives up with the process,
-// however it dies. No stage inherits it (CLOEXEC), so it is free the moment the supervisor is gone, whoever
-// of the run lives on.
+// One supervisor per name: an exclusive file lock on FOLDER/lock, which the kernel releases when the process
+// ends, however it ends. No stage inherits it (CLOEXEC), so it is free as soon as the supervisor is gone,
+// even while other processes of the run are alive.
 
 #include <string>
 
@@ -10,29 +10,32 @@
 
 namespace carousel::supervisor {
 
-/// The exclusive lock on an existing folder, without waiting. Empty: a process has it (errno EWOULDBLOCK),
-/// the folder has just been removed (ENOENT, ESTALE), or the lock file can't be opened (its errno).
+/// Takes the exclusive lock on an existing folder without waiting. Empty: another process has it (errno
+/// EWOULDBLOCK), the folder has just been removed (ENOENT, ESTALE), or the lock file can't be opened (its
+/// errno).
 [[nodiscard]] shm::unique_fd try_lock_folder(const std::string& folder);
 
 class run_lock {
 public:
-    /// Makes the folder of the run and locks it; waits up to wait_s for a living run of that name to end.
-    /// Throws config_error that names the supervisor in the way, or the stages that go on in another pid
+    /// Creates and locks the folder of the run; waits up to wait_s for a living run of that name to end.
+    /// Throws config_error that names the supervisor in the way, or the stages that continue in another pid
     /// namespace, where this process can neither adopt nor end them.
     run_lock(const std::string& name, f64 wait_s);
     ~run_lock();
     run_lock(const run_lock&) = delete;
     run_lock& operator=(const run_lock&) = delete;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-    /// The run in the folder belongs to others (true: its stages wait for a second supervisor): at the end it
-    /// stays as it is.
+    /// true: the folder's run belongs to other processes (its stages wait for a second supervisor), so the
+    /// destructor leaves the folder as it is.
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
-    /// Ends what a dead supervisor of this name left alive (named by pid and start time in its control block)
-    /// and removes its shared memory. `lost`: first what is known of the run is kept (run/lost_run.hpp).
+    /// Ends the processes that a dead supervisor of this name left alive (identified by pid and start time in
+    /// its control block) and removes its shared memory. `lost`: first saves what is known of the run
+    /// (run/lost_run.hpp).
     void end_leftovers(bool lost = false) const;
-    /// And the files that it left in the folder. Of other runs nothing is touched.
+    /// Calls end_leftovers(true) and removes the files that the dead run left in the folder, except pictures.
+    /// Other runs are not touched.
     void clear_leftovers() const;
-    /// The folder's logs are to outlive the run.
+    /// Keeps the folder's logs after the run.
     void keep_logs() noexcept { keep_logs_ = true; }
 
 private:

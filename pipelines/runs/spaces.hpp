@@ -1,6 +1,6 @@
 #pragma once
-// What the command line says of spaces (shared/ipc): which there are, what is in them, how one ends. A run
-// and a space of one name can't be at a time: the run's supervisor holds the space of its name.
+// Spaces (shared/ipc) on the command line: list, describe, end. A run and a space of the same name cannot
+// exist at the same time: the run's supervisor holds the space of its name.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -13,25 +13,26 @@ namespace carousel::supervisor {
 
 struct seen_space {
     ipc::found_space found;
-    std::optional<ipc::space_view> view = {};  ///< of one that is held
-    std::string error_text = {};               ///< why there is none, although it is held
+    std::optional<ipc::space_view> view = {};  ///< if the space is held
+    std::string error_text = {};               ///< why `view` is empty although the space is held
 };
 
-/// Those that somebody has, by name; with a name, that one. Of a run's own only one that has been opened, but
-/// with its name.
+/// Lists the spaces that are held or still in use, by name; with `name`, only that one. A run's own space is
+/// listed only if it has been opened, or if `name` names it.
 [[nodiscard]] std::vector<seen_space> see_spaces(const std::string& name = "");
 
-/// For a terminal, and for programs.
+/// As text for a terminal, and as JSON for programs.
 [[nodiscard]] std::string spaces_text(const std::vector<seen_space>& all);
 [[nodiscard]] nlohmann::json spaces_json(const std::vector<seen_space>& all);
-/// "\n  lab  (a space, held by process 812)" for each.
+/// "\n  lab  (a space, held by process 812)" per space.
 [[nodiscard]] std::string list_of_spaces();
 
-/// Asks the holder to end, as Ctrl-C does, and waits for it; what is to be said of it. Throws config_error:
-/// it has no holder; shm_error: it has not ended in time.
+/// Asks the holder to end, as Ctrl-C does, and waits for it; returns the message to print. Throws
+/// config_error if there is no holder, shm_error if it has not ended in time.
 [[nodiscard]] std::string end_space(const ipc::found_space& s, f64 timeout_s);
 
-/// Throws config_error when a run of that name lives or goes on without its supervisor: the space is its own.
+/// Throws config_error if a run of that name is alive or continues without its supervisor: the space belongs
+/// to it.
 void require_no_run(const std::string& name);
 
 }  // namespace carousel::supervisor
