@@ -11,7 +11,7 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t max_pending = 1U << 20U;
-// PIPE_BUF: a pipe that polls writable takes so much without blocking
+// PIPE_BUF: a pipe that polls writable accepts this many bytes without blocking
 constexpr std::size_t atomic_bytes = 4096;
 constexpr std::string_view erase_line = "\r\x1b[K";
 }  // namespace
@@ -76,7 +76,7 @@ void console::flush() noexcept {
             pending_.erase(0, static_cast<std::size_t>(n));
         } else if (n < 0 && errno != EINTR) {
             if (errno == EAGAIN) return;
-            gone_ = true;  // EPIPE, EIO: nobody reads any more
+            gone_ = true;  // EPIPE, EIO: there is no reader any more
         }
     }
     if (gone_) pending_.clear();

@@ -1,7 +1,7 @@
 #pragma once
-// The supervisor's own terminal or pipe: log lines, the progress line, messages. It never blocks and never
-// raises SIGPIPE: what a slow reader can't take is kept up to a bound, then the oldest is dropped and
-// counted; a reader that is gone is forgotten about, and the run goes on. One thread.
+// The supervisor's own terminal or pipe: log lines, the progress line, messages. Never blocks and never
+// raises SIGPIPE. Output that a slow reader can't take is buffered up to a limit, then the oldest is dropped
+// and counted; if the reader is gone, output is discarded and the run continues. One thread.
 
 #include <string>
 #include <string_view>
@@ -10,22 +10,23 @@
 
 namespace carousel::supervisor {
 
-/// `fd` is a terminal that understands escape sequences: TERM is set, and is not "dumb".
+/// Returns true if `fd` is a terminal that understands escape sequences: TERM is set and not "dumb".
 [[nodiscard]] bool understands_escapes(int fd) noexcept;
 
 class console {
 public:
-    /// `fd` stays the caller's. `color`: ANSI colours (with NO_COLOR or --no-color: false). `terminal`: see
-    /// understands_escapes().
+    /// `fd` remains owned by the caller. `color`: ANSI colours (false with NO_COLOR or --no-color).
+    /// `terminal`: see understands_escapes().
     console(int fd, bool color, bool terminal) noexcept : fd_(fd), color_(color), terminal_(terminal) {}
 
-    /// One whole line without its newline.
+    /// Prints one whole line, given without its newline.
     void line(std::string_view text);
-    /// The line at the bottom of a terminal, redrawn in place. Off a terminal the same as line().
+    /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal: the same
+    /// as line().
     void status(std::string_view text);
-    /// Takes the status line away.
+    /// Removes the status line.
     void clear_status();
-    /// Writes what the reader can take now. Called at each tick.
+    /// Writes as much as the reader can take now. Called at each tick.
     void flush() noexcept;
     [[nodiscard]] bool color() const noexcept { return color_; }
     [[nodiscard]] bool terminal() const noexcept { return terminal_; }

@@ -1,7 +1,7 @@
 #pragma once
-// Shortages of descriptors, processes, threads and memory (core/resource_limit.hpp) in the supervisor. No
-// stage is blamed for a start that fails by one, no connection is lost by one, and descriptors are kept in
-// reserve for what the run writes at its end. One thread.
+// Handles shortages of descriptors, processes, threads and memory (core/resource_limit.hpp) in the
+// supervisor. A start that fails because of a shortage does not count against its stage, no connection is
+// lost, and descriptors are reserved for what the run writes at its end. One thread.
 
 #include <functional>
 #include <string>
@@ -14,26 +14,27 @@
 
 namespace carousel::supervisor {
 
-/// A start waits up to this long while processes, descriptors or memory are short.
+/// Maximum time that a start waits while processes, descriptors or memory are short.
 inline constexpr u64 shortage_patience_ns = 8 * ns_per_s;
 
-/// Throws out_of_resources where the error number is a shortage, otherwise shm_error: "TRIED: TEXT".
+/// Throws out_of_resources if the error number is a shortage, otherwise shm_error: "TRIED: TEXT".
 [[noreturn]] void throw_system_error(const std::string& tried, int error_number, const std::string& text);
 /// Calls `attempt` again every 0.1 s while the error number that it returns is a shortage, for up to
-/// `patience_ns`. Returns the last one (0: success). Blocks: for use while no run is under way.
+/// `patience_ns`. Returns the last one (0: success). Blocks: only for use while no run is in progress.
 int retry_shortage(const std::function<int()>& attempt, u64 patience_ns = shortage_patience_ns);
-/// The soft limit up to the hard one, as far as a pipeline can ever need it.
+/// Raises the soft limit towards the hard limit, up to the most that a pipeline can need.
 void raise_file_limit() noexcept;
 
-/// Opens /dev/null, close-on-exec, for O_RDONLY, O_WRONLY or O_RDWR. Throws out_of_resources or shm_error,
-/// which names /dev/null: an error of it must not be taken for one of the program that is started with it.
+/// Opens /dev/null, close-on-exec, for O_RDONLY, O_WRONLY or O_RDWR. Throws out_of_resources or shm_error
+/// whose message names /dev/null, so that it is not mistaken for an error of the program that is being
+/// started.
 [[nodiscard]] shm::unique_fd open_null(int flags);
 
-/// Descriptors kept back, to be given up when something has to be written that must not be lost.
+/// Reserved descriptors, released when data that must not be lost has to be written.
 class descriptor_reserve {
 public:
     descriptor_reserve() { fill(); }
-    /// Gives them up; fill() takes them again.
+    /// Closes them; fill() reserves them again.
     void release() noexcept { kept_.clear(); }
     void fill() noexcept;
 

@@ -1,5 +1,6 @@
 #pragma once
-// epoll with a handler a file descriptor. One thread. Handlers may watch and forget any fd, also their own.
+// epoll with one handler per file descriptor. One thread. Handlers may watch and forget any fd, including
+// their own.
 
 #include <sys/epoll.h>
 
@@ -16,12 +17,12 @@ class event_loop {
 public:
     using handler = std::function<void(u32 events)>;
     event_loop();  ///< throws shm_error
-    /// Calls `fn` when `fd` has one of `events` (EPOLLIN ...; hang-ups are always told). The fd stays the
-    /// caller's.
+    /// Calls `fn` when `fd` has one of `events` (EPOLLIN ...; hang-ups are always reported). The caller keeps
+    /// ownership of the fd.
     void watch(int fd, u32 events, handler fn);
-    /// Before the fd is closed.
+    /// Must be called before the fd is closed.
     void forget(int fd) noexcept;
-    /// Waits at most timeout_ms and runs the handlers of what has happened.
+    /// Waits at most timeout_ms and runs the handlers of the events that have occurred.
     void run_once(int timeout_ms);
 
 private:

@@ -22,21 +22,21 @@ namespace {
 
 constexpr int reply_timeout_ms = 10'000;
 
-/// Behind fork(): system calls alone, then another program.
+/// After fork(): system calls only, then exec.
 [[noreturn]] void exec_holder(const char* program, const char* name, const char* device, int out,
                               int messages, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(127);  // it has died before the line above
+    if (::getppid() != parent) ::_exit(127);  // the parent died before prctl()
     ::dup2(out, STDOUT_FILENO);
     const int nothing = ::open("/dev/null", O_RDWR);
     ::dup2(nothing, STDIN_FILENO);
     ::dup2(messages < 0 ? nothing : messages, STDERR_FILENO);
-    ::setpgid(0, 0);  // Ctrl-C is for the lab, which ends it
+    ::setpgid(0, 0);  // Ctrl-C goes to the lab, which ends this child
     ::execl(program, program, "hold", name, "--device", device, static_cast<char*>(nullptr));
     ::_exit(127);
 }
 
-/// The last line of what it said before it ended.
+/// The last line that the child wrote to stderr.
 std::string last_output_line(int messages) {
     char text[4096];
     const ssize_t n = messages < 0 ? 0 : ::pread(messages, text, sizeof text, 0);
@@ -47,7 +47,7 @@ std::string last_output_line(int messages) {
     return output.starts_with("error: ") ? output.substr(7) : output;
 }
 
-/// The status of a child that has been killed.
+/// Reaps a child that has been killed; returns its status.
 int reaped(pid_t pid) noexcept {
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -65,7 +65,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
         throw config_error(fmt::format("a pipe for `carousel hold {}`: {}", name_, errno_text(errno)));
     const shm::unique_fd read(fds[0]);
     shm::unique_fd write(fds[1]);
-    // A file and no pipe: it may say something long after we have stopped to read.
+    // A file instead of a pipe: the child may write long after this process has stopped reading.
     const shm::unique_fd messages(::memfd_create("carousel-hold", MFD_CLOEXEC));
     const std::string program = programs + "/carousel";
     const pid_t parent = ::getpid();
@@ -75,7 +75,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
     if (pid_ < 0) throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
     write.reset();
     char first = 0;
-    // Its first line says that it holds; its end without one closes the pipe.
+    // The child's first line means that it holds the space; if it ends without one, the pipe is closed.
     if (events_of(read.get(), POLLIN, now_ns() + reply_timeout_ms * ns_per_ms) != 0 &&
         read_whole(read.get(), &first, 1) == 1)
         return;
@@ -92,7 +92,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
 }
 
 held_space::~held_space() {
-    ::kill(pid_, SIGTERM);  // it removes its folder
+    ::kill(pid_, SIGTERM);  // the holder removes its folder
     for (int k = 0; k < 200; ++k) {
         if (::waitpid(pid_, nullptr, WNOHANG) != 0) return;
         ::usleep(10'000);

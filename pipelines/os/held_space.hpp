@@ -1,7 +1,6 @@
 #pragma once
-// A space (`carousel hold`) for as long as this object lives, under a name that nobody else has. Its
-// holder is a child of this process and dies with it (PR_SET_PDEATHSIG), so that nothing is left behind
-// however we end.
+// A space (`carousel hold`) with the lifetime of this object and a unique name. Its holder is a child of this
+// process and dies with it (PR_SET_PDEATHSIG), so nothing is left however this process ends.
 
 #include <string>
 
@@ -11,8 +10,9 @@ namespace carousel::supervisor {
 
 class held_space {
 public:
-    /// Returns when programs can open it. `device`: as `carousel hold --device` takes it. Throws
-    /// config_error: no program, no room, no answer in 10 s; device_error: the GPU isn't there, or can't.
+    /// Returns when programs can open the space. `device`: as `carousel hold --device` takes it. Throws
+    /// config_error if there is no program, no room, or no reply in 10 s; device_error if the GPU is missing
+    /// or unusable.
     held_space(const std::string& programs, const std::string& purpose, const std::string& device = "cpu");
     ~held_space();
     held_space(const held_space&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
-// Ctrl-C (and SIGTERM) as something to look at instead of an end: for commands that have something to write
-// or to put away first. One thread, one at a time; threads that are started later inherit the blocked
+// Turns Ctrl-C (and SIGTERM) into a condition to poll instead of termination, for commands that must write or
+// clean up first. One thread, one object at a time; threads that are started later inherit the blocked
 // signals.
 
 #include <csignal>
@@ -16,7 +16,7 @@ public:
     ~interrupts();
     interrupts(const interrupts&) = delete;
     interrupts& operator=(const interrupts&) = delete;
-    /// Sleeps so long, or until a signal has come: true. It is taken then and ends nothing later.
+    /// Sleeps for `ns`, or returns true as soon as a signal arrives. That signal is consumed.
     bool sleep(u64 ns);
 
 private:

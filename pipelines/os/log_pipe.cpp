@@ -17,10 +17,10 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t max_last_lines = 5;
-// run directories often lie on a tmpfs: one older file is kept beside the present one
+// run directories are often on a tmpfs: only one older file is kept
 constexpr u64 max_file_bytes = 4U << 20U;
-constexpr std::size_t compared_lines = 64;  // a traceback and what stands around it
-constexpr int reads_at_once = 16;           // one talkative stage must not keep the others waiting
+constexpr std::size_t compared_lines = 64;  // a traceback and the lines around it
+constexpr int reads_at_once = 16;           // one stage with much output must not delay the others
 }  // namespace
 
 log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
@@ -33,7 +33,7 @@ std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 co
 }
 
 void log_sink::line(i32 pid, std::string_view text) {
-    std::erase(last_, text);  // an error that each process repeats takes no room of another one
+    std::erase(last_, text);  // an error that every process repeats must not displace other lines
     last_.emplace_back(text);
     if (last_.size() > max_last_lines) last_.pop_front();
     note(pid, text);
@@ -86,7 +86,7 @@ void log_sink::append_json(i32 pid, std::string_view text) {
         {"line", std::string(text)}};
     const std::string out = record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (!file_ || !write_whole(file_.get(), out.data(), out.size())) {
-        file_failed_ = true;  // said once; the run goes on without the file
+        file_failed_ = true;  // reported once; the run continues without the file
         console_->line(fmt::format("warning: the log {} can't be written ({}): its lines appear here only",
                                    path_, no_room_text(errno, "")));
     }
@@ -102,7 +102,7 @@ log_pipe log_pipe::make(shm::unique_fd& write_end) {
     log_pipe p;
     p.read_.reset(ends[0]);
     write_end.reset(ends[1]);
-    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // of our end only: the stage's own writes stay ordinary
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only the read end: the stage's own writes stay blocking
     return p;
 }
 

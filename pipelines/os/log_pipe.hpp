@@ -1,10 +1,10 @@
 #pragma once
-// A stage's stdout and stderr: one pipe a process, read without blocking and always to its end, so that a
-// stage never waits for its log. Lines go to the console behind an aligned, coloured "stage | " and as JSON
-// lines to DIR/logs/STAGE.jsonl; what the supervisor says goes to DIR/logs/@carousel.jsonl (no stage can have
-// that name). A file that has grown to 4 MiB becomes STAGE.jsonl.1, in the place of the one before: at most 8
-// MiB a stage instance. log_reader.hpp reads them. A full disk or a missing reader costs log lines, never a
-// stage.
+// A stage's stdout and stderr: one pipe per process, read without blocking and always to its end, so that a
+// stage never waits for its log. Lines are printed on the console after an aligned, coloured "stage | " and
+// appended as JSON lines to DIR/logs/STAGE.jsonl; the supervisor's own lines go to DIR/logs/@carousel.jsonl
+// (no stage can have that name). A file that has grown to 4 MiB is renamed to STAGE.jsonl.1, replacing the
+// previous one: at most 8 MiB per stage instance. log_reader.hpp reads them. A full disk or a missing reader
+// costs log lines, never a stage.
 
 #include <deque>
 #include <memory>
@@ -17,11 +17,11 @@
 
 namespace carousel::supervisor {
 
-/// Cuts a stream into lines; a line longer than max_line is cut there.
+/// Splits a stream into lines; a line longer than max_line is cut there.
 class line_splitter {
 public:
     static constexpr std::size_t max_line = 8192;
-    /// Calls fn(line) for each line that is complete.
+    /// Calls fn(line) for each complete line.
     template <typename F>
     void feed(std::string_view bytes, F&& fn) {
         for (const char c : bytes) {
@@ -32,7 +32,7 @@ public:
             if (c != '\n' && c != '\r') partial_ += c;
         }
     }
-    /// The rest, when the stream has ended.
+    /// Calls fn with the rest after the end of the stream.
     template <typename F>
     void finish(F&& fn) {
         if (!partial_.empty()) fn(std::string_view(partial_));
@@ -43,18 +43,19 @@ private:
     std::string partial_;
 };
 
-/// Where the lines of one stage instance go. Lives as long as the run; several processes in a row use it.
+/// Destination of the lines of one stage instance. Exists for the whole run; several consecutive processes
+/// use it.
 class log_sink {
 public:
-    /// `label` is what stands before the bar, padded to `width`; `color` is the stage's number. `path`: the
-    /// JSONL file, or "".
+    /// `label` is printed before the bar, padded to `width`; `color` is the stage's number. `path`: the JSONL
+    /// file, or "".
     log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path);
-    /// An error that an earlier process of the instance has printed word for word becomes one line on the
+    /// An error that repeats the exact lines of an earlier process of the instance becomes one line on the
     /// console, "repeats N lines of pid P"; the file has every line.
     void line(i32 pid, std::string_view text);
-    /// The process has ended: nothing of it is held back any more.
+    /// The process has ended: prints the pending "repeats" line.
     void end_of_process();
-    /// The same for the file alone: what the console has said in its own way.
+    /// Writes to the file only, for text that the console shows in another form.
     void note(i32 pid, std::string_view text);
     /// The last lines, oldest first, at most 5.
     [[nodiscard]] const std::deque<std::string>& last() const noexcept { return last_; }
@@ -78,22 +79,22 @@ private:
     u64 file_bytes_ = 0;
     bool file_failed_ = false;
     std::deque<std::string> last_;
-    std::deque<printed_line> printed_;  ///< the newest that are on the console
-    i32 repeats_pid_ = 0;               ///< whose lines are being repeated
-    u64 repeated_ = 0;                  ///< how many were, since the last line on the console
+    std::deque<printed_line> printed_;  ///< the newest lines on the console
+    i32 repeats_pid_ = 0;               ///< the process whose lines are being repeated
+    u64 repeated_ = 0;                  ///< number of repeated lines since the last line on the console
 };
 
-/// The reading end of one process's pipe.
+/// The read end of one process's pipe.
 class log_pipe {
 public:
     log_pipe() = default;
-    /// Makes the pipe; `write_end` is what the child gets as stdout and stderr. Throws shm_error (no file
+    /// Creates the pipe; `write_end` becomes the child's stdout and stderr. Throws shm_error (no file
     /// descriptors left).
     [[nodiscard]] static log_pipe make(shm::unique_fd& write_end);
     [[nodiscard]] int fd() const noexcept { return read_.get(); }
-    /// Takes what is there. False when the pipe has ended (or was never made).
+    /// Reads what is available. Returns false when the pipe has ended (or was never created).
     bool drain(log_sink& to, i32 pid);
-    /// The process is gone: takes the rest and closes, even if somebody else still holds the writing end.
+    /// The process is gone: reads the rest and closes, even if another process still holds the write end.
     void close(log_sink& to, i32 pid);
 
 private:

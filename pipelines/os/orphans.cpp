@@ -17,7 +17,7 @@ namespace carousel::supervisor {
 namespace {
 
 struct {
-    std::mutex mutex;  // of this process alone
+    std::mutex mutex;  // of this process only
     std::set<pid_t> pids;
 } own;
 
@@ -30,7 +30,7 @@ std::vector<pid_t> zombies() {
         const auto pid = static_cast<pid_t>(std::strtol(each->d_name, nullptr, 10));
         if (pid <= 0) continue;
         const std::string stat = read_file(fmt::format("/proc/{}/stat", pid)).value_or("");
-        const std::size_t at = stat.rfind(')');  // the second field, the command, may hold anything
+        const std::size_t at = stat.rfind(')');  // the second field, the command, may contain any characters
         if (at == std::string::npos || at + 4 >= stat.size() || stat[at + 2] != 'Z') continue;
         if (std::strtol(stat.c_str() + at + 4, nullptr, 10) == ::getpid()) out.push_back(pid);
     }
@@ -67,11 +67,11 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
     };
     for (;;) {
         siginfo_t first{};
-        // WNOWAIT: only the status of an orphan is taken, below.
+        // WNOWAIT: only an orphan's status is taken, below.
         if (::waitid(P_ALL, 0, &first, WEXITED | WNOHANG | WNOWAIT) != 0 || first.si_pid == 0) return count;
         if (!reap(first.si_pid)) break;
     }
-    for (const pid_t pid : zombies()) (void)reap(pid);  // those after a child that other code has yet to reap
+    for (const pid_t pid : zombies()) (void)reap(pid);  // children after one that other code has yet to reap
     return count;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The signals that ask for the end, while nothing handles them: blocked, and kept for who looks.
+// The termination signals while no handler exists: blocked, and pending until they are polled.
 
 #include <algorithm>
 #include <csignal>
@@ -11,15 +11,15 @@ namespace carousel::supervisor {
 /// SIGINT, SIGTERM, SIGHUP, without those that this program was started to ignore (`nohup`).
 [[nodiscard]] inline sigset_t end_signals() noexcept { return not_ignored({SIGINT, SIGTERM, SIGHUP}); }
 
-/// Takes one of them that has come; 0: none has. Doesn't wait.
+/// Takes a pending termination signal; returns 0 if there is none. Doesn't wait.
 [[nodiscard]] inline int pending_signal() noexcept {
     const sigset_t wanted = end_signals();
     const timespec none{};
     return std::max(0, sigtimedwait(&wanted, nullptr, &none));
 }
 
-/// They are kept for who looks as long as it lives: Ctrl-C before an engine listens must not leave the lock's
-/// folder or half a start behind.
+/// Keeps the signals pending for its lifetime: Ctrl-C before the engine handles signals must not leave the
+/// lock's folder or an incomplete start.
 class run_signals_blocked {
 public:
     run_signals_blocked() {
@@ -28,7 +28,7 @@ public:
         std::signal(SIGPIPE, SIG_IGN);
     }
     ~run_signals_blocked() {
-        // What has come while we ended was meant for the run.
+        // a signal that arrived during the end was meant for the run
         while (pending_signal() > 0) {
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);

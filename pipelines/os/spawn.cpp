@@ -28,7 +28,7 @@ extern char** environ;
 namespace carousel::supervisor {
 namespace {
 
-// The child's environment: ours, with the names of `added` replaced.
+// The child's environment: this process's, with the names of `added` replaced.
 std::vector<std::string> merged(const std::vector<std::string>& added) {
     std::vector<std::string> out = added;
     for (char** at = environ; *at != nullptr; ++at) {
@@ -50,9 +50,9 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
     return out;
 }
 
-/// What this program was started to ignore (`nohup`) its children ignore, too. Three are reset all the same:
-/// SIGPIPE, which this program ignores on its own account, and the two by which it ends a child that has a
-/// process group of its own. A child in our group gets those of the terminal.
+/// Signals to reset in the child. Children also ignore what this program was started to ignore (`nohup`),
+/// except three: SIGPIPE, which this program itself ignores, and the two by which it ends a child with its
+/// own process group. A child in the same group gets those two from the terminal.
 sigset_t reset_in_child(bool same_group) noexcept {
     sigset_t set;
     sigfillset(&set);
@@ -223,7 +223,7 @@ bool is_exiting(i32 pid) noexcept {
     const ssize_t got = fd ? read_whole(fd.get(), text, sizeof text - 1) : 0;
     if (got <= 0) return true;
     text[got] = '\0';
-    const char* at = std::strrchr(text, ')');  // the second field may hold anything
+    const char* at = std::strrchr(text, ')');  // the second field may contain any characters
     char state = '?';
     unsigned long flags = 0;
     if (at == nullptr || std::sscanf(at + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) != 2) return true;

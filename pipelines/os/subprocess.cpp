@@ -38,8 +38,8 @@ bool make_pipe(pipe_ends& p) {
     return true;
 }
 
-/// A write to a child that has gone must be an error, not our end. SIGPIPE is blocked for this thread, and
-/// swallowed.
+/// A write to a child that has gone must fail with an error instead of ending this process. SIGPIPE is
+/// blocked for this thread, and consumed.
 class no_sigpipe {
 public:
     no_sigpipe() {
@@ -85,7 +85,7 @@ int start(const std::vector<std::string>& argv, pipe_ends& in, pipe_ends& out, p
     return failed;
 }
 
-/// Reads what is there; closes the end at EOF.
+/// Reads what is available; closes the end at EOF.
 void drain(shm::unique_fd& from, std::string& into) {
     char buffer[16384];
     const ssize_t n = ::read(from.get(), buffer, sizeof buffer);
@@ -95,7 +95,7 @@ void drain(shm::unique_fd& from, std::string& into) {
         from.reset();
 }
 
-/// Feeds and reads until both outputs are at their end. False: the limit came first.
+/// Writes the input and reads until EOF of both outputs. Returns false at the deadline.
 bool converse(pipe_ends& in, pipe_ends& out, pipe_ends& err, const std::string& input, subprocess_result& r,
               u64 deadline) {
     std::size_t written = 0;
@@ -122,7 +122,7 @@ bool converse(pipe_ends& in, pipe_ends& out, pipe_ends& err, const std::string& 
     return true;
 }
 
-/// Waits for the end, until the deadline. False: still there.
+/// Waits for the child's end. Returns false at the deadline.
 bool wait_for(pid_t pid, int& status, u64 deadline) {
     for (;;) {
         const pid_t got = ::waitpid(pid, &status, WNOHANG);
@@ -167,7 +167,7 @@ subprocess_result run_subprocess(const std::vector<std::string>& argv, const std
     int status = 0;
     if (!converse(in, out, err, input, r, deadline) || !wait_for(pid, status, deadline)) {
         r.timed_out = true;
-        ::kill(-pid, SIGKILL);  // our unreaped child's group: the number can't be another's
+        ::kill(-pid, SIGKILL);  // the group of an unreaped child: its number can't belong to another process
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
         forget_child(pid);

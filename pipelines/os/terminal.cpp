@@ -20,7 +20,7 @@ constexpr const char* enter_text = "\x1b[?1049h\x1b[?25l\x1b[2J";
 constexpr const char* leave_text = "\x1b[0m\x1b[?25h\x1b[?1049l";
 constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS};
 
-// For the handler of a crash, which may use nothing else.
+// For the crash handler, which may use nothing else.
 struct {
     volatile std::sig_atomic_t out = -1, in = -1;
     termios before;
@@ -105,7 +105,7 @@ void terminal_screen::draw(const std::vector<std::string>& lines) {
 
 void terminal_screen::suspend_process() {
     leave();
-    ::kill(::getpid(), SIGSTOP);  // goes on here after `fg`
+    ::kill(::getpid(), SIGSTOP);  // continues here after `fg`
     enter();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The terminal as a screen of ours: alternate screen, no cursor, keys one by one; given back as it was at any
-// end that a process can see: return, exception, INT, TERM, HUP, QUIT, Ctrl-Z (and taken again), SEGV and the
-// like. Only SIGKILL leaves it; `reset` helps then. One at a time, one thread.
+// The terminal as a full screen: alternate screen, no cursor, single keys. It is restored at every end that a
+// process can detect: return, exception, INT, TERM, HUP, QUIT, Ctrl-Z (and set up again), SEGV and similar.
+// After SIGKILL it is not; `reset` helps then. One object at a time, one thread.
 
 #include <sys/types.h>
 #include <termios.h>
@@ -19,23 +19,24 @@ struct screen_size {
     std::size_t columns = 80, rows = 24;
 };
 
-/// What ended a wait.
+/// The event that ended a wait.
 struct screen_event {
     enum class kind { timeout, key, resized, signal, hung_up } what = kind::timeout;
-    char key = 0;    ///< the key; an arrow and the like is none
-    int signal = 0;  ///< that asks for the end
+    char key = 0;    ///< the key; arrow keys and similar are not reported
+    int signal = 0;  ///< the termination signal
 };
 
 class terminal_screen {
 public:
-    /// `in` is where keys come from, if it is a terminal; `out` is a terminal. Throws output_error.
+    /// `in`: source of keys, if it is a terminal; `out` is a terminal. Throws output_error.
     terminal_screen(int in, int out);
     ~terminal_screen();
     terminal_screen(const terminal_screen&) = delete;
     terminal_screen& operator=(const terminal_screen&) = delete;
 
     [[nodiscard]] screen_size size() const noexcept;
-    /// Redraws in place; lines beyond the last row are left out. Lines fit the width (ANSI colours aside).
+    /// Redraws in place; lines beyond the last row are left out. Lines must fit the width (not counting ANSI
+    /// colours).
     void draw(const std::vector<std::string>& lines);
     [[nodiscard]] screen_event wait(u64 timeout_ns);
 
