@@ -1,5 +1,5 @@
-// Every error that CUDA 13.0 names, with its number and a sentence. What was seen here of some stands in
-// explanation_table.cpp; these are for the others, and for a number that a program has printed.
+// Every error that CUDA 13.0 names, with its number and a sentence. explanation_table.cpp has the errors
+// observed with Carousel; this table is for the others, and for a number that a program has printed.
 #include <array>
 
 #include "doctor/explanations.hpp"

@@ -73,7 +73,7 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                              "not needed", ""));
 }
 
-/// Of several: whose memory this one's kernels reach, for stages and instances on both.
+/// With several GPUs: whose memory this GPU's kernels can access, for stages and instances on both.
 void add_reach(std::vector<finding>& all, const json& d, std::size_t devices) {
     if (devices < 2 || !d.contains("peers") || !d["peers"].is_array()) return;
     std::string text;

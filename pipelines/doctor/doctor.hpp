@@ -1,7 +1,7 @@
 #pragma once
-// Looks at what Carousel needs of this machine: for each thing what was found, whether that will do, and what
-// to do if not. No CUDA in here: what needs a driver is asked of carousel-probe, a program of its own, which
-// may crash or hang on a sick one.
+// Checks what Carousel needs from this machine: for each item what was found, whether it suffices, and what
+// to do if not. No CUDA in this code: driver queries are done by carousel-probe, a separate program, which
+// may crash or hang on a broken driver.
 
 #include <string>
 #include <vector>
@@ -11,25 +11,25 @@
 
 namespace carousel::supervisor {
 
-enum class verdict : u8 { ok, warn, fail };  ///< warn: Carousel runs, with less; fail: it can't run
+enum class verdict : u8 { ok, warn, fail };  ///< warn: Carousel runs with restrictions; fail: it can't run
 [[nodiscard]] const char* name_of(verdict v) noexcept;
 
 struct finding {
     std::string name;
     verdict status = verdict::ok;
     std::string found;
-    std::string remedy;  ///< empty when there is nothing to do
+    std::string remedy;  ///< empty if there is nothing to do
 };
 
 struct doctor_places {
-    std::string probe;  ///< program; "": carousel-probe beside carousel
+    std::string probe;  ///< program; "": carousel-probe next to carousel
     std::string shared_memory = "/dev/shm";
     u32 probe_timeout_ms = 30'000;
 };
 
 [[nodiscard]] std::vector<finding> examine(const doctor_places& places = {});
 
-/// What carousel-probe's answer (its JSON text) says.
+/// Converts carousel-probe's reply (JSON text).
 [[nodiscard]] std::vector<finding> findings_of_probe(const std::string& answer);
 
 [[nodiscard]] std::string doctor_text(const std::vector<finding>& all, bool color);
@@ -45,7 +45,7 @@ void examine_run_folder(std::vector<finding>& all);
 void examine_spaces(std::vector<finding>& all);
 void examine_display(std::vector<finding>& all);
 void examine_build(std::vector<finding>& all, const doctor_places& places);
-/// `folder`: where the programs of links lie.
+/// `folder`: contains the programs of links.
 [[nodiscard]] finding examine_links(const std::string& folder, u32 timeout_ms);
 void examine_processes(std::vector<finding>& all);
 void examine_death_signs(std::vector<finding>& all);

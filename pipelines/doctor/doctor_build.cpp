@@ -1,4 +1,4 @@
-// doctor: what this build can do, and what would add the rest. Programs and modules lie beside carousel.
+// doctor: what this build supports, and what would add the rest. Programs and modules are next to carousel.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ constexpr const char* links = "links to other hosts";
 
 }  // namespace
 
-// By a program that is linked with UCX, since this one is not, and looking for devices may hang.
+// Uses a program that is linked with UCX, because this one is not, and the search for devices may hang.
 finding examine_links(const std::string& folder, u32 timeout_ms) {
     const std::string program = folder + "/carousel-send";
     const char* use = "carousel-send, carousel-receive, carousel-remote, by UCX";

@@ -1,5 +1,5 @@
-// doctor: whether this machine can hold spaces for programs that are no stages, and how those that are there
-// do.
+// doctor: whether this machine can hold spaces for programs that are not stages, and the state of existing
+// spaces.
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
@@ -11,7 +11,7 @@ namespace carousel::supervisor {
 
 void examine_spaces(std::vector<finding>& all) {
     try {
-        (void)ipc::memory::make("doctor", 1 << 20);  // made, sealed, mapped, and gone again
+        (void)ipc::memory::make("doctor", 1 << 20);  // created, sealed, mapped and removed
     } catch (const error& e) {
         all.push_back(
             {"spaces", verdict::warn, e.what(),

@@ -30,10 +30,10 @@ namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-/// Of a run with eight rings of as many slots as there may be; most take less.
+/// Of a run with eight rings of the maximum number of slots; most need less.
 constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
 constexpr u64 room_wanted = 12 * block_bytes;
-constexpr rlim_t fds_needed = 1000;   // a stage's liveness socket sits at 900, above the driver's files
+constexpr rlim_t fds_needed = 1000;   // a stage's liveness socket is at 900, above the driver's files
 constexpr u64 processes_needed = 64;  // and threads, of a run with four stages
 constexpr std::size_t longest_socket = 107;
 

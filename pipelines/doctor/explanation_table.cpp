@@ -1,4 +1,4 @@
-// The words of `carousel explain`.
+// The table of `carousel explain`.
 #include <array>
 
 #include "doctor/explanations.hpp"

@@ -24,7 +24,7 @@ std::string lower(std::string_view text) {
 /// "Exit code 71" -> "71", "128 + 9" -> "137", "signal 9" and "signal 9 (SIGKILL), injected" -> "137".
 std::string plain(std::string_view query) {
     std::string word = lower(query);
-    // as ps and the report say it: "signal 11 (SIGSEGV), injected"
+    // as ps and the report print it: "signal 11 (SIGSEGV), injected"
     for (const char* suffix : {" (", ", injected"})
         if (const std::size_t at = word.find(suffix); at != std::string::npos) word.resize(at);
     std::string stem = word;
@@ -43,8 +43,8 @@ std::string plain(std::string_view query) {
     return stem;
 }
 
-/// "cudaerrorillegaladdress" for "illegaladdress" and the driver's "cuda_error_illegal_address"; a few the
-/// driver names otherwise.
+/// "cudaerrorillegaladdress" for "illegaladdress" and the driver's "cuda_error_illegal_address"; the driver
+/// has different names for a few errors.
 std::string cuda_word(std::string word) {
     constexpr std::string_view driver = "cuda_error_", runtime = "cudaerror";
     if (word.starts_with(driver)) {
@@ -70,7 +70,7 @@ std::string cuda_word(std::string word) {
     return word.starts_with(runtime) ? word : std::string(runtime) + word;
 }
 
-/// "cuda error 700", "error 700" and "700" -> 700; 0: no number.
+/// "cuda error 700", "error 700" and "700" -> 700; 0: not a number.
 u32 cuda_number(std::string_view query) {
     std::string word = lower(query);
     for (const char* head : {"cuda ", "error ", "code "})
@@ -80,7 +80,7 @@ u32 cuda_number(std::string_view query) {
     return failed == std::errc{} && end == word.data() + word.size() ? number : 0;
 }
 
-/// Of what CUDA names: by more than its name where it was met here.
+/// Adds the errors that CUDA names, with more text for those in the table.
 void add_cuda_errors(std::string_view query, const std::string& word, std::vector<explanation>& found) {
     const std::string name = cuda_word(word);
     const u32 number = cuda_number(query);
@@ -100,7 +100,7 @@ void add_cuda_errors(std::string_view query, const std::string& word, std::vecto
     }
 }
 
-/// The keys of a pipeline file that take a number; one that several sections have is one word.
+/// The numeric keys of a pipeline file; a key that several sections have is one word.
 const std::vector<explanation>& explained_keys() {
     struct texts {
         std::string key, means, here;
@@ -129,7 +129,7 @@ const std::vector<explanation>& explained_keys() {
     return explained;
 }
 
-/// Words of `text` in lines of at most `columns`, each behind `indent`.
+/// Words of `text` in lines of at most `columns`, each after `indent`.
 std::string wrapped(const std::string& text, int columns, const std::string& indent) {
     std::string out, line;
     const auto room = static_cast<std::size_t>(std::max(20, columns)) - indent.size();
@@ -201,7 +201,7 @@ std::string explanation_json(const std::vector<explanation>& all) {
 std::string explanation_list(int columns) {
     std::string text;
     std::string_view kind;
-    std::size_t used = 0;  // of the line; a word of several is not broken
+    std::size_t used = 0;  // columns used in the line; a phrase of several words is not broken
     for (const explanation& e : all_explanations()) {
         const bool first = kind != e.kind;
         if (first) text += fmt::format("{}{}:\n", kind.empty() ? "" : "\n", e.kind);
