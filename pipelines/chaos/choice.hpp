@@ -9,11 +9,11 @@
 
 namespace carousel::supervisor::chaos {
 
-/// Whether that seat can: a stray write, only where something guards against it.
+/// Whether that seat can take the fault: a wild write only if a guard covers its target.
 [[nodiscard]] bool can_take(const victim& v, fault f) noexcept;
 
-/// `requested`; empty: all that some seat can take. Throws config_error: none can take one that is asked for.
-/// `file`: of the pipeline.
+/// Returns `requested`; if empty, all faults that some seat can take. Throws config_error if no seat can take
+/// a requested one. `file`: the pipeline file.
 [[nodiscard]] std::vector<fault> choose_kinds(const std::vector<fault>& requested,
                                               const std::vector<victim>& seats, const std::string& file);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `carousel chaos` does to a pipeline, in which order: a function of the seed alone, on every machine.
+// The faults of `carousel chaos` and their order: determined by the seed alone, on every machine.
 
 #include <array>
 #include <csignal>
@@ -17,27 +17,27 @@ enum class fault : u8 {
     term,   ///< SIGTERM, from outside
     stop,   ///< SIGSTOP, from outside: found at frame_timeout_ms
     all,    ///< SIGKILL to all stages at once
-    abort,  ///< by its own hand, in the middle of a frame (`carousel inject`)
+    abort,  ///< by the stage itself, in the middle of a frame (`carousel inject`)
     exit,
     hang,              ///< never returns from a frame: found at frame_timeout_ms
-    gpu_fault,         ///< stages on a GPU alone
+    gpu_fault,         ///< only stages on a GPU
     supervisor,        ///< SIGKILL to the supervisor; the same command takes the run over
-    scribble_input,    ///< a stray write to its input; stages that have one, guarded
-    overrun_output,    ///< a write beyond its output slot; stages that have one, guarded
-    scribble_control,  ///< a stray write into the control block; stages that are guarded
+    scribble_input,    ///< a wild write to its input; stages that have a guarded one
+    overrun_output,    ///< a write beyond its output slot; stages that have a guarded one
+    scribble_control,  ///< a wild write into the control block; guarded stages
 };
 struct fault_row {
     fault kind;
     std::string_view name;
-    u64 weight;                                                   ///< how often it comes, beside the others
-    int signal = 0;                                               ///< from outside; 0: none
-    shm::injected_fault injected = shm::injected_fault::nothing;  ///< by the stage's own hand
+    u64 weight;                                                   ///< relative frequency
+    int signal = 0;                                               ///< sent from outside; 0: none
+    shm::injected_fault injected = shm::injected_fault::nothing;  ///< executed by the stage itself
 };
 [[nodiscard]] constexpr fault_row injected_row(fault kind, shm::injected_fault injected,
                                                u64 weight) noexcept {
     return {kind, shm::name_of(injected), weight, 0, injected};
 }
-/// In the order of `fault`: a seed means the same plan only as long as order and weights stay.
+/// In the order of `fault`: a seed yields the same plan only while order and weights are unchanged.
 inline constexpr std::array<fault_row, 12> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},
@@ -71,23 +71,22 @@ inline constexpr std::array<fault_row, 12> fault_table{{
 /// All names, in that order.
 [[nodiscard]] std::vector<std::string> fault_names();
 
-/// "kill,stop,hang": the kinds, each once. Throws config_error: unknown, none.
+/// Parses "kill,stop,hang": the kinds, each once. Throws config_error if one is unknown or there is none.
 [[nodiscard]] std::vector<fault> faults_from(const std::string& text);
 
-/// One thing to be done. Its victim is seat `victim_index` modulo how many there are, in the order of the
+/// One fault of the plan. Its victim is seat `victim_index` modulo the number of seats, in the order of the
 /// pipeline file.
 struct step {
     u64 number = 0;  ///< from 0
     fault kind = fault::kill;
-    f64 wait_s = 0;  ///< before it; exponential, of the mean that was asked for
+    f64 wait_s = 0;  ///< before the fault; exponentially distributed with the requested mean
     u64 victim_index = 0;
-    f64 supervisor_gap_s = 0;  ///< how long the run is to be without one, 0 .. 0.4
+    f64 supervisor_gap_s = 0;  ///< how long the run has no supervisor, 0 .. 0.4
 };
 
 class plan {
 public:
-    /// Kinds come with their weights: mostly kills, rarely the supervisor. `mean_wait_s` 0: one after the
-    /// other.
+    /// Kinds occur by their weights: mostly kills, rarely the supervisor. `mean_wait_s` 0: no waits.
     plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s);
     [[nodiscard]] step next();
 

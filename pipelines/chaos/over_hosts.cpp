@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What nobody has counted stays null.
+/// A value that no host has counted stays null.
 void add_number(json& to, const json& from, const char* key) {
     const json more = from.value(key, json());
     if (!more.is_number()) return;
@@ -26,7 +26,8 @@ void add_names(json& to, const json& from, const char* list, const char* name, c
     }
 }
 
-/// By this host's clock, late by as much as that may be wrong: a death is not told before its cause.
+/// Converts to this host's clock, plus the clock's error bound, so that a death is never reported before its
+/// cause.
 void move_times(json& recovery, const json& clock) {
     const f64 by_ms = clock.value("error_ms", 0.0) - clock.value("ahead_ms", 0.0);
     const auto by = static_cast<i64>(std::llround(by_ms * 1e6));

@@ -1,12 +1,12 @@
 #pragma once
-// The report of a run over several hosts as that of one run: what they have counted is added up, the others'
-// stages are called HOST/STAGE, and times of their clocks are told by this host's.
+// Merges the report of a run over several hosts into the form of a single run: counts are added up, stages of
+// other hosts are named HOST/STAGE, and times of their clocks are converted to this host's clock.
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace carousel::supervisor::chaos {
 
-/// Of `carousel run` with "hosts"; any other report as it is.
+/// Of `carousel run` with "hosts"; any other report is returned unchanged.
 [[nodiscard]] nlohmann::json over_hosts(nlohmann::json report);
 
 }  // namespace carousel::supervisor::chaos

@@ -1,7 +1,7 @@
 #pragma once
-// How long stages stood still: a thread that looks at their frame counters in the control block (read-only,
-// twice a millisecond). A pause is a time without a finished frame that is longer than 3 times the stage's
-// usual one, and than 2 ms.
+// Measures how long stages stood still: a thread polls their frame counters in the control block (read-only,
+// twice per millisecond). A pause is a time without a finished frame that is longer than 3 times the stage's
+// usual one, and longer than 2 ms.
 
 #include <atomic>
 #include <memory>
@@ -23,16 +23,15 @@ struct pause {
 
 class pause_watch {
 public:
-    /// Throws shm_error: the run's control block can't be read.
+    /// Throws shm_error if the run's control block can't be read.
     explicit pause_watch(const std::string& run_id);
     ~pause_watch();
     pause_watch(const pause_watch&) = delete;
     pause_watch& operator=(const pause_watch&) = delete;
 
-    /// The usual time between two frames is known from here on: called after some calm time, before the first
-    /// fault.
+    /// Fixes the usual time between two frames: called after some time without faults, before the first one.
     void calm_is_over();
-    /// Those seen so far, in the order of their ends, and those that still last, up to now.
+    /// The pauses so far, in the order of their ends, and those still in progress, up to now.
     [[nodiscard]] std::vector<pause> pauses() const;
     [[nodiscard]] u64 frames() const noexcept {
         return frames_.load(std::memory_order_relaxed);
@@ -43,10 +42,10 @@ private:
     struct watched {
         u64 frames = 0, first = 0;  ///< counter now, and when the watch began
         u64 changed_ns = 0;
-        u64 limit_ns = 0;  ///< longer is a pause
+        u64 limit_ns = 0;  ///< a longer time is a pause
     };
     std::vector<watched> stages_;
-    mutable std::mutex mutex_;  // of pauses_ and stages_; this process's threads alone
+    mutable std::mutex mutex_;  // protects pauses_ and stages_; only this process's threads
     std::vector<pause> pauses_;
     u64 begun_ns_;
     std::atomic<u64> frames_{0};
@@ -57,8 +56,8 @@ private:
     std::thread thread_;
 };
 
-/// The longest pause of a stage other than `stage` (none: of any) in ms, of those that became one behind
-/// `begin` and began before `end`; 0: nobody paused.
+/// The longest pause in ms of a stage other than `stage` (none: of any stage), among those that became a
+/// pause after `begin` and began before `end`; 0: no pause.
 [[nodiscard]] f64 longest_pause_ms(const std::vector<pause>& all, u32 stage, u64 begin_ns, u64 end_ns);
 
 }  // namespace carousel::supervisor::chaos

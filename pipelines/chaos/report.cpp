@@ -15,10 +15,10 @@ namespace carousel::supervisor::chaos {
 namespace {
 
 using nlohmann::json;
-/// of a deadline missed, stopped behind others that miss theirs
+/// limit from fault to detection: a stage may be stopped downstream of others that miss their deadlines
 constexpr u64 longest_hang_ns = 60 * ns_per_s;
 
-/// What became of one kind.
+/// Results of one kind of fault.
 struct account {
     u64 count = 0;
     std::vector<f64> detection, fence, takeover, pause;
@@ -33,13 +33,13 @@ json samples(const std::vector<f64>& ms) {
 
 f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
 
-/// Of that process, seen behind the fault; pids come round again.
+/// Of that process, detected after the fault; pids are reused.
 bool led_to(const done& d, const recovery& r) {
     return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns &&
            r.seen_ns - d.time_ns <= longest_hang_ns;
 }
 
-/// The death that a fault led to. Each is taken once.
+/// The death that a fault caused. Each is used once.
 const recovery* death_of(const done& d, const std::vector<recovery>& all, std::vector<bool>& taken) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         if (taken[k] || !led_to(d, all[k])) continue;
@@ -49,8 +49,8 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// The ends of the MPS domain into which one fell that had been hit: the others share it. Any other end is
-/// nobody's work here, and all its deaths count.
+/// The ends of an MPS domain that were caused by a hit process: the domain's other processes share the fault.
+/// Chaos has not caused any other end, and all deaths of such an end count.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
@@ -62,7 +62,7 @@ std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all)
 
 struct joined {
     std::map<fault, account> kinds;
-    std::vector<recovery> untouched;  ///< deaths that nobody caused
+    std::vector<recovery> untouched;  ///< deaths that chaos did not cause
 };
 
 joined join(const outcome& o) {
@@ -91,15 +91,16 @@ joined join(const outcome& o) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         const bool ours = taken[k] || std::any_of(o.faults.begin(), o.faults.end(),
                                                   [&](const done& d) { return d.pid == all[k].pid; });
-        const bool shared = all[k].shared && ends.contains(all[k].domain_end);  // the supervisor's word
+        // The supervisor reports whether the fault was shared.
+        const bool shared = all[k].shared && ends.contains(all[k].domain_end);
         if (!ours && !shared && all[k].seen_ns >= o.begun_ns && all[k].seen_ns <= o.ended_ns)
             out.untouched.push_back(all[k]);
     }
     return out;
 }
 
-/// Hashes of one name are compared; from those of two names nothing follows, nor from a ledger's that has
-/// several.
+/// Hashes of the same name are compared. Hashes of different names are not comparable, nor is that of a
+/// ledger with several hashes.
 bool comparable(const json& ours, const json& theirs, const std::string& where,
                 std::vector<std::string>& out) {
     const json a = ours.value("image_hash_of", json()), b = theirs.value("image_hash_of", json());
@@ -112,10 +113,11 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
     return false;
 }
 
-/// By hash, sink by sink, where the stage gives one; else by what was counted: both runs have as many frames.
+/// Compares hashes, sink by sink, where the stage provides one; else counts: both runs have the same number
+/// of frames.
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    const bool alike = r.value("not_comparable", json()).is_null();  // by the run's own word
+    const bool alike = r.value("not_comparable", json()).is_null();  // as the run itself reports
     if (alike && comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
         out.push_back("image_hash differs from the undisturbed run's");
     if (calm["frames"] != r["frames"])
@@ -149,7 +151,7 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
         else if (n != 0)
             out.push_back(fmt::format("{}: {}", key, n.dump()));
     }
-    // Such a run's frames may all be there, but nothing that chaos does may bring it there.
+    // All frames of such a run may be there, but no fault of chaos may cause a stall.
     if (const u64 n = r.value("stalls", u64{0}); n > 0)
         out.push_back(
             fmt::format("the run stood still {} times with nobody to blame, and was made anew (the report's "

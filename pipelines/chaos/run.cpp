@@ -37,7 +37,7 @@ json read_json(const std::string& file) {
     return j.is_object() ? over_hosts(std::move(j)) : json();
 }
 
-/// Of all GPUs together; -1: there is none, or it can't be asked.
+/// Sum of all GPUs; -1: there is none, or the query failed.
 i64 gpu_memory_mib() {
     const subprocess_result r = run_subprocess(
         {"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", 10'000);
@@ -76,7 +76,8 @@ private:
     [[nodiscard]] bool untouched(const victim& v) const {
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
-    /// What is told of another host is a little old: a process there that was hit is gone, whatever it says.
+    /// Reports about another host are slightly old: a process there that was hit counts as gone, whatever the
+    /// report.
     [[nodiscard]] bool stands(const victim& v) const { return v.remote ? untouched(v) : v.running; }
     void note(const done& d);
     void print_status(u64 frames);
@@ -92,8 +93,8 @@ private:
     std::optional<output_stream> log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    std::vector<victim> seats_;  ///< as they were at the start: one that is down says nothing of its guards
-    /// the last processes that were: they are as good as dead, whatever the supervisor says yet
+    std::vector<victim> seats_;  ///< as at the start: a seat that is down does not report its guards
+    /// the last processes that were hit: they count as dead even before the supervisor reports it
     std::deque<std::pair<std::string, i32>> hit_;
     std::string reported_host_;
     u64 numbers_ = 0, printed_ns_ = 0, phase_ns_ = now_ns();
@@ -110,10 +111,10 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     add("--device", s_.keys.device);
     add("--size", s_.keys.size);
     add("--mesh", s_.keys.mesh);
-    if (frames == 0) add("--fps", s_.keys.fps);  // the undisturbed run may hurry: its pictures are the same
+    if (frames == 0) add("--fps", s_.keys.fps);  // the undisturbed run needs no pace: same pictures
     for (const std::string& each : s_.keys.set) w.insert(w.end(), {"--set", each});
     if (frames > 0) w.insert(w.end(), {"--frames", std::to_string(frames)});
-    // Should this program be killed, the run ends by itself.
+    // If this program is killed, the run ends by itself.
     if (frames == 0)
         w.insert(w.end(), {"--seconds",
                            std::to_string(static_cast<u64>(s_.seconds > 0 ? s_.seconds + 600 : longest_s))});
@@ -127,7 +128,7 @@ void chaos_run::know(const run::ps_answer& ps) {
     o_.gpu_mib_before = gpu ? std::max<i64>(0, o_.gpu_mib_before) : -1;
 }
 
-// A host that nobody starts by itself is started by who reads this, for each of the runs.
+// A host that is not started automatically is started by the user who reads this line, for each of the runs.
 void chaos_run::report_missing_host(const subject& s) {
     if (!s_.spread) return;
     if (const std::string line = s.last_line("waiting for host "); line != reported_host_) {
@@ -176,7 +177,7 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
             return;
         }
         if (s_.rate <= 0) wait_for_all(s, back_patience_s);
-        if (!act(s, next)) {  // nobody can take it right now
+        if (!act(s, next)) {  // no seat can take it right now
             o_.interrupted = interrupts_.sleep(5 * ns_per_ms);
             continue;
         }
@@ -188,8 +189,8 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
 
 bool chaos_run::act(subject& s, const step& what) {
     if (what.kind == fault::supervisor) {
-        // With nobody alive the memory of the rings would be gone: that begins a run anew, and is no fault
-        // that this is about.
+        // Without a living process the rings' memory would be lost and the run would restart, which is not a
+        // fault under test.
         const std::vector<victim> seats = seats_of(s.ps());
         if (std::none_of(seats.begin(), seats.end(), [this](const victim& v) { return untouched(v); }))
             return false;
@@ -204,8 +205,9 @@ bool chaos_run::act(subject& s, const step& what) {
     });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
-        // Waited for, so that a seed hits the same seats each time; but a seat that is down for good, or that
-        // can't take this fault (a `latest` reader has no deadline to miss), must not end the run.
+        // Waits for the planned victim, so that a seed hits the same seats each time; but a seat that is down
+        // for good, or that can't take this fault (a `latest` reader has no deadline to miss), must not end
+        // the run.
         const u64 now = now_ns();
         if (tried_ != what.number + 1) tried_since_ns_ = now;
         tried_ = what.number + 1;
@@ -307,7 +309,7 @@ void chaos_run::run_calm() {
 
 void chaos_run::find_leaks() {
     std::error_code ignored;
-    for (const char* which : {"", "-calm"})  // made for these runs alone
+    for (const char* which : {"", "-calm"})  // created for these runs only
         if (s_.spread) std::filesystem::remove(s_.token_folder + "/" + name_ + which + ".token", ignored);
     for (const leftover& l : find_leftovers())
         if (l.name.starts_with(name_) || (!run_id_.empty() && l.run_id == run_id_))
@@ -315,7 +317,7 @@ void chaos_run::find_leaks() {
     if (const auto alive = living_processes(run_id_); alive > 0)
         o_.leaked.push_back(fmt::format("{} processes of the run", alive));
     if (o_.gpu_mib_before < 0) return;
-    for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver takes its time
+    for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver frees it late
         o_.gpu_mib_after = gpu_memory_mib();
         if (o_.gpu_mib_after <= o_.gpu_mib_before || interrupts_.sleep(200 * ns_per_ms)) break;
     }

@@ -1,6 +1,6 @@
 #pragma once
-// `carousel chaos`: a pipeline is run, hit by a plan of faults, ended, and what its sinks got compared with
-// an undisturbed run.
+// `carousel chaos`: runs a pipeline, injects a plan of faults, ends it, and compares what its sinks received
+// with an undisturbed run.
 
 #include <ostream>
 #include <string>
@@ -20,16 +20,16 @@ struct settings {
     u64 seed = 0;
     f64 seconds = 30;          ///< 0: until `count`
     u64 count = 0;             ///< faults; 0: until `seconds`
-    f64 rate = 2;              ///< faults a second; 0: the next as soon as all stages run again
-    std::vector<fault> kinds;  ///< empty: all that the pipeline can have
-    std::string log;           ///< what was done when, a line of JSON each; "": nowhere
+    f64 rate = 2;              ///< faults per second; 0: the next one as soon as all stages run again
+    std::vector<fault> kinds;  ///< empty: all that the pipeline can take
+    std::string log;           ///< log of the faults, one JSON object per line; "": none
     bool spread = false;       ///< the pipeline is on several hosts, and victims are on all of them
-    std::string token_folder;  ///< spread: where the runs' tokens are made
-    bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is told not to
+    std::string token_folder;  ///< spread: where the runs' tokens are created
+    bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is configured not to
     bool compare = true;       ///< with an undisturbed run of as many frames
 };
 
-/// One fault as it was done.
+/// One injected fault.
 struct done {
     u64 number = 0;
     fault kind = fault::kill;
@@ -37,31 +37,31 @@ struct done {
     std::string seat;  ///< "": the supervisor
     i32 pid = 0;
     u32 stage = ~0U;
-    u64 responding_ns = 0;  ///< supervisor: the next one answers
+    u64 responding_ns = 0;  ///< fault::supervisor: when the successor replied
 };
 
 struct outcome {
-    std::vector<done> faults;  ///< `all` is one entry a stage, of one number
+    std::vector<done> faults;  ///< `all` is one entry per stage, with the same number
     std::vector<pause> pauses;
     nlohmann::json report, calm;  ///< of `carousel run`; null: none
     int exit_code = 0;
     u64 begun_ns = 0, ended_ns = 0;                    ///< of the faults
-    std::vector<std::pair<std::string, f64>> spent_s;  ///< what the time went into, in order
+    std::vector<std::pair<std::string, f64>> spent_s;  ///< time per phase, in order
     std::vector<std::string> leaked;
     i64 gpu_mib_before = -1, gpu_mib_after = -1;  ///< -1: no GPU in it
     bool interrupted = false, ended_early = false;
-    std::string folder;  ///< with the runs' lines
+    std::string folder;  ///< contains the runs' logs
 };
 
-/// Throws config_error, shm_error: the pipeline does not start, or can't have such faults. `progress`: a line
-/// now and then.
+/// Throws config_error, shm_error if the pipeline does not start, or can't take such faults. `progress`:
+/// receives a status line from time to time.
 [[nodiscard]] outcome run_chaos(const settings& s, std::ostream& progress, bool on_terminal);
 
 // report.cpp
 /// Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the reasons under
 /// "failures".
 [[nodiscard]] nlohmann::json make_report(const settings& s, const outcome& o);
-/// The same as a table for people.
+/// The same as a text table.
 [[nodiscard]] std::string report_text(const nlohmann::json& report);
 
 }  // namespace carousel::supervisor::chaos

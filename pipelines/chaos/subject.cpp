@@ -28,7 +28,7 @@ subject::subject(std::vector<std::string> words, std::string name, std::string l
 
 subject::~subject() {
     if (!is_alive()) return;
-    signal(SIGINT);  // it puts its stages away
+    signal(SIGINT);  // it ends its stages
     if (wait(20)) return;
     signal(SIGKILL);
     (void)wait(5);

@@ -1,5 +1,5 @@
 #pragma once
-// The run that is hit: a `carousel run` in a process of its own, its lines in a file.
+// The run under test: a `carousel run` in its own process, with its output in a file.
 
 #include <optional>
 #include <string>
@@ -16,9 +16,9 @@ namespace carousel::supervisor::chaos {
 
 class subject {
 public:
-    /// `words`: behind `carousel`. `name`: of the pipeline. Starts nothing yet.
+    /// `words`: after `carousel`. `name`: of the pipeline. Does not start the process.
     subject(std::vector<std::string> words, std::string name, std::string log_file);
-    ~subject();  ///< kills what still runs
+    ~subject();  ///< ends the run if it is still alive: SIGINT, then SIGKILL
     subject(const subject&) = delete;
     subject& operator=(const subject&) = delete;
 
@@ -26,20 +26,20 @@ public:
     void kill_supervisor() noexcept;  ///< SIGKILL, and reaped
     [[nodiscard]] bool is_alive() const noexcept;
     void signal(int number) const noexcept;
-    /// Waits for its end: its exit code, 128 + N by a signal; none: it goes on.
+    /// Waits for its end: its exit code, or 128 + N for signal N; nullopt: it still runs.
     [[nodiscard]] std::optional<int> wait(f64 timeout_s);
-    /// The answer to "ps"; an empty one when nobody answers (now).
+    /// The reply to "ps"; empty if there is no reply (now).
     [[nodiscard]] run::ps_answer ps() const;
-    /// What is said of a request; a refusal when nobody answers.
+    /// The reply to a request; a refusal if there is none.
     [[nodiscard]] run::verdict ask(const run::request& request) const;
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
-    /// The last lines that it has said.
+    /// The last lines of its output.
     [[nodiscard]] std::string last_lines() const;
-    /// The newest of them that begins so; "": none does.
+    /// The newest line that contains `begin`, from there on; "": none.
     [[nodiscard]] std::string last_line(const std::string& begin) const;
 
 private:
-    /// {} when nobody answers.
+    /// {} if there is no reply.
     [[nodiscard]] nlohmann::json reply_to(const run::request& request) const;
 
     std::vector<std::string> words_;
@@ -54,16 +54,16 @@ struct victim {
     i32 pid = 0;
     u32 stage = 0;
     bool running = false, on_gpu = false;
-    bool remote = false;  ///< on another host: its pid is of there, and its supervisor hits it
-    // as far as its process has said
+    bool remote = false;  ///< on another host: the pid is valid there, and the supervisor sends the signal
+    // as far as its process has reported
     bool guarded = false;  ///< it has inputs, and can't write to them
     bool gapped = false;   ///< it has an output, and can't write beyond a slot of it
-    bool closed = false;   ///< it can't write to all of the control block
+    bool closed = false;   ///< it can write only to parts of the control block
 };
-/// All of them, in the order of the file, those of other hosts last: always as many, unless a supervisor has
-/// just taken the run over.
+/// All seats, in the order of the file, those of other hosts last: always the same number, unless a
+/// supervisor has just taken the run over.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);
-/// Every process and every host that "ps" names is running, and there is a process.
+/// Every process and every host in "ps" is running, and there is at least one process.
 [[nodiscard]] bool all_run(const run::ps_answer& ps);
 
 }  // namespace carousel::supervisor::chaos
