@@ -23,7 +23,7 @@ struct axis {
     }
 };
 
-/// The least and the greatest of what can stand on such an axis.
+/// The smallest and largest of the values that a logarithmic axis can show.
 struct extent {
     f64 least = 0, most = 0;
     void add(f64 value) {

@@ -1,7 +1,8 @@
 #pragma once
-// Plots of measurements: curves over a logarithmic x axis and bars beside their names, each as SVG 1.1 by
-// itself (no fonts or styles from elsewhere) and as text for a terminal. What can't stand on a logarithmic
-// axis (0, below 0, no number) is left out; a chart of nothing says so. Pure functions.
+// Plots of measurements: curves over a logarithmic x axis, and bars next to their names, each as
+// self-contained SVG 1.1 (no external fonts or styles) and as text for a terminal. Values that a logarithmic
+// axis can't show (0, negative, not a number) are left out; an empty chart contains a message. Pure
+// functions.
 
 #include <string>
 #include <utility>
@@ -14,8 +15,8 @@ namespace carousel::plot {
 struct curve {
     std::string name;
     std::vector<std::pair<f64, f64>> points;  ///< x, y in the units of the labels
-    bool dashed = false;                      ///< with hollow dots: a peer beside the one of the same color
-    std::size_t color = 0;                    ///< of the palette, which begins anew behind its last
+    bool dashed = false;                      ///< with hollow dots: a peer of the curve of the same color
+    std::size_t color = 0;                    ///< index into the palette, modulo its size
 };
 
 /// Both axes are logarithmic. A curve of one point is a dot.
@@ -29,7 +30,7 @@ struct bar {
     f64 value = 0;  ///< in the unit of the label
 };
 
-/// Along one logarithmic axis, from a decade below the least.
+/// Along one logarithmic axis, from a decade below the smallest value.
 struct bar_chart {
     std::string title, subtitle, label;
     std::vector<bar> bars;
@@ -37,16 +38,16 @@ struct bar_chart {
 
 [[nodiscard]] std::string svg_of(const chart& c);
 [[nodiscard]] std::string svg_of(const bar_chart& c);
-/// Below each other in one picture.
+/// All of them in one picture, one below the other.
 [[nodiscard]] std::string svg_of(const std::vector<chart>& charts, const std::vector<bar_chart>& bars = {});
 
-/// Lines of at most `columns` (at least 40), each with its end.
+/// Lines of at most `columns` (at least 40), each with its newline.
 [[nodiscard]] std::string text_of(const chart& c, std::size_t columns, std::size_t rows = 14);
 [[nodiscard]] std::string text_of(const bar_chart& c, std::size_t columns);
 
-/// A text inside XML and HTML.
+/// Escapes a text for XML and HTML.
 [[nodiscard]] std::string escaped(const std::string& text);
-/// Three digits, and no exponent where people read numbers: 12236 as "12236", 0.01234 as "0.0123".
+/// Three digits, without an exponent for usual magnitudes: 12236 as "12236", 0.01234 as "0.0123".
 [[nodiscard]] std::string value_text(f64 value);
 /// 1000 as "1k", 0.01 as "0.01".
 [[nodiscard]] std::string short_number(f64 value);

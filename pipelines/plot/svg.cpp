@@ -11,7 +11,7 @@ namespace {
 
 constexpr f64 width = 860, height = 520, left = 80, right = 230, top = 62, bottom = 64;
 constexpr f64 bar_left = 300, bar_right = 110, bar_step = 26;
-// told apart also by those who don't see red and green (Okabe and Ito's palette)
+// distinguishable with red-green colour blindness, too (Okabe and Ito's palette)
 constexpr std::array<const char*, 6> colors{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
 
 std::string text(f64 x, f64 y, const char* anchor, const std::string& what, const char* more = "") {
