@@ -1,25 +1,26 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # setup.sh reads what this file sets
-# Which packages Carousel needs, by distribution. Sourced by setup.sh; bash.
+# Packages that Carousel needs, by distribution. Sourced by setup.sh; bash.
 #
-# A line of the tables: the package, and a file whose presence stands for it where dpkg-query is absent (a command's name, or a
-# header below one of the include folders). Names that differ between Debian 12 and Ubuntu 24.04 are chosen in
-# carousel_distribution().
+# A line of the tables: the package, and a file whose presence implies the package where dpkg-query is absent (a command's name, or
+# a header below one of the include folders). carousel_distribution() chooses the names that differ between Debian 12 and Ubuntu
+# 24.04.
 
-# Reads the os-release file given; sets distribution_name (as the system calls itself), distribution_known (yes | no),
-# boost_package, viewer_packages, fuzz_packages and lint_packages.
+# Reads the given os-release file; sets distribution_name (the system's own name), distribution_known (yes | no), boost_package,
+# viewer_packages, fuzz_packages and lint_packages.
 carousel_distribution() {
     local PRETTY_NAME="this system" VERSION_CODENAME="" UBUNTU_CODENAME=""
     # shellcheck disable=SC1090,SC1091
     if [ -r "$1" ]; then . "$1"; fi
     distribution_name=$PRETTY_NAME
     distribution_known=yes
-    # The viewer, with the Dear ImGui that it was tried with (1.86 and 1.90). Elsewhere it is built where these are installed already.
+    # The viewer, with the Dear ImGui versions that were tested (1.86 and 1.90). Elsewhere it is built if these are already
+    # installed.
     local imgui_and_glfw=$'libimgui-dev imgui.h:imgui/imgui.h\nlibglfw3-dev GLFW/glfw3.h\n'
     viewer_packages=""
     fuzz_packages=""
     lint_packages=""
-    case "${UBUNTU_CODENAME:-$VERSION_CODENAME}" in   # derived systems name what they are derived from
+    case "${UBUNTU_CODENAME:-$VERSION_CODENAME}" in   # derived systems name their base
         bookworm)   # Debian 12; its libboost-dev is 1.74
             boost_package=libboost1.81-dev
             viewer_packages=$imgui_and_glfw
@@ -39,22 +40,22 @@ carousel_distribution() {
     esac
 }
 
-# What ./tests/run --all takes on top of the tests: libFuzzer.
+# What ./tests/run --all needs in addition to the tests: libFuzzer.
 carousel_fuzz_packages() { printf '%s' "$fuzz_packages"; }
 
-# Its look at the sources: the formatter in the version that has formatted the tree, clang-tidy, and pyflakes for Python.
+# For the source checks of ./tests/run --all: the formatter in the version that has formatted the tree, clang-tidy, and pyflakes for Python.
 carousel_lint_packages() { printf '%s' "$lint_packages"; }
 
-# What it takes on top of that for the API reference.
+# Needed in addition for the API reference.
 carousel_docs_packages() { printf 'doxygen doxygen\n'; }
 
-# What the campaign of hosts takes on top of that: network namespaces, as two hosts on one machine, and the rules by which one
-# falls silent. The tests of --all are skipped where these are missing. Neither package starts anything. The test of ssh takes
-# openssh-server, which is left out: installing it starts a daemon that listens to the network.
+# Needed in addition by the campaign of hosts: network namespaces, as two hosts on one machine, and the rules that make one of them
+# unreachable. The tests of --all are skipped where these are missing. Neither package starts a process. The test of ssh needs
+# openssh-server, which is left out: installing it starts a daemon that listens on the network.
 carousel_network_packages() { printf '%s\n' 'iproute2 ip' 'nftables nft'; }
 
-# Packages that building the programs takes. The last two are for `carousel bench --peer opengl` and the viewer; libegl-dev brings Mesa's
-# software renderer along.
+# Packages for building the programs. The last two are for `carousel bench --peer opengl` and the viewer; libegl-dev includes Mesa's
+# software renderer.
 carousel_program_packages() {
     cat <<EOF
 g++ c++
@@ -79,7 +80,8 @@ EOF
     printf '%s' "$viewer_packages"
 }
 
-# What films (`--out x.mp4`) take on top. ffmpeg's libraries are big: ./pipelines/launch installs them for the first film, not before.
+# Needed in addition for films (`--out x.mp4`). ffmpeg's libraries are large: ./pipelines/launch installs them only for the first
+# film.
 carousel_film_packages() {
     cat <<EOF
 libavcodec-dev libavcodec/avcodec.h
@@ -89,7 +91,7 @@ libswscale-dev libswscale/swscale.h
 EOF
 }
 
-# What a link to another host takes on top: UCX, and libcrypto for its token.
+# Needed in addition for a link to another host: UCX, and libcrypto for its token.
 carousel_host_packages() {
     cat <<EOF
 libucx-dev ucp/api/ucp.h
@@ -97,12 +99,12 @@ libssl-dev openssl/hmac.h
 EOF
 }
 
-# What stages in Python take on top: for pipelines and tests that have some.
+# Needed in addition for stages in Python: for pipelines and tests that have some.
 carousel_python_packages() {
     printf '%s\n' 'python3-dev python3-config' 'pybind11-dev pybind11/pybind11.h' 'python3-numpy python3'
 }
 
-# What the tests take on top.
+# Needed in addition by the tests.
 carousel_test_packages() {
     carousel_film_packages
     carousel_host_packages

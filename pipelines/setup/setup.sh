@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # root is set by the caller
-# What ./pipelines/launch and ./tests/run share: find and install missing packages, configure, build. Sourced; bash.
+# Shared by ./pipelines/launch and ./tests/run: find and install missing packages, configure, build. Sourced; bash.
 #
 # The caller sets `root` (the repository), may set `no_install=yes`, and calls in this order:
 #   carousel_packages programs [films] [hosts] [python] | tests [networks] | all-tests
@@ -54,7 +54,7 @@ carousel_missing() {
     done
 }
 
-# Is there such a command, or one of these headers (a:b) in an include folder? For systems without dpkg.
+# Succeeds if there is such a command, or one of these headers (a:b) in an include folder. For systems without dpkg.
 carousel_probe() {
     local header folder
     case $1 in
@@ -108,7 +108,8 @@ carousel_packages() {
         "apt's own message is above. Try: apt-get update && apt-get install $list"
 }
 
-# Installs `missing` (of the caller); $@ = sudo or nothing. Fresh systems have no package lists, old lists name versions that are gone.
+# Installs the caller's `missing`; $@ = sudo or nothing. A fresh system has no package lists; old lists name versions that no longer
+# exist.
 carousel_apt() {
     local get=("$@" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0)
     local install=("${get[@]}" install -y --no-install-recommends "${missing[@]}")
@@ -118,7 +119,7 @@ carousel_apt() {
     "${get[@]}" update </dev/null && "${install[@]}" </dev/null
 }
 
-# Two starts at once would build in one folder. The lock is given back before anything runs that outlives the build.
+# Two concurrent starts would build in one folder. The lock is released before any program starts that outlives the build.
 carousel_lock() {
     mkdir -p "$1" 2>/dev/null || fail 2 "Can't make the folder $1: is ${root} writable for $(id -un)?"
     exec 9>"$1/.lock" || fail 2 "Can't write in $1: is it writable for $(id -un)?"
@@ -129,13 +130,13 @@ carousel_lock() {
 }
 carousel_unlock() { exec 9>&-; }
 
-# Configures when there is no configuration yet or what it was made from has changed; ninja sees changed CMake files itself.
-# With --kept the options of an earlier configuration stay and the ones given are for the first alone: ./pipelines/launch must
-# not ask for the tests' packages, nor undo the configuration of somebody who builds the tests here too.
+# Configures if there is no configuration yet or its inputs have changed; ninja detects changed CMake files itself. With --kept the
+# options of an earlier configuration stay and the given ones are only for a first configuration: ./pipelines/launch must not
+# require the tests' packages, nor undo the configuration of a user who also builds the tests here.
 carousel_configure() {
     local preset=$1 build="$root/build/$1" stamp log key options
     shift
-    stamp="$build/.configured"   # first line: the options; the rest: what else decides
+    stamp="$build/.configured"   # first line: the options; the rest: the other inputs
     log="$build/configure.log"
     carousel_lock "$build"
     if [ "${1:-}" = --kept ]; then
@@ -150,7 +151,8 @@ carousel_configure() {
     else
         options="$*"
     fi
-    # A toolkit, or what films, links or Python take, that is installed or removed later must be seen, though no file of ours has changed.
+    # A toolkit, or what films, links or Python need, that is installed or removed later must be detected although no file of the
+    # repository has changed.
     key="$options
 $(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(carousel_nvcc) films=$(compgen -G '/usr/include/*/libavformat/avformat.h' || :) hosts=$(compgen -G '/usr/include/ucp/api/ucp.h' || :) python=$(compgen -G '/usr/include/pybind11/pybind11.h' || :)$(compgen -G '/usr/include/python3*/Python.h' || :) cxx=${CXX:-} flags=${CXXFLAGS:-}"
     if [ -e "$build/build.ninja" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$key" ]; then
@@ -158,12 +160,12 @@ $(cksum <"$root/CMakePresets.json") more=${CAROUSEL_CMAKE_OPTIONS:-} nvcc=$(caro
     fi
     say "Configuring ($preset) ..."
     rm -f "$stamp"
-    # shellcheck disable=SC2086  # options hold no blanks of their own
+    # options contain no blanks
     if ! (cd "$root" && cmake --preset "$preset" $options ${CAROUSEL_CMAKE_OPTIONS:-}) >"$log" 2>&1 9>&-; then
         cat "$log" >&2
         fail 2 "Configuring failed; the message is above and in ${log#"$root"/}."
     fi
-    # Of a good configuration the user hears what was decided about CUDA, and warnings.
+    # After a successful configuration prints only the decision about CUDA, and warnings.
     awk '/^-- /{w=0} /^-- CUDA/{print substr($0,4)} /^CMake .*Warning/{w=1} w' "$log"
     printf '%s' "$key" >"$stamp"
 }
@@ -179,7 +181,7 @@ carousel_nvcc() {
     printf none
 }
 
-# Builds the targets and gives the lock back. Says nothing when everything is up to date.
+# Builds the targets and releases the lock. Prints nothing if everything is up to date.
 carousel_build() {
     local build="$root/build/$1" failed=0
     shift
