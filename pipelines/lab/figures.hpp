@@ -1,12 +1,12 @@
 #pragma once
-// What a lesson's program has measured, as it prints it. A program is a short text that somebody reads and
-// runs by hand, so it prints lines:
+// The measurements that a lesson's program prints. A program is a short text that a learner reads and runs by
+// hand, so its output is lines of text:
 //
-//   figure NAME VALUE          a number; its name says the unit: hop.us
-//   curve NAME X Y             one point of a curve
-//   missing NEED WHY           a part that can't run here: gpu, two_gpus, mps, shm
+//  figure NAME VALUE          a number; its name includes the unit: hop.us
+//  curve NAME X Y             one point of a curve
+//  missing NEED WHY           a part that cannot run here: gpu, two_gpus, mps, shm
 //
-// and whatever else it likes, which is shown as it is. Pure functions.
+// All other lines are shown unchanged. Pure functions.
 
 #include <map>
 #include <string>
@@ -24,15 +24,15 @@ struct curve {
 
 struct figures {
     std::map<std::string, f64> values;
-    std::vector<curve> curves;                   ///< in the order in which they were begun
+    std::vector<curve> curves;                   ///< in the order of their first points
     std::map<std::string, std::string> missing;  ///< need -> why
-    std::vector<std::string> other_lines;        ///< the other lines
+    std::vector<std::string> other_lines;        ///< lines of no other kind, unchanged
 };
 
-/// Adds what `output` says. Throws config_error for a line that begins like one of the three and is none: a
-/// program that prints such a line is broken, and its lesson must not pass.
+/// Parses `output` and adds its figures to `into`. Throws config_error for a malformed `figure`, `curve` or
+/// `missing` line: a program that prints such a line is broken, and its lesson must not pass.
 void read_figures(const std::string& output, figures& into);
-/// The numbers and curves of `f` as read_figures() reads them, without what is missing.
+/// Returns the numbers and curves of `f` in the format that read_figures() reads; omits `missing`.
 [[nodiscard]] std::string figures_text(const figures& f);
 
 }  // namespace carousel::lab

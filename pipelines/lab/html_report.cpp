@@ -25,7 +25,7 @@ constexpr const char* style =
     ".6em;text-align:left;vertical-align:top}td:first-child{width:22%}td:nth-child(2){width:24%}"
     ".not{color:#666}.bad{background:#ffe3d6}.kill td:first-child::before{content:'the kill: ';"
     "font-weight:bold}li.right{font-weight:bold}"
-    // On a narrow screen a row's cells stand below each other, and what the texts don't say takes no room.
+    // On a narrow screen the cells of a row are stacked, and an empty cell of the texts takes no space.
     "@media(max-width:44em){tr:first-child{display:none}table,tbody,tr,td{display:block}table "
     "tr td{width:auto!important;border:0;padding:.2em 0}.plot{overflow-x:auto}.plot "
     "svg{min-width:40em}td:first-child{font-weight:bold}td:nth-child(2){color:#666}"
@@ -52,7 +52,7 @@ std::string table_of(const lesson_result& r) {
     return html + "</table>\n";
 }
 
-/// What could not be measured here: a line for each reason, and a table of what recorded figures explain.
+/// Lists what could not be measured here: one line per reason, and a table of the recorded explanations.
 std::string unavailable_html(const lesson_result& r) {
     std::string html;
     u32 recorded = 0;
@@ -76,7 +76,7 @@ std::string unavailable_html(const lesson_result& r) {
     return html + "</table>\n";
 }
 
-/// Its paragraphs stand apart by empty lines; what is typed stands between backquotes.
+/// Converts a page to HTML: empty lines separate paragraphs, backquotes mark code.
 std::string paragraphs_of(const std::string& page) {
     std::string html = "<p>";
     bool typed = false;
@@ -114,7 +114,7 @@ std::string first_line_with(const char* file, const std::string& key) {
     return "unknown";
 }
 
-/// ", NVIDIA H200, NVIDIA H200": the GPUs that the driver names. No CUDA is loaded for it.
+/// Returns ", NVIDIA H200, NVIDIA H200": the GPUs that the driver lists in /proc. Does not load CUDA.
 std::string gpus() {
     std::string names;
     std::error_code none;

@@ -1,6 +1,6 @@
 #pragma once
-// The lab's report: one HTML page that needs nothing else (no scripts, fonts or pictures from elsewhere).
-// Pure.
+// The lab's report: one self-contained HTML page (no external scripts, fonts or pictures). Pure functions,
+// except this_machine().
 
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace carousel::lab {
 
-/// What the figures were measured on.
+/// The machine on which the figures were measured.
 struct lab_machine {
     std::string processor, system, when;
 };
-/// Of this machine, as far as it says; "unknown" where it doesn't.
+/// Describes this machine; fields that cannot be determined are "unknown".
 [[nodiscard]] lab_machine this_machine();
 
 [[nodiscard]] std::string html_report(const std::vector<lesson_result>& all, const lab_machine& machine);

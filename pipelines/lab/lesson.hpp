@@ -1,9 +1,10 @@
 #pragma once
-// A lesson: a question, programs that measure, and claims, each with a table of what its figures may mean.
-// The explanation that is told is the first row of the table whose conditions the figures just measured meet;
-// where none does the lesson fails, for then this machine does something that the lesson doesn't know.
+// A lesson: a question, programs that measure, and claims. Each claim has a table of explanations with
+// conditions on the figures. The explanation shown is the first row whose conditions the measured figures
+// meet. If no row matches, the lesson fails, because this machine then shows an effect that the lesson does
+// not cover.
 //
-// A lesson is data (lessons/NN_name/lesson.cpp), apart from its programs, which stand alone.
+// A lesson is data (lessons/NN_name/lesson.cpp), separate from its programs, which depend on no lesson code.
 
 #include <span>
 #include <string>
@@ -33,58 +34,59 @@ struct condition {
 constexpr int no_answer = -1;
 
 struct explanation_row {
-    std::vector<condition> when;  ///< all of them; never none
-    const char* text;             ///< {figure} stands for its value
-    int answer = no_answer;       ///< of the lesson's answers: the one that this row makes right
+    std::vector<condition> when;  ///< all must hold; never empty
+    const char* text;             ///< {figure} is replaced by its value
+    int answer = no_answer;       ///< index of the answer that this row makes right
 };
 
-/// What is shown on one subject.
+/// One subject that the lesson shows.
 struct claim {
     const char* name;      ///< a few words
-    const char* textbook;  ///< what the texts say; "": they say nothing
-    const char* needs;     ///< "cpu", "gpu", "two_gpus", "mps", "shm", or what a program says is missing
-    bool kill = false;     ///< somebody is killed for it
+    const char* textbook;  ///< what the textbooks say; "": nothing
+    const char* needs;  ///< "cpu", "gpu", "two_gpus", "mps", "shm", or the NEED of a program's `missing` line
+    bool kill = false;  ///< a process is killed to show it
     std::vector<explanation_row> rows;
 };
 
 struct lesson_program {
     const char* name;   ///< carousel-lab-...
-    const char* needs;  ///< "cpu" or "gpu": what it can do nothing without
-    u32 limit_s = 30;   ///< it is killed behind that, and the lesson fails
+    const char* needs;  ///< "cpu" or "gpu": the program cannot run at all without it
+    u32 limit_s = 30;   ///< after that the program is killed and the lesson fails
 };
 
 struct lesson_bar {
     const char* name;
     const char* figure;
 };
-/// Of the curves that the programs print, or of figures beside each other (`bars`).
+/// Plots the curves that the programs print, or figures next to each other as bars (`bars`).
 struct lesson_plot {
     const char *title = "", *x_label = "", *y_label = "";
-    std::vector<lesson_bar> bars;  ///< none: the curves
+    std::vector<lesson_bar> bars;  ///< empty: plot the curves
 };
 
 struct lesson {
     u32 number = 0;
-    const char* name = "";   ///< as its folder behind the number: one word
-    const char* title = "";  ///< its line in the list
+    const char* name = "";   ///< the folder's name without its number: one word
+    const char* title = "";  ///< its line in the list of lessons
     const char* question = "";
     std::vector<const char*> answers;
-    const char* decided_by = "";  ///< the claim whose row says which answer is right
-    bool space = false;  ///< its programs' first word is the name of a space that somebody holds for each;
-                         ///< for one of the GPU with memory there
+    const char* decided_by = "";  ///< name of the claim whose row determines the right answer
+    bool space = false;  ///< each program gets, as first argument, the name of a space that is held for it;
+                         ///< for a GPU program the space has GPU memory
     std::vector<lesson_program> programs;
     lesson_plot plot;
     std::vector<claim> claims;
 };
 
-/// In the order of their numbers.
+/// Returns all lessons, ordered by number.
 [[nodiscard]] std::span<const lesson* const> all_lessons() noexcept;
-/// By "5", "05", its name, or "05_coherence". Throws config_error, with what may be meant.
+/// Finds a lesson by "5", "05", its name, or "05_coherence". Throws config_error with suggestions if none
+/// matches.
 [[nodiscard]] const lesson& lesson_from(const std::string& word);
-/// Its page: what it is about, in at most one screen.
+/// Returns the lesson's page (page.md): an introduction of at most one screen.
 [[nodiscard]] const char* page_of(const lesson& l) noexcept;
-/// Figures that were measured on a machine with a GPU (lessons/NN_name/recorded.txt): a line that names the
-/// machine and the date, then lines as read_figures() reads them. "": none were recorded.
+/// Returns figures that were measured on a machine with a GPU (lessons/NN_name/recorded.txt): a line with the
+/// machine and the date, then lines in the format of read_figures(). "" if none were recorded.
 [[nodiscard]] const char* recorded_of(const lesson& l) noexcept;
 
 }  // namespace carousel::lab

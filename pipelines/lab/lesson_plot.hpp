@@ -1,5 +1,5 @@
 #pragma once
-// What a lesson draws: its program's curves, or figures as bars.
+// A lesson's plot: its programs' curves, or figures as bars.
 
 #include <optional>
 
@@ -8,9 +8,10 @@
 
 namespace carousel::lab {
 
-/// Empty: the lesson draws bars, or no curve was measured.
+/// Returns nullopt if the lesson plots bars or no curve was measured.
 [[nodiscard]] std::optional<plot::chart> curves_of(const lesson_result& r);
-/// Empty: the lesson draws curves, or none of the figures was measured. Those that weren't are left out.
+/// Returns nullopt if the lesson plots curves or none of its figures was measured. Omits figures that were
+/// not measured.
 [[nodiscard]] std::optional<plot::bar_chart> bars_of(const lesson_result& r);
 
 }  // namespace carousel::lab

@@ -14,7 +14,7 @@ namespace {
 
 char letter(int answer) { return static_cast<char>('a' + answer); }
 
-/// Each line of the text within so many columns.
+/// Wraps the text at `columns` columns.
 std::string lines_of(const std::string& text, std::size_t columns, std::size_t indent) {
     return std::string(indent, ' ') + supervisor::wrapped(text, columns - indent, indent) + "\n";
 }
@@ -30,8 +30,8 @@ std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
     return subject_lines(v, (v.what == outcome::unexplained ? "UNEXPLAINED: " : "") + v.text, columns);
 }
 
-/// What could not be measured here: the recorded explanations of it, then each reason with the subjects that
-/// no recording explains.
+/// Lists what could not be measured here: each reason with the claims that no recording explains, then the
+/// recorded explanations.
 std::string unavailable_text(const lesson_result& r, std::size_t columns) {
     std::string recorded;
     for (const claim_verdict& v : r.verdicts)

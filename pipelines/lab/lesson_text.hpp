@@ -1,5 +1,5 @@
 #pragma once
-// A lesson as text for a terminal: the list, what is asked, and what came of it. Pure functions.
+// A lesson as text for a terminal: the list, the question and the result. Pure functions.
 
 #include <optional>
 #include <string>
@@ -10,15 +10,15 @@
 namespace carousel::lab {
 
 [[nodiscard]] std::string list_text(std::size_t columns);
-/// Title, page, question and answers.
+/// Returns title, page, question and answers.
 [[nodiscard]] std::string question_text(const lesson& l, std::size_t columns);
-/// Plot, explanations, the kill, and how the prediction did; `predicted`: one of the answers, if one was
-/// asked for.
+/// Returns plot, explanations, the claims shown by a kill, and whether the prediction was right; `predicted`:
+/// index of the learner's answer, nullopt if none was requested.
 [[nodiscard]] std::string result_text(const lesson_result& r, std::optional<int> predicted,
                                       std::size_t columns);
-/// "a", "b" ... as one of so many answers; nullopt: none of them.
+/// Parses "a", "b" ... as one of `answers` answers; nullopt if it is none of them.
 [[nodiscard]] std::optional<int> answer_from(const std::string& typed, std::size_t answers);
-/// "2 of 15 lessons failed: ...", or "".
+/// Returns "2 of 15 lessons failed: ...", or "" if none failed.
 [[nodiscard]] std::string failures_text(const std::vector<lesson_result>& all);
 
 }  // namespace carousel::lab

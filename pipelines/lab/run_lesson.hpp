@@ -1,8 +1,8 @@
 #pragma once
-// Runs a lesson's programs, one after the other, and collects what they say. A program that lacks what it
-// needs exits with exit_code::no_device and a sentence on stderr; any other end but 0, and a time limit,
-// fails the lesson. Programs are children with a process group of their own, killed with it at their limit;
-// the holder of a lesson's space ends with the lesson.
+// Runs a lesson's programs one after the other and collects their output. A program that lacks a required
+// device exits with exit_code::no_device and a sentence on stderr; any other non-zero exit, a signal or a
+// timeout fails the lesson. Each program is a child in its own process group, which is killed at the
+// program's time limit. The process that holds a lesson's space ends with the lesson.
 
 #include <functional>
 #include <string>
@@ -13,20 +13,21 @@
 namespace carousel::lab {
 
 struct lab_places {
-    std::string programs;  ///< folder of carousel and the lessons' programs
+    std::string programs;  ///< folder with `carousel` and the lessons' programs
 };
 
 struct lesson_result {
     const lesson* about = nullptr;
     figures measured;
-    std::vector<std::string> failures;  ///< programs that failed, one sentence each
+    std::vector<std::string> failures;  ///< one sentence per failed program
     std::vector<claim_verdict> verdicts;
-    std::string recorded_on;  ///< the machine whose figures explain what can't be measured here
+    std::string recorded_on;  ///< machine of the recorded figures that explain what cannot be measured here
     f64 seconds = 0;
     [[nodiscard]] bool passed() const noexcept;
 };
 
-/// `report_progress` hears which program is on. Never throws for what a program does.
+/// Runs the lesson. `report_progress` is called with a line before each program starts. Failures of a program
+/// are returned in `failures`, never thrown.
 [[nodiscard]] lesson_result run_lesson(const lesson& l, const lab_places& places,
                                        const std::function<void(const std::string&)>& report_progress);
 

@@ -10,7 +10,7 @@
 namespace carousel::lab {
 namespace {
 
-/// "a = 1, b = 0.5" of all figures that the claim's rows ask for; "b is missing".
+/// Returns "a = 1, b = 0.5" for all figures in the claim's conditions; "b is missing" for an absent one.
 std::string figures_of_claim(const claim& c, const figures& f) {
     std::vector<std::string> names;
     std::string text;

@@ -1,5 +1,5 @@
 #pragma once
-// The lessons, each in its folder.
+// All lessons; each is defined in its own folder.
 
 #include "lab/lesson.hpp"
 

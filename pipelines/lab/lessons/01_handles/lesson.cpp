@@ -1,4 +1,4 @@
-// Lesson 1: what is known of handles.
+// Lesson 1: claims about handles.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

@@ -1,7 +1,8 @@
-// A handle by every road that the texts take, and what is left of it when the one that made it is killed.
+// Sends a handle by each transport that the textbooks use, and shows what remains of it after its maker is
+// killed.
 //
-// The handle is 64 bytes, as CUDA's are. Here it is "/proc/PID/fd/N": a name for memory (a memfd) that
-// another process can open while its maker lives, which is what a legacy CUDA handle is, too.
+// The handle has 64 bytes, like CUDA's. Here it is "/proc/PID/fd/N": a name for memory (a memfd) that another
+// process can open while the maker is alive; a legacy CUDA handle works in the same way.
 #include <fcntl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -41,7 +42,7 @@ handle handle_of(int fd) {
     std::snprintf(h.text, sizeof h.text, "/proc/%d/fd/%d", getpid(), fd);
     return h;
 }
-/// The memory behind a descriptor holds what it should.
+/// The memory of the descriptor holds the expected word.
 bool is_whole(int fd) {
     unsigned word = 0;
     return fd >= 0 && pread(fd, &word, sizeof word, 0) == sizeof word && word == magic;
@@ -67,7 +68,8 @@ void send(transport r, const handle& h) {
         std::memcpy(at, &h, sizeof h);
         shmdt(at);
     } else if (r == posix || r == file) {
-        // Written beside its name and moved there: whoever sees the name sees all of it.
+        // Written under a temporary name and renamed, so that a reader that sees the name sees the complete
+        // handle.
         const std::string to = (r == posix ? "/dev/shm" + shm_name : base), part = to + ".part";
         const int fd = open(part.c_str(), O_CREAT | O_WRONLY, 0600);
         if (write(fd, &h, sizeof h) == sizeof h) rename(part.c_str(), to.c_str());
@@ -76,7 +78,7 @@ void send(transport r, const handle& h) {
         _exit(9);
     }
 }
-/// Waits a second at most.
+/// Waits at most one second.
 bool receive(transport r, handle& h) {
     for (const double end = now_us() + 1e6; now_us() < end;) {
         if (r == sysv) {
@@ -108,7 +110,7 @@ void clear(transport r) {
     if (r == posix) shm_unlink(shm_name.c_str());
 }
 
-/// A process that makes memory, sends its handle and lives until it is killed.
+/// Starts a process that creates memory, sends its handle and runs until it is killed.
 pid_t start_maker(transport r) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -131,11 +133,12 @@ void try_transport(transport r) {
     end(maker);
     std::printf("figure %s.works %d\nfigure %s.us %.1f\n", names[r], whole, names[r], us);
     std::printf("figure %s.left %d\n", names[r], outlives_maker(r));
-    if (r == file) std::printf("figure stale.opens %d\n", opens(h));  // the file is whole, its maker is dead
+    if (r == file) std::printf("figure stale.opens %d\n", opens(h));  // the file is intact, the maker is dead
     clear(r);
 }
 
-/// A descriptor's number in another process, and the descriptor itself (SCM_RIGHTS), whose maker is killed.
+/// Tries a descriptor's number in another process, and the descriptor itself (SCM_RIGHTS); the maker is
+/// killed.
 void try_descriptor() {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0) return;
@@ -160,19 +163,19 @@ void try_descriptor() {
     std::printf("figure number.works %d\n", is_whole(number));
     void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, mine, 0);
     end(maker);
-    std::printf("figure rights.works %d\n", is_whole(mine));  // its maker is dead
+    std::printf("figure rights.works %d\n", is_whole(mine));  // the maker is dead
     std::printf("figure mapped.works %d\n", at != MAP_FAILED && *static_cast<unsigned*>(at) == magic);
 }
 
-/// As it stands in the texts: the maker opens the file and writes the handle; the other waits until there is
-/// a file. The maker is killed between the two.
+/// The textbook's code: the maker opens the file and writes the handle; the other process waits until the
+/// file exists. The maker is killed between the two.
 void textbook() {
     const pid_t maker = fork();
     if (maker == 0) {
         alarm(10);
         FILE* out = std::fopen(base.c_str(), "wb");
         handle h = handle_of(make_memory());
-        std::fwrite(&h, sizeof h, 1, out);  // in a buffer of this process until the file is closed
+        std::fwrite(&h, sizeof h, 1, out);  // stays in this process's buffer until fclose()
         pause();                            // the kill
         std::fclose(out);
     }
@@ -180,9 +183,9 @@ void textbook() {
     usleep(20'000);
     end(maker);
     handle h;
-    std::memset(&h, 0x55, sizeof h);  // what happened to lie on the stack
+    std::memset(&h, 0x55, sizeof h);  // what happens to be on the stack
     FILE* in = std::fopen(base.c_str(), "rb");
-    const size_t got = std::fread(&h, 1, sizeof h, in);  // the texts don't look at what it returns
+    const size_t got = std::fread(&h, 1, sizeof h, in);  // the textbooks ignore the result
     std::fclose(in);
     std::printf("figure textbook.bytes %zu\nfigure textbook.opens %d\n", got, opens(h));
     unlink(base.c_str());
@@ -203,7 +206,7 @@ int main(int argc, char** argv) {
     if (probe >= 0) close(probe), shm_unlink(shm_name.c_str());
     for (int r = 0; r < transports; ++r) {
         if (r == posix && probe < 0) continue;
-        std::fflush(stdout);  // a child must not print what lies in the buffer
+        std::fflush(stdout);  // a child must not print what the parent has buffered
         try_transport(static_cast<transport>(r));
     }
     std::fflush(stdout);

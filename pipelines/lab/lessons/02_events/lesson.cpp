@@ -1,4 +1,4 @@
-// Lesson 2: what is known of events between processes.
+// Lesson 2: claims about events between processes.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

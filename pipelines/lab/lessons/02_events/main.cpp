@@ -1,5 +1,5 @@
-// An event between processes, played by words in shared memory: a flag that is set too early, one that is set
-// in time, a semaphore whose poster is killed, and a word that somebody else may write.
+// Models an event between processes by words in shared memory: a flag that is set too early, one that is set
+// in time, a semaphore whose poster is killed, and a word that another process may write.
 #include <linux/futex.h>
 #include <poll.h>
 #include <semaphore.h>
@@ -20,7 +20,7 @@ constexpr unsigned tries = 50, words = 16384;
 enum : unsigned { idle, submitted, done, aborted };
 
 struct shared {
-    std::atomic<unsigned> ready, seen;  // of the try of that number
+    std::atomic<unsigned> ready, seen;  // number of the frame
     std::atomic<unsigned> job;          // idle, submitted, done or aborted
     sem_t posted;
     volatile unsigned data[words];
@@ -47,7 +47,7 @@ bool wait_until(const std::atomic<unsigned>& word, unsigned value) {
     return false;
 }
 
-/// Frames between two processes; `early`: as the texts have it, the flag first and then the work.
+/// Passes frames between two processes; `early`: as in the textbooks, the flag is set before the work.
 void frames(const char* name, bool early) {
     all->ready = all->seen = 0;
     const pid_t producer = fork();
@@ -55,7 +55,7 @@ void frames(const char* name, bool early) {
         alarm(20);
         for (unsigned k = 1; k <= tries; ++k) {
             if (early) all->ready.store(k, std::memory_order_release);
-            usleep(500);  // what comes before it on the stream
+            usleep(500);  // earlier work on the stream
             work(k);
             if (!early) all->ready.store(k, std::memory_order_release);
             if (!wait_until(all->seen, k)) _exit(1);
@@ -72,7 +72,7 @@ void frames(const char* name, bool early) {
     std::printf("figure %s.wrong %u\nfigure %s.tries %u\n", name, wrong, name, tries);
 }
 
-/// The textbook's flag once more; its producer is killed behind the flag.
+/// The textbook's flag again; the producer is killed after it sets the flag.
 void textbook() {
     all->ready = 0;
     const pid_t producer = fork();
@@ -88,7 +88,8 @@ void textbook() {
     std::printf("figure textbook.ready %d\nfigure textbook.whole %d\n", ready, is_done(77));
 }
 
-/// Somebody waits for a post whose poster is killed. Bounded: the texts' sem_wait() would be there for ever.
+/// Waits for a post whose poster is killed. The wait has a timeout; the textbooks' sem_wait() would block for
+/// ever.
 void dead_poster() {
     sem_init(&all->posted, 1, 0);
     const pid_t poster = fork();
@@ -105,7 +106,7 @@ void dead_poster() {
     std::printf("figure hang.released %d\n", sem_timedwait(&all->posted, &until) == 0);
 }
 
-/// Somebody waits on a word. A third process sees the death by a pidfd and writes the word.
+/// A process waits on a word. A third process sees the death by a pidfd and writes the word.
 void word_that_saves() {
     all->job = submitted;
     const pid_t producer = fork();
@@ -127,7 +128,7 @@ void word_that_saves() {
     kill(producer, SIGKILL);
     const bool seen = poll(&death, 1, 5000) == 1;
     unsigned was = submitted;
-    all->job.compare_exchange_strong(was, aborted);  // one of done and aborted, never both
+    all->job.compare_exchange_strong(was, aborted);  // either done or aborted, never both
     syscall(SYS_futex, &all->job, FUTEX_WAKE, 1000, nullptr, nullptr, 0);
     int status = 0;
     waitpid(waiter, &status, 0);

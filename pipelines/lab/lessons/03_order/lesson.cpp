@@ -1,4 +1,4 @@
-// Lesson 3: what is known of the order in which programs start.
+// Lesson 3: claims about the order in which programs start.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

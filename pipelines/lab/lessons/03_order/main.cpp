@@ -1,6 +1,6 @@
-// Two programs started apart: who waits for whom? First as the texts do it, with shared memory that both
-// open; then by a space that somebody holds. Usage: carousel-lab-order SPACE (the name that `carousel hold`
-// got)
+// Two independently started programs: which of them waits for the other? First as in the textbooks, with
+// shared memory that both open; then with a space that a third process holds. Usage: carousel-lab-order SPACE
+// (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ double now_ms() {
     return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
 }
 
-/// Runs `body` in a process of its own; its exit code, or minus the signal that ended it.
+/// Runs `body` in a child process; returns its exit code, or minus the signal that ended it.
 template <class Body>
 int apart(Body body) {
     std::fflush(stdout);
@@ -40,7 +40,7 @@ int apart(Body body) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// The consumer of the texts: it opens, maps and reads. 0: it read what the producer writes.
+/// The textbooks' consumer: opens, maps and reads. Returns 0 if it read the producer's value.
 int read_it(int flags) {
     const int fd = shm_open(shm_name.c_str(), flags, 0600);
     if (fd < 0) return errno == ENOENT ? 2 : 3;
@@ -49,12 +49,12 @@ int read_it(int flags) {
     return *static_cast<volatile int*>(at) == 77 ? 0 : 5;
 }
 
-/// The producer of the texts, killed behind shm_open() or (`bytes` > 0) behind ftruncate().
+/// The textbooks' producer, killed after shm_open() or (`bytes` > 0) after ftruncate().
 void killed_producer(off_t bytes) {
     (void)apart([bytes] {
         const int fd = shm_open(shm_name.c_str(), O_CREAT | O_RDWR, 0600);
         if (bytes > 0 && ftruncate(fd, bytes) != 0) return 1;
-        return kill(getpid(), SIGKILL);  // behind it would come mmap() and the value 77
+        return kill(getpid(), SIGKILL);  // mmap() and the value 77 would follow
     });
 }
 
@@ -71,11 +71,11 @@ void textbook() {
     killed_producer(4096);
     std::printf("figure unset.code %d\n", apart([] { return read_it(O_RDONLY); }));
     shm_unlink(shm_name.c_str());
-    // The consumer is first.
+    // The consumer starts first.
     std::printf("figure first.code %d\n", apart([] { return read_it(O_RDONLY); }));
 }
 
-/// A space that nobody holds: a bounded wait, and a sentence.
+/// A space that no process holds: the wait has a timeout, and the error explains the cause.
 void without_holder() {
     const double begin = now_ms();
     try {
@@ -87,8 +87,8 @@ void without_holder() {
     }
 }
 
-/// The consumer comes 200 ms before the producer, then the producer first; `killed`: the producer is killed
-/// as soon as it has given.
+/// Starts the consumer 200 ms before the producer, or (`consumer_waits_ms` > 0) after it; `killed`: the
+/// producer is killed right after its push.
 void with_holder(const char* name, const std::string& space, const std::string& queue, int consumer_waits_ms,
                  bool killed) {
     std::fflush(stdout);
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
     }
     const std::string space = argc > 1 ? argv[1] : "lab";
     try {
-        (void)carousel::ipc::open(space);  // a child below can't say why it failed
+        (void)carousel::ipc::open(space);  // report the error here: a child below could not
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();

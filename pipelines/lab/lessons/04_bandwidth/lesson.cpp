@@ -1,4 +1,4 @@
-// Lesson 4: what is known of imported memory's speed.
+// Lesson 4: claims about the speed of imported memory.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

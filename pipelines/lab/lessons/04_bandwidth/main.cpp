@@ -1,5 +1,5 @@
-// Memory of one's own beside memory of another process (a memfd that it made): bandwidth by size, latency of
-// a chase of pointers; then the maker is killed while the other reads.
+// Compares a process's own memory with memory of another process (a memfd that it made): bandwidth by size,
+// latency by a pointer chase; then the maker is killed and the other process reads again.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,16 +35,16 @@ std::uint64_t sum(const std::uint64_t* at, size_t bytes) {
         for (size_t j = 0; j < 4; ++j) s[j] += at[k + j];
     return s[0] + s[1] + s[2] + s[3];
 }
-volatile std::uint64_t kept;  // so that the compiler leaves the reading in
+volatile std::uint64_t kept;  // keeps the compiler from removing the reads
 
-/// GB/s, of one round.
+/// Returns GB/s of one round.
 double read_once(const void* at, size_t bytes) {
     const size_t times = std::max<size_t>(1, (8 << 20) / bytes);
     const double begin = now_ns();
     for (size_t k = 0; k < times; ++k) kept = sum(static_cast<const std::uint64_t*>(at), bytes);
     return static_cast<double>(bytes * times) / (now_ns() - begin);
 }
-/// ns a step along one ring of all lines, in an order that no prefetcher guesses.
+/// Returns ns per step along one ring of all lines, in an order that no prefetcher predicts.
 double chase_once(const void* at, size_t bytes) {
     const size_t steps = std::min<size_t>(bytes / line, 100'000);
     std::uint64_t where = 0;
@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     const int fd = memfd_create("lesson", 0);
     if (fd < 0 || ftruncate(fd, most) != 0) return 1;
     void* const own = make(-1);
-    // Another process makes the memory's pages and lives, until it is killed at the end.
+    // Another process touches the pages first and runs until it is killed at the end.
     const pid_t maker = fork();
     if (maker == 0) {
         alarm(60);
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     for (size_t bytes = least; bytes <= most; bytes *= 4) {
         lay_ring(own, bytes), lay_ring(theirs, bytes);
         std::vector<double> reads[2], chases[2];
-        for (int k = 0; k < rounds; ++k)  // by turns, so that what else runs here meets both
+        for (int k = 0; k < rounds; ++k)  // interleaved, so that other load on the machine affects both
             for (int process = 0; process < 2; ++process) {
                 reads[process].push_back(read_once(process == 0 ? own : theirs, bytes));
                 chases[process].push_back(chase_once(process == 0 ? own : theirs, bytes));
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
     std::printf("figure read.ratio %.4f\nfigure chase.ratio %.4f\n", median(read_ratios),
                 median(chase_ratios));
 
-    // The best of each: what else runs here costs some of them more than a death could.
+    // The best of each: other load on the machine costs single rounds more than a death could.
     double before = 0, after = 0;
     for (int k = 0; k < rounds; ++k) before = std::max(before, read_once(theirs, most));
     kill(maker, SIGKILL);

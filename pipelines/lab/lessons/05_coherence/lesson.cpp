@@ -1,4 +1,4 @@
-// Lesson 5: what is known of words that one process writes and another one polls.
+// Lesson 5: claims about words that one process writes and another one polls.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

@@ -1,6 +1,6 @@
 // What a poller sees of another process's writes, by the kind of its loads: plain, volatile, relaxed,
-// acquire; two litmus tests of order; one memory mapped twice in one process; and a poller whose writer is
-// killed.
+// acquire; two litmus tests of memory order; one memory mapped twice in one process; and a poller whose
+// writer is killed.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,8 +38,8 @@ double now_us() {
     return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
 }
 
-/// A plain load in a loop: the compiler may load once and never again, or leave out a loop that does nothing.
-/// Not inlined, so that this is its loop.
+/// A plain load in a loop: the compiler may load only once, or remove a loop without side effects. Not
+/// inlined, so that the loop is compiled by itself.
 __attribute__((noinline)) void poll_plain(const unsigned* at) {
     while (*at == 0) {
     }
@@ -49,12 +49,12 @@ __attribute__((noinline)) void poll_volatile(const unsigned* at) {
     }
 }
 __attribute__((noinline)) void poll_relaxed(const unsigned* at) {
-    // A plain word as an atomic one, which std::atomic_ref would do, too.
+    // Atomic access to a plain word, equivalent to std::atomic_ref.
     while (__atomic_load_n(at, __ATOMIC_RELAXED) == 0) {
     }
 }
 
-/// 1: the poller saw the write within a second; 0: it didn't; 2: it ended before anything was written.
+/// Returns 1 if the poller saw the write within a second, 0 if not, 2 if it ended before the write.
 int observed(void (*poll)(const unsigned*)) {
     all->plain = 0;
     const pid_t poller = fork();
@@ -73,7 +73,7 @@ int observed(void (*poll)(const unsigned*)) {
     return 0;
 }
 
-/// Data, then a flag; how often the other saw the flag and old data.
+/// Writes data, then a flag; counts how often the reader saw the flag with old data.
 void message(const char* name, std::memory_order store, std::memory_order load) {
     constexpr unsigned tries = 20'000;
     all->flag.value = all->back.value = 0;
@@ -108,8 +108,9 @@ void message(const char* name, std::memory_order store, std::memory_order load) 
                 name, round[tries / 2] / 2);
 }
 
-/// Each writes its own word and reads the other's: may both read 0? By the order of the processor, they may.
-/// Many pairs in a row, without a word between the two processes, so that they meet at every distance.
+/// Each process writes its own word and reads the other's (the store buffering test): can both read 0? The
+/// processor's memory model allows it. Many pairs in a row without synchronization in between, so that the
+/// two processes meet at every offset.
 void both_zero(const char* name, std::memory_order order) {
     constexpr unsigned batches = 50;
     unsigned both = 0;
@@ -171,7 +172,7 @@ void killed_writer() {
     waitpid(writer, nullptr, 0);
     usleep(500'000);
     std::printf("figure killed.poller_ends %d\n", waitpid(poller, nullptr, WNOHANG) == poller);
-    // Whoever knows of the death writes for the dead one.
+    // A process that knows of the death writes instead of the dead one.
     const double begin = now_us();
     __atomic_store_n(&all->plain, 2U, __ATOMIC_RELEASE);
     std::printf("figure killed.saved %d\nfigure killed.us %.1f\n", waitpid(poller, nullptr, 0) == poller,

@@ -1,4 +1,4 @@
-// Lesson 6: what is known of a ring of frames.
+// Lesson 6: claims about a ring of frames.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

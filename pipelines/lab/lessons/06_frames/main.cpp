@@ -1,5 +1,5 @@
-// A ring of frames between processes, whose status words are anonymous, as the texts have them, or say whose
-// they are; the producer is killed in mid-write, again and again.
+// A ring of frames between processes whose status words are either anonymous, as in the textbooks, or
+// identify their owner; the producer is repeatedly killed in the middle of a write.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr unsigned slots = 4, words = 1 << 18, kills = 20, naive_frames = 20, dies_at = 5, seed = 6;
 enum : uint64_t { empty, writing, ready };
 
-/// state, whose it is, and which frame: 8, 24 and 32 bits.
+/// State, owner's epoch, and frame: 8, 24 and 32 bits.
 uint64_t word_of(uint64_t state, unsigned epoch, unsigned frame) {
     return state | uint64_t{epoch} << 8 | uint64_t{frame} << 32;
 }
@@ -33,9 +33,9 @@ struct slot {
     alignas(64) volatile unsigned data[words];
 };
 struct ring {
-    std::atomic<unsigned> next;      // anonymous: the frame that the next claim is for
-    std::atomic<unsigned> consumed;  // frames that were read: written before their slot is freed
-    std::atomic<unsigned> last;      // the producer may stop behind this one
+    std::atomic<unsigned> next;      // anonymous ring: the frame of the next claim
+    std::atomic<unsigned> consumed;  // number of frames read: stored before their slot is freed
+    std::atomic<unsigned> last;      // the producer may stop after this one
     std::atomic<unsigned> lost, repeated, torn;
     slot all[slots];
 };
@@ -58,13 +58,13 @@ pid_t start(Body body) {
 }
 void end_of(pid_t pid) { waitpid(pid, nullptr, 0); }
 void clear() { std::memset(static_cast<void*>(shared), 0, sizeof *shared); }
-/// Of bounded patience: false when the word didn't come to this state.
+/// Returns false if the word does not reach this state within `seconds`.
 bool wait_for(const std::atomic<uint64_t>& word, uint64_t state, double seconds) {
     for (const double end = now_us() + seconds * 1e6; now_us() < end; sched_yield())
         if (state_of(word.load(std::memory_order_acquire)) == state) return true;
     return false;
 }
-/// `half`: the kill comes in the middle of the write.
+/// `half`: the process is killed in the middle of the write.
 void write(slot& s, unsigned frame, bool half = false) {
     for (unsigned k = 0; k < words; ++k) {
         if (half && k == words / 2) kill(getpid(), SIGKILL);
@@ -77,8 +77,7 @@ bool is_whole(const slot& s, unsigned frame) {
     return true;
 }
 
-/// As the texts have it: EMPTY, WRITING, READY, and nobody's name in it. `resets`: a new producer clears the
-/// ring.
+/// As in the textbooks: EMPTY, WRITING, READY, without an owner. `resets`: a new producer clears the ring.
 int anonymous_producer(unsigned dies, bool resets) {
     if (resets)
         for (slot& s : shared->all) s.word = empty;
@@ -95,7 +94,7 @@ void anonymous(const char* name, bool resets) {
     clear();
     const pid_t first = start([] { return anonymous_producer(slots, false); });
     unsigned got = 0, wrong = 0;
-    // Frame 0 is read, so its slot is free again; the producer dies in it, in the middle of frame 4.
+    // Frame 0 is read, so its slot is free again; the producer dies in that slot, in the middle of frame 4.
     for (unsigned at = 0; wait_for(shared->all[at % slots].word, ready, 0.5); ++at) {
         slot& s = shared->all[at % slots];
         const unsigned frame = s.data[0];
@@ -111,7 +110,7 @@ void anonymous(const char* name, bool resets) {
                 name, wrong);
 }
 
-/// One buffer and no word at all: whoever reads while another writes has half of each.
+/// One buffer without a status word: a reader concurrent with a writer gets half of each frame.
 void no_word() {
     clear();
     slot& s = shared->all[0];
@@ -123,7 +122,7 @@ void no_word() {
     std::printf("figure bare.torn %d\n", !is_whole(s, 1) && !is_whole(s, 2));
 }
 
-/// A claim is one CAS that says whose it is, and so is what publishes it.
+/// Claims with one CAS that stores the owner, and publishes with another one.
 int owned_producer(unsigned epoch, unsigned from, unsigned dies) {
     for (unsigned frame = from; frame <= shared->last.load(); ++frame) {
         slot& s = shared->all[frame % slots];
@@ -145,12 +144,12 @@ int consumer() {
         if (frame_of(was) > frame) ++shared->lost;
         if (frame_of(was) < frame) ++shared->repeated;
         if (!is_whole(s, frame)) ++shared->torn;
-        shared->consumed.store(frame + 1);  // first: a death behind it repeats nothing
+        shared->consumed.store(frame + 1);  // first: a crash after this line repeats no frame
         s.word.store(empty, std::memory_order_release);
     }
     return 0;
 }
-/// Behind the end of `epoch`: what it was writing is empty again. Returns the frame to go on with.
+/// Called after the end of `epoch`: the slots that it was writing become empty again. Returns the next frame.
 unsigned repair(unsigned epoch, unsigned& in_mid_write) {
     unsigned next = shared->consumed;
     for (slot& s : shared->all) {
@@ -170,7 +169,7 @@ void owned() {
     unsigned in_mid_write = 0, from = 0, epoch = 1;
     std::vector<double> gaps;
     for (; epoch <= kills; ++epoch) {
-        const unsigned dies = epoch == 1 ? dies_at : ~0U;  // the others are killed whatever they do
+        const unsigned dies = epoch == 1 ? dies_at : ~0U;  // the others are killed at a random time
         const pid_t producer = start([&] { return owned_producer(epoch, from, dies); });
         if (epoch > 1) {
             usleep(1000 + random() % 3000);

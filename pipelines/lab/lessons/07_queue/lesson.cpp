@@ -1,4 +1,4 @@
-// Lesson 7: what is known of queues between processes.
+// Lesson 7: claims about queues between processes.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

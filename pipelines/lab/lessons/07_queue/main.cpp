@@ -1,6 +1,6 @@
-// A queue between processes: a naive ring with a claimed index, and one of a space; a producer is killed
-// between claim and value, a consumer behind its pop. Usage: carousel-lab-queue SPACE (the name that
-// `carousel hold` got)
+// A queue between processes: a naive ring with a claimed index, and a queue of a space; a producer is killed
+// between claim and value, a consumer after its pop. Usage: carousel-lab-queue SPACE (the name given to
+// `carousel hold`)
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ T* shared_memory() {
 
 constexpr unsigned number = 20'000;
 
-/// As the texts have it: claim a place, write, set its flag; the consumer takes the places in their order.
+/// As in the textbooks: claim a cell, write, set its flag; the consumer takes the cells in order.
 struct naive {
     std::atomic<unsigned> tail{0}, head{0};
     struct {
@@ -64,7 +64,7 @@ void naive_ring() {
     auto* q = shared_memory<naive>();
     const pid_t dead = start([&] {
         q->tail.fetch_add(1);
-        return kill(getpid(), SIGKILL);  // the kill: claimed, not written
+        return kill(getpid(), SIGKILL);  // the kill: claimed, not yet written
     });
     (void)end_of(dead);
     const pid_t producer = start([&] {
@@ -82,7 +82,7 @@ void naive_ring() {
     std::printf("figure naive.got %u\n", got);
 }
 
-/// Two producers, one consumer: each producer's order is kept, and nothing is missing.
+/// Two producers, one consumer: the order of each producer is kept, and no element is missing.
 void held() {
     auto queue = carousel::ipc::open(space).queue<unsigned>("samples", 256);
     const double begin = now_us();
@@ -103,7 +103,7 @@ void held() {
     for (const pid_t pid : pids) (void)end_of(pid);
 }
 
-/// A consumer dies behind pop() (at most once) and one behind lease() (delivered again).
+/// One consumer dies after pop() (at most once) and one after lease() (delivered again).
 void dead_consumers() {
     auto queue = carousel::ipc::open(space).queue<unsigned>("leased", 16);
     queue.push(1, seconds(5));
@@ -122,7 +122,7 @@ void dead_consumers() {
     try {
         got = queue.pop(seconds(5));
     } catch (const carousel::ipc::timed_out&) {
-        // it never came back
+        // the element was not redelivered
     }
     std::printf("figure leased.again %u\nfigure leased.us %.0f\nfigure popped.lost %d\n", got,
                 now_us() - begin, static_cast<int>(queue.lost()));

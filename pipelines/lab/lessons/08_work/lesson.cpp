@@ -1,4 +1,4 @@
-// Lesson 8: what is known of work queues.
+// Lesson 8: claims about work queues.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

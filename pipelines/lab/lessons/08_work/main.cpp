@@ -1,5 +1,5 @@
-// A master and workers: tasks of a space, half of the workers killed in mid-task; beside it a naive list with
-// a next index. Usage: carousel-lab-work SPACE (the name that `carousel hold` got)
+// A master and workers: tasks of a space, half of the workers killed in the middle of a task; for comparison
+// a naive list with a next index. Usage: carousel-lab-work SPACE (the name given to `carousel hold`)
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,7 +57,7 @@ struct board {
     std::atomic<bool> half{false};
 };
 
-/// As the texts have it: an index that everybody counts up. Two workers are killed in mid-task.
+/// As in the textbooks: an index that all workers increment. Two workers are killed in the middle of a task.
 void naive() {
     auto* b = shared_memory<board>();
     pid_t pids[workers];
@@ -107,7 +107,7 @@ void held() {
                 killed, once, (now_us() - begin) / 1e3, queue.dead_letters());
 }
 
-/// A task that kills whoever takes it.
+/// A task that kills every process that takes it.
 void poison() {
     auto queue = carousel::ipc::open(space).work_queue<unsigned>("poison", 16, 3);
     (void)queue.submit(13, seconds(5));

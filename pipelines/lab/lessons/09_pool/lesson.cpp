@@ -1,4 +1,4 @@
-// Lesson 9: what is known of it.
+// Lesson 9: claims about memory pools.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

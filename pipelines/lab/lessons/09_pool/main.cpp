@@ -1,5 +1,6 @@
-// Blocks of one memory between processes: a naive pool, a bitmap in shared memory, and one of a space;
-// holders are killed. Usage: carousel-lab-pool SPACE (the name that `carousel hold` got)
+// Blocks of one memory shared by processes: a naive pool, which is a bitmap in shared memory, and a pool of a
+// space; processes that hold blocks are killed. Usage: carousel-lab-pool SPACE (the name given to `carousel
+// hold`)
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,7 +53,7 @@ T* shared_memory() {
 constexpr unsigned blocks = 16, kills = 20, unit = 65536;
 
 struct naive {
-    std::atomic<unsigned> taken{0};  // a bit a block
+    std::atomic<unsigned> taken{0};  // one bit per block
 };
 int take(naive& p) {
     for (unsigned k = 0; k < blocks; ++k)
@@ -104,7 +105,7 @@ void held() {
         served, kills, static_cast<int>(pool.state().free_bytes / unit), longest);
 }
 
-/// A block's offset means the same in every process, its address doesn't have to.
+/// A block's offset is the same in every process; its address need not be.
 void travels() {
     auto lab = carousel::ipc::open(space);
     auto pool = lab.pool("travelling", blocks * unit, unit);

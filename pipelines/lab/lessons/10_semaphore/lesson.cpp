@@ -1,4 +1,4 @@
-// Lesson 10: what is known of it.
+// Lesson 10: claims about semaphores.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

@@ -1,5 +1,6 @@
-// One permit between processes: a naive one, a counter in shared memory, and one of a space; a holder is
-// killed. Usage: carousel-lab-semaphore SPACE (the name that `carousel hold` got)
+// One permit shared by processes: a naive one, which is a counter in shared memory, and a semaphore of a
+// space; a process that holds the permit is killed. Usage: carousel-lab-semaphore SPACE (the name given to
+// `carousel hold`)
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,7 +61,7 @@ bool acquire(naive& s, double us) {
     return false;
 }
 
-/// Four processes take turns; the word that they change is no atomic one.
+/// Four processes take turns; the word that they change is not atomic.
 void turns() {
     struct counted {
         volatile long value = 0;

@@ -1,4 +1,4 @@
-// Lesson 11: what is known of memory by descriptor.
+// Lesson 11: claims about memory shared by descriptor.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

@@ -1,5 +1,5 @@
-// Memory by its descriptor: it outlives who made it and everybody who used it, as long as somebody holds the
-// descriptor, and is gone with the last. Beside it shared memory by name, which stays when nobody is left.
+// Memory shared by descriptor outlives its maker and all its users while a process holds the descriptor, and
+// is freed with the last one. For comparison, named shared memory, which remains when no process is left.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -40,7 +40,7 @@ pid_t start(Body body) {
     }
     return pid;
 }
-/// Exit code, or minus the signal that ended it.
+/// Returns the exit code, or minus the signal that ended the process.
 int end_of(pid_t pid) {
     int status = 0;
     waitpid(pid, &status, 0);
@@ -73,12 +73,12 @@ unsigned* map(int fd) {
     if (at == MAP_FAILED) _exit(9);
     return static_cast<unsigned*>(at);
 }
-/// Processes that have this memory open or mapped, of those that this user may look at.
+/// Counts the processes that have this memory open or mapped, among those that this user may inspect.
 int holders(const std::string& of) {
     int n = 0;
     for (const auto& p : std::filesystem::directory_iterator("/proc")) {
         if (!std::isdigit(p.path().filename().c_str()[0])) continue;
-        std::error_code no;  // it has ended, or is another user's
+        std::error_code no;  // the process has ended or belongs to another user
         std::ifstream maps(p.path() / "maps");
         std::string line;
         bool holds = false;
@@ -91,7 +91,7 @@ int holders(const std::string& of) {
     return n;
 }
 
-/// Holds the descriptor and gives it to whoever comes. It has no other part in it.
+/// Holds the descriptor and sends it on request. It does nothing else.
 int hold(int maker, int clients) {
     const int fd = receive_fd(maker);
     for (char asked; recv(clients, &asked, 1, 0) == 1;) send_fd(clients, fd);
@@ -135,7 +135,7 @@ void ten_incarnations() {
         damaged += !whole;
         close(fd);
     }
-    // What a newcomer needs until it can read: the descriptor and a mapping.
+    // What a new process needs before it can read: the descriptor and a mapping.
     const char request = 1;
     const double begin = now_us();
     const bool asked = send(clients[0], &request, 1, 0) == 1;
@@ -149,12 +149,12 @@ void ten_incarnations() {
     std::printf("figure held.by %d\n", holders(name));
     kill(holder, SIGKILL);
     (void)end_of(holder);
-    std::printf("figure orphan.count %u\n", *at);  // this process has it still
+    std::printf("figure orphan.count %u\n", *at);  // this process still has it mapped
     munmap(at, bytes), close(fd);
     std::printf("figure memfd.left %d\n", holders(name));
 }
 
-/// What stays of memory that has a name when its maker is dead.
+/// Shows what remains of named memory after its maker's death.
 void names() {
     const key_t key = 0x4D000000 | (getpid() & 0xFFFFFF);
     (void)end_of(start([&] {
@@ -174,7 +174,7 @@ void names() {
     shm_unlink(("/" + name).c_str());
 }
 
-/// Whoever has the descriptor may make it shorter, and every reader dies of it; a seal forbids that.
+/// A process with the descriptor can truncate the memory, which kills every reader; a seal prevents that.
 int reader_of(bool sealed, int& truncated) {
     const int fd = memfd_create(name.c_str(), MFD_ALLOW_SEALING);
     if (fd < 0 || ftruncate(fd, bytes) != 0) _exit(9);

@@ -1,4 +1,4 @@
-// Lesson 12: what is known of what isolation costs.
+// Lesson 12: claims about the cost of isolation.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

@@ -1,5 +1,5 @@
-// What isolation costs on a CPU: two workers by turns on one processor, as threads of one process and as two
-// processes; their start; and what a fault of one does to the other.
+// The cost of isolation on a CPU: two workers alternate on one processor, as threads of one process and as
+// two processes; the time to start each; and the effect of one worker's fault on the other.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -47,7 +47,7 @@ int end_of(pid_t pid) {
     waitpid(pid, &status, 0);
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
-/// The first processor that this process may use.
+/// Returns the first processor that this process may use.
 int first_processor() {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
@@ -66,8 +66,8 @@ void futex(std::atomic<unsigned>& word, int what, unsigned value) {
     syscall(SYS_futex, &word, what, value, what == FUTEX_WAIT ? &second : nullptr, nullptr, 0);
 }
 
-/// So many turns of the one with this number; `touches`: pages of its own that it reads in each. Returns us
-/// of one turn of both, the median.
+/// Takes `turns` turns as worker `number`; `touched`: the worker's own pages, of which it reads one byte each
+/// per turn. Returns the median of us per turn of both workers.
 double take_turns(unsigned number, const volatile char* touched) {
     std::vector<double> each;
     double last = now_us();
@@ -87,7 +87,7 @@ volatile char* own_pages() {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return at == MAP_FAILED ? nullptr : static_cast<volatile char*>(at);
 }
-/// us from one worker to the other; in a process of its own that stays on one processor.
+/// Measures us from one worker to the other, in a child process that is pinned to one processor.
 double switches(const char* name, bool processes, bool touches) {
     all->turn = 0, all->us = 0;
     (void)end_of(start([&] {
@@ -123,7 +123,7 @@ void time_starts() {
                 thread[starts / 2]);
 }
 
-/// A neighbour that works and says so, and the longest it was held up.
+/// A neighbour that counts beats; returns its longest stall in us.
 double beat() {
     double longest = 0, last = now_us();
     while (all->stop == 0) {
@@ -134,7 +134,7 @@ double beat() {
     }
     return longest;
 }
-/// The kill: one of two workers writes to where nothing is. Does the other go on?
+/// The kill: one of two workers writes to an inaccessible page. Does the other one continue?
 void fault(const char* name, bool processes) {
     all->beats = all->stop = 0;
     void* const nowhere = mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// Lesson 13: what is known of an inference server.
+// Lesson 13: claims about an inference server.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

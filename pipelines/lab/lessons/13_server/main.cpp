@@ -1,6 +1,6 @@
-// An inference server: requests, workers, one set of weights. Workers with a pipe of requests each, and
-// workers that claim them from a work queue of a space; one is killed under load, and a standby takes its
-// place. Usage: carousel-lab-server SPACE (the name that `carousel hold` got)
+// An inference server: requests, workers, one set of weights. First workers with one pipe of requests each,
+// then workers that claim requests from a work queue of a space; one is killed under load, and a standby
+// replaces it. Usage: carousel-lab-server SPACE (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -64,7 +64,7 @@ pid_t start(Body body) {
     }
     return pid;
 }
-/// Exit code, or minus the signal that ended it.
+/// Returns the exit code, or minus the signal that ended the process.
 int end_of(pid_t pid) {
     int status = 0;
     waitpid(pid, &status, 0);
@@ -81,18 +81,17 @@ int make_weights() {
     unsigned* const w = map(fd, PROT_READ | PROT_WRITE);
     for (size_t k = 0; k < weight_bytes / 4; ++k) w[k] = static_cast<unsigned>(k * 2654435761U);
     munmap(w, weight_bytes);
-    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);  // nobody maps it to
-    // write any more
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);  // no writable maps
     return fd;
 }
-/// The model: one of its layers, chosen and weighed by the request.
+/// The model: one of its layers, selected and weighted by the request.
 unsigned infer(const unsigned* weights, unsigned number) {
     const unsigned* const w = weights + size_t{number % layers} * layer;
     unsigned y = 0;
     for (unsigned k = 0; k < layer; ++k) y += w[k] * (number + k);
     return y;
 }
-/// What this process's memory comes to, each shared page divided by those that have it.
+/// Returns this process's memory in KiB, with each shared page divided by the processes that map it (PSS).
 unsigned own_kib() {
     std::ifstream in("/proc/self/smaps_rollup");
     for (std::string line; std::getline(in, line);)
@@ -101,11 +100,11 @@ unsigned own_kib() {
     return 0;
 }
 
-/// Goes on when every worker is here.
+/// A barrier of all workers.
 void meet(std::atomic<unsigned>& here) {
     for (++here; here < workers;) usleep(500);
 }
-/// Four workers with a copy of the weights each, or with one set for all.
+/// Four workers with a copy of the weights each, or with one shared set. Returns MiB of all four.
 double memory(const char* name, int weights, bool copies) {
     shared->ready = shared->stop = shared->pss_kib = 0;
     pid_t pids[workers];
@@ -120,11 +119,11 @@ double memory(const char* name, int weights, bool copies) {
                 w = copy.data();
             }
             unsigned y = infer(w, 0);
-            shared->ready_us = now_us() - begin;  // of whoever is last
+            shared->ready_us = now_us() - begin;  // the last worker's value remains
             for (unsigned k = 1; k < layers; ++k) y += infer(w, k);
             shared->sum = y;
             meet(shared->ready);
-            shared->pss_kib += own_kib();  // now all of them have all of it
+            shared->pss_kib += own_kib();  // all workers have touched all weights now
             meet(shared->stop);
             return 0;
         });
@@ -134,7 +133,8 @@ double memory(const char* name, int weights, bool copies) {
     return mib;
 }
 
-/// As servers often have it: a pipe of requests for each worker, dealt by turns. One is killed in its sixth.
+/// As in many servers: one pipe of requests per worker, filled round-robin. One worker is killed in its sixth
+/// request.
 void dealt(int weights) {
     int ways[workers][2], back[2];
     pid_t pids[workers];
@@ -168,8 +168,8 @@ void dealt(int weights) {
 
 using request_queue = carousel::ipc::shared_work_queue<request>;
 using answer_queue = carousel::ipc::shared_queue<answer>;
-/// Claims, infers, answers, commits, until it is told to stop. `dies`: killed with a request in its hands,
-/// when the others, which begin behind it, have served a hundred.
+/// Claims, infers, answers and commits until `stop` is set. `dies`: the worker is killed while it holds a
+/// request, after the others, which start later, have served a hundred.
 int serve(request_queue& incoming, answer_queue& answers, const unsigned* model, bool dies) {
     while (!dies && shared->taken == 0) usleep(50);
     while (shared->stop == 0) {
@@ -199,18 +199,18 @@ int worker(int weights, bool dies) {
     auto answers = open_answers();
     return serve(incoming, answers, map(weights, PROT_READ), dies);
 }
-/// Has all that a worker has, and waits for its turn.
+/// Has everything that a worker has, and waits to take over.
 int standby(int weights) {
     auto incoming = open_requests();
     auto answers = open_answers();
     const unsigned* const model = map(weights, PROT_READ);
-    for (unsigned k = 0; k < layers; ++k) shared->sum = infer(model, k);  // every page is mapped
+    for (unsigned k = 0; k < layers; ++k) shared->sum = infer(model, k);  // touches every page
     shared->ready = 1;
     while (shared->takes_over == 0 && shared->stop == 0) usleep(20);
     shared->ready_us = now_us();
     return serve(incoming, answers, model, false);
 }
-/// As it is without a standby: its weights are its own, as if they were loaded from a file.
+/// Without a standby: the new worker copies its weights, as if it loaded them from a file.
 int replacement(int weights) {
     auto incoming = open_requests();
     auto answers = open_answers();
@@ -224,8 +224,8 @@ struct tally {
     unsigned wrong = 0, lost = 0, twice = 0;
     std::vector<double> latency;
 };
-/// Two thousand requests, 64 under way at most; each answer is worked out here, too. When the victim is dead
-/// its place is taken.
+/// Sends two thousand requests, at most 64 in flight, and verifies each answer. Replaces the victim when it
+/// is dead.
 tally put_under_load(const unsigned* model, pid_t victim, const std::function<void()>& start_replacement) {
     auto incoming = open_requests();
     auto answers = open_answers();
@@ -245,7 +245,7 @@ tally put_under_load(const unsigned* model, pid_t victim, const std::function<vo
     std::sort(t.latency.begin(), t.latency.end());
     return t;
 }
-/// us from the kill to the one that takes the place.
+/// Returns us from the kill until the replacement is ready.
 double claimed(const char* name, int weights, bool with_standby) {
     shared->stop = shared->ready = shared->takes_over = shared->served = shared->taken = 0;
     shared->ready_us = shared->killed_us = 0;

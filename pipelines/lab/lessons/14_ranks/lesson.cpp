@@ -1,4 +1,4 @@
-// Lesson 14: what is known of ranks of one node.
+// Lesson 14: claims about ranks of one node.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

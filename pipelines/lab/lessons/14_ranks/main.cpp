@@ -1,7 +1,7 @@
 // Ranks of one node that pass blocks of memory in a ring, as clients of a space. Where Open MPI is installed
-// they are ranks of mpirun, which starts this program again; else they are forked. Beside it a copy between
-// two processes, by a pipe and by process_vm_readv (as MPI's own transport does it). Usage:
-// carousel-lab-ranks SPACE (the name that `carousel hold` got)
+// they are ranks of mpirun, which starts this program again; otherwise they are forked. For comparison a copy
+// between two processes, by a pipe and by process_vm_readv (as in MPI's own transport). Usage:
+// carousel-lab-ranks SPACE (the name given to `carousel hold`)
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -55,12 +55,12 @@ int end_of(pid_t pid) {
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// What a rank says when it is through.
+/// A rank's result.
 struct word {
     unsigned rank, size, wrong, hops;
     double us;
 };
-/// A block's first word in each page counts its hops.
+/// The first word of each page of a block counts the block's hops. Returns false if a count is wrong.
 bool advance(std::span<std::byte> block, unsigned hops) {
     bool whole = true;
     for (size_t at = 0; at < block.size(); at += page) {
@@ -76,14 +76,14 @@ struct ring {
     carousel::ipc::space lab = carousel::ipc::open(space);
     carousel::ipc::shared_pool pool = lab.pool("blocks", blocks* most);
     carousel::ipc::shared_queue<word> words = lab.queue<word>("words", 64);
-    std::vector<carousel::ipc::block_queue<unsigned>> to;  // a queue for each rank
+    std::vector<carousel::ipc::block_queue<unsigned>> to;  // one queue per rank
     explicit ring(const char* job) {
         for (unsigned r = 0; r < ranks; ++r)
             to.push_back(lab.block_queue<unsigned>(std::string(job) + std::to_string(r), 4, pool));
     }
 };
 
-/// One rank's part: blocks of every size go round; rank 0 begins and takes the time of a hop.
+/// One rank's part: blocks of every size circulate; rank 0 starts and measures the time per hop.
 int pass_round(unsigned rank) {
     ring all("to-");
     for (unsigned size = 0; size < std::size(sizes); ++size) {
@@ -105,13 +105,13 @@ int pass_round(unsigned rank) {
         }
         double us = 0;
         if (rank == 0) us = (now_us() - begin) / (hops ? hops : 1);
-        if (rank == 0)
-            (void)all.to[0].receive(seconds(10));  // the last lap ends here: the block is free again
+        if (rank == 0) (void)all.to[0].receive(seconds(10));  // the last lap ends here: this frees the block
         all.words.push({rank, size, wrong, hops, us}, seconds(5));
     }
     return 0;
 }
-/// The kill: a rank dies with a block that it has received. The others wait for a second and say who is left.
+/// The kill: a rank dies with a block that it has received. The ranks that remain report after a timeout of
+/// two seconds.
 int pass_and_die(unsigned rank) {
     ring all("last-");
     try {
@@ -123,9 +123,9 @@ int pass_and_die(unsigned rank) {
         if (rank == dying_rank) return kill(getpid(), SIGKILL);
         all.to[(rank + 1) % ranks].send(std::move(got.block), 1, seconds(5));
     } catch (const carousel::ipc::timed_out&) {
-        // as it should be, behind the dead one
+        // expected downstream of the dead rank
     }
-    usleep(rank == 1 ? 2'000'000 : 0);  // it has done its part, and stays
+    usleep(rank == 1 ? 2'000'000 : 0);  // rank 1 has done its part and stays
     all.words.push({rank, 99, 0, 0, 0}, seconds(5));
     return 0;
 }
@@ -133,12 +133,12 @@ int rank_main(const std::string& job, unsigned rank) {
     return job == "die" ? pass_and_die(rank) : pass_round(rank);
 }
 
-/// The job's exit code; `by_mpi`: as mpirun's, which starts this program so many times.
+/// Returns the job's exit code; `by_mpi`: runs it by mpirun, which starts this program once per rank.
 int run_job(const std::string& job, bool by_mpi, const char* self) {
     if (by_mpi)
         return end_of(start([&] {
             setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-            dup2(STDERR_FILENO, STDOUT_FILENO);  // its words are no figures
+            dup2(STDERR_FILENO, STDOUT_FILENO);  // mpirun's own output contains no figures
             execlp("mpirun", "mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "plm", "isolated",
                    "-n", std::to_string(ranks).c_str(), self, space.c_str(), job.c_str(), nullptr);
             return 127;
@@ -165,7 +165,8 @@ double print_round(ring& all) {
     return us;
 }
 
-/// us for so many bytes from a child's memory into this one's, by a pipe or by process_vm_readv; 0: refused.
+/// Returns the median of us to copy `bytes` from a child's memory, by a pipe or by process_vm_readv; 0 if
+/// refused.
 double copy_us(size_t bytes, bool by_pipe) {
     void* at = mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     int ways[2];
@@ -213,7 +214,7 @@ double copies(const char* name, bool by_pipe) {
     return us;
 }
 
-/// MPI_Send itself, by the program beside this one; us of the largest block, 0: it can't run here.
+/// Measures MPI_Send by the companion program; returns us for the largest block, 0 if it cannot run here.
 double by_mpi_send(bool by_mpi, const std::string& self) {
     const std::string program = self + "-mpi";
     if (!by_mpi || access(program.c_str(), X_OK) != 0) {
@@ -237,7 +238,7 @@ double by_mpi_send(bool by_mpi, const std::string& self) {
     return well ? us : 0;
 }
 
-/// A rank is killed: who is left, and when its block is free again.
+/// A rank is killed: counts the remaining ranks and waits until its block is free again.
 void killed(ring& all, bool by_mpi, const char* self) {
     const int code = run_job("die", by_mpi, self);
     const double begin = now_us();
@@ -290,7 +291,7 @@ int main(int argc, char** argv) {
     try {
         const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
         if (argc > 2 && rank != nullptr) return rank_main(argv[2], static_cast<unsigned>(std::atoi(rank)));
-        if (argc > 2) return 2;  // another mpirun, which doesn't say which rank this is
+        if (argc > 2) return 2;  // an mpirun that does not set the rank's number
         run(std::filesystem::read_symlink("/proc/self/exe").c_str());
         return 0;
     } catch (const carousel::error& e) {

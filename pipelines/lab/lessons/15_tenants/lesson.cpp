@@ -1,4 +1,4 @@
-// Lesson 15: what is known of tenants.
+// Lesson 15: claims about tenants.
 #include "lab/lessons/list.hpp"
 
 namespace carousel::lab {

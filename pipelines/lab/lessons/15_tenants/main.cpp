@@ -1,6 +1,6 @@
-// Two tenants of one machine: what a process of one user can see and do of another user's. Takes the right to
-// become two users (root); without it only what one user's processes can do to each other is tried. Usage:
-// carousel-lab-tenants SPACE (the name that `carousel hold` got)
+// Two tenants of one machine: what a process of one user can see and do of another user's. Needs the right to
+// become two users (root); without it, only tries what processes of the same user can do to each other.
+// Usage: carousel-lab-tenants SPACE (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/mman.h>
@@ -58,7 +58,7 @@ int end_of(pid_t pid) {
 bool become(uid_t user) {
     if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)
         return false;
-    return prctl(PR_SET_DUMPABLE, 1) == 0;  // as a program that this user has started
+    return prctl(PR_SET_DUMPABLE, 1) == 0;  // like a program that this user has started
 }
 int accesses;
 void figure(const std::string& what, int value) { std::printf("figure %s %d\n", what.c_str(), value); }
@@ -105,7 +105,7 @@ int receive_fd(int from) {
     return fd;
 }
 
-/// Has a secret in every kind of memory, and gives the memfd to whoever connects.
+/// Stores a secret in every kind of memory, and sends the memfd to every process that connects.
 int owner_main(uid_t user) {
     if (user != 0 && !become(user)) return 2;
     static unsigned in_memory = secret;
@@ -143,7 +143,7 @@ bool reads_file(pid_t pid, const char* file) {
     const int fd = open(("/proc/" + std::to_string(pid) + "/" + file).c_str(), O_RDONLY);
     return fd >= 0 && read(fd, some, sizeof some) > 0;
 }
-/// Every road to the secret that needs no help of its owner: 1, it leads there.
+/// Tries every way to the secret that needs no help of its owner; a figure of 1 means access.
 void probe(const std::string& client, pid_t at) {
     record_access(
         client + ".proc_fd",
@@ -176,7 +176,7 @@ bool opens_space() {
         return false;
     }
 }
-/// What a process of another user (of the same one, where `user` is 0) gets.
+/// Tries what a process of another user (of the same user if `user` is 0) can get.
 int other_user_main(const std::string& client, uid_t user, pid_t at) {
     if (user != 0 && !become(user)) return 2;
     probe(client, at);
@@ -204,7 +204,7 @@ void clear() {
     for (const key_t key : {private_key, public_key}) shmctl(shmget(key, 0, 0), IPC_RMID, nullptr);
     for (const char* kind : {"-private", "-public"}) shm_unlink(("/" + name + kind).c_str());
 }
-/// An owner and a stranger; then the owner is killed, and the stranger looks at what lies about.
+/// Runs an owner and a prober; then kills the owner and checks what remains of its memory.
 void tenants(const std::string& client, uid_t of_owner, uid_t of_other_user) {
     shared->step = 0;
     const pid_t at = start([&] { return owner_main(of_owner); });

@@ -1,6 +1,6 @@
-// A CUDA handle that is opened elsewhere: with a byte altered, in the namespaces that a container has and
-// from them, and under another host name and boot id, which is as much of another machine as one machine can
-// be. The parent never touches CUDA.
+// Opens a CUDA handle in other environments: with a byte altered, between a container's namespaces and the
+// host's, and under another host name and boot id, the closest that one machine comes to being another. The
+// parent never touches CUDA.
 #include <cuda_runtime.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ constexpr const char* boot_id = "/proc/sys/kernel/random/boot_id";
 struct shared {
     std::atomic<int> there;
     cudaIpcMemHandle_t handle;
-    int code, error;  // of who tries; error: an errno, it could not get there
+    int code, error;  // of the process that opens; error: errno if its environment could not be set up
     bool whole;
     char why[200];
 };
@@ -64,7 +64,7 @@ int exporter() {
     common->there = 1;
     for (;;) pause();
 }
-/// The code of opening it; `whole`: it is the memory that was meant.
+/// Opens the handle and returns the CUDA error code; `whole`: the memory holds the expected word.
 int opens(const cudaIpcMemHandle_t& handle, bool& whole) {
     void* at = nullptr;
     unsigned word = 0;
@@ -76,7 +76,7 @@ int opens(const cudaIpcMemHandle_t& handle, bool& whole) {
     return code;
 }
 
-/// Each byte of the handle in turn is another one.
+/// Opens the handle with one byte inverted, for each byte in turn.
 int altered() {
     if (!begin_cuda()) return 3;
     unsigned refused = 0, same = 0, other = 0;
@@ -87,7 +87,7 @@ int altered() {
         ++(opens(h, whole) != 0 ? refused : whole ? same : other);
     }
     figure("altered.refused", refused), figure("altered.same", same), figure("altered.other", other);
-    figure("altered.after", opens(common->handle, whole) == 0 && whole);  // none of them has broken anything
+    figure("altered.after", opens(common->handle, whole) == 0 && whole);  // nothing was damaged
     std::fflush(stdout);
     return 0;
 }
@@ -97,12 +97,12 @@ int open_there() {
     common->code = opens(common->handle, common->whole);
     return 0;
 }
-/// In namespaces of its own; where only a user of his own may have them it becomes one.
+/// Enters new namespaces; where only the owner of a user namespace may create them, creates one of those too.
 bool leave(int namespaces) { return unshare(namespaces) == 0 || unshare(namespaces | CLONE_NEWUSER) == 0; }
 bool mounted(const char* what, const char* to, const char* type, unsigned long flags) {
     return mount(what, to, type, flags, nullptr) == 0;
 }
-/// Another machine's name and boot id, as far as this process can see.
+/// Gives this process the host name and boot id of another machine.
 bool other_names() {
     char pattern[] = "/tmp/carousel-lesson-XXXXXX";
     const int file = mkstemp(pattern);
@@ -132,14 +132,14 @@ constexpr place here{"here", 0, nullptr}, ipc{"ipc", CLONE_NEWIPC, nullptr},
               own_proc_and_shm},
     boot{"boot", CLONE_NEWNS | CLONE_NEWUTS, other_names};
 
-/// Does it there. What could not be prepared is in common->error.
+/// Runs `body` in the place. If the place cannot be set up, common->error holds the errno.
 template <class Body>
 int in_place(const place& p, Body body) {
     if (p.namespaces != 0 && !leave(p.namespaces)) {
         common->error = errno;
         return 1;
     }
-    const pid_t child = start([&] {  // a PID namespace begins with the next process
+    const pid_t child = start([&] {  // a new PID namespace applies to children only
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (p.prepare != nullptr && !p.prepare()) {
             common->error = errno;
@@ -150,7 +150,8 @@ int in_place(const place& p, Body body) {
     return end_of(child);
 }
 
-/// What `name` is for is opened in the place; false: it can't get there, and `need` is missing.
+/// Opens the handle in the place and prints the figures as `name`; returns false and reports `need` as
+/// missing if the place cannot be set up.
 bool opened_in(const place& p, const std::string& name, const char* need) {
     common->code = -1, common->error = 0, common->whole = false;
     (void)end_of(start([&] { return in_place(p, open_there); }));
@@ -163,7 +164,7 @@ bool opened_in(const place& p, const std::string& name, const char* need) {
     return true;
 }
 
-/// The exporter's place, until somebody kills it; -1: it made nothing.
+/// Starts an exporter in the place; it runs until it is killed. Returns -1 if it exported nothing.
 pid_t exported_in(const place& p) {
     common->there = 0, common->error = 0;
     const pid_t owner = start([&] { return in_place(p, exporter); });
@@ -174,7 +175,7 @@ pid_t exported_in(const place& p) {
     return -1;
 }
 void end_exporter(pid_t owner) {
-    kill(owner, SIGKILL);  // and its child with it
+    kill(owner, SIGKILL);  // its child is killed with it (PR_SET_PDEATHSIG)
     waitpid(owner, nullptr, 0);
 }
 
@@ -183,7 +184,7 @@ void namespaces() {
     for (const place* p : {&ipc, &pid, &net, &container})
         if (!opened_in(*p, p->name, need)) return;
 }
-/// An exporter in a container: opened outside, and in another one.
+/// Runs the exporter in a container; opens its handle outside and in another container.
 void from_a_container() {
     const char* const need = "gpu_containers";
     const pid_t owner = exported_in(container);

@@ -1,6 +1,6 @@
-// CUDA's handles: what can be exported, what an importer sees, and what is left when the exporter is killed.
-// Beside them VMM memory by its descriptor. The parent never touches CUDA: it forks, holds the descriptor,
-// and kills.
+// CUDA IPC handles: which memory can be exported, what an importer sees, and what remains after the exporter
+// is killed. For comparison, VMM memory shared by a file descriptor. The parent never touches CUDA: it forks,
+// holds the descriptor and kills.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -24,10 +24,10 @@ constexpr int many = 1000;
 
 struct shared {
     std::atomic<int> step;
-    char why[200];  // there is no GPU here
+    char why[200];  // why there is no GPU here
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    size_t neighbour;    // of a small allocation: where the one beside it lies in their 2 MiB
-    char figures[8192];  // of whoever has the step
+    size_t neighbour;    // offset of the adjacent small allocation in their common 2 MiB
+    char figures[8192];  // written by the process whose step it is
 };
 shared* common;
 int sockets[2];
@@ -41,7 +41,7 @@ void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
 }
-/// False: nobody came within 20 s.
+/// Returns false if the step is not reached within 20 s.
 bool wait_for(int step) {
     for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
     return common->step.load() >= step;
@@ -62,7 +62,7 @@ int code(cudaError_t e) {
     return static_cast<int>(e);
 }
 
-/// The driver's functions by name: a program that names libcuda would not start without a driver.
+/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
 template <class F>
 F driver(const char* name) {
     static void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -99,7 +99,7 @@ int receive_fd() {
     return fd;
 }
 
-/// One VMM allocation, mapped twice in this process; its descriptor goes to the parent.
+/// Maps one VMM allocation twice in this process and sends its descriptor to the parent.
 void export_vmm() {
     CUmemAllocationProp prop{};
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -129,7 +129,7 @@ int exporter() {
          *home = nullptr;
     unsigned *small = nullptr, *next = nullptr;
     cudaMalloc(&whole, bytes), cudaMalloc(&freed, bytes);
-    cudaMalloc(&small, 3), cudaMalloc(&next, 3);  // sizes that no page has
+    cudaMalloc(&small, 3), cudaMalloc(&next, 3);  // much smaller than a page
     cudaMemcpy(whole, &magic, sizeof magic, cudaMemcpyHostToDevice);
     cudaMemcpy(static_cast<char*>(whole) + 4096, &next_magic, sizeof magic, cudaMemcpyHostToDevice);
     cudaMemcpy(next, &next_magic, 3, cudaMemcpyHostToDevice);
@@ -203,11 +203,11 @@ int importer() {
     figure("cuda.many.opened", opened), figure("cuda.many.us", (now_us() - from) / many);
     common->step = 2;
     if (!wait_for(3)) return 1;
-    figure("cuda.mapped.works", word_at(whole) == magic);  // its exporter is dead
+    figure("cuda.mapped.works", word_at(whole) == magic);  // the exporter is dead
     return 0;
 }
 
-/// On the other GPU, where there is one.
+/// Opens the handle on the other GPU, if there is one.
 int other_device() {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 2) {
@@ -221,7 +221,7 @@ int other_device() {
     return 0;
 }
 
-/// Comes when the exporter is dead, with a handle that is whole (from the file, as the texts have it) and a
+/// Starts after the exporter's death, with an intact handle (from the file, as in the textbooks) and a
 /// descriptor.
 int late_opener(int fd, const char* file) {
     if (!begin_cuda()) return 3;
@@ -243,7 +243,7 @@ int late_opener(int fd, const char* file) {
     return 0;
 }
 
-/// The textbook's two programs as they stand: a handle by a file. The kill comes before fclose().
+/// The textbook's two programs unchanged: a handle passed in a file. The kill comes before fclose().
 int textbook_producer(const char* file) {
     void* memory = nullptr;
     cudaIpcMemHandle_t handle;
@@ -259,10 +259,10 @@ int textbook_consumer(const char* file) {
     if (!begin_cuda()) return 3;
     void* memory = nullptr;
     cudaIpcMemHandle_t handle;
-    std::memset(&handle, 0x55, sizeof handle);  // what lies on its stack
+    std::memset(&handle, 0x55, sizeof handle);  // what happens to be on its stack
     FILE* in = nullptr;
     while ((in = std::fopen(file, "rb")) == nullptr) usleep(1000);
-    const size_t got = std::fread(&handle, 1, sizeof handle, in);  // the texts don't look at it
+    const size_t got = std::fread(&handle, 1, sizeof handle, in);  // the textbooks ignore the result
     figure("cuda.textbook.bytes", static_cast<double>(got));
     figure("cuda.textbook.code", code(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess)));
     return std::fclose(in);

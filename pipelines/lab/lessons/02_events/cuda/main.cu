@@ -1,6 +1,5 @@
-// CUDA's events between processes: an event that was never recorded, the textbook's flag that is set too
-// early, a recorder that is killed, and a word in GPU memory that a stream waits on. The parent never touches
-// CUDA.
+// CUDA events between processes: an event that was never recorded, the textbook's flag that is set too early,
+// a recorder that is killed, and a word in GPU memory that a stream waits on. The parent never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -21,7 +20,7 @@ constexpr unsigned magic = 0x5EED5EED;
 
 struct shared {
     std::atomic<int> step, released;
-    std::atomic<int> ready, opened;  // of the textbook's two; opened: where the kill comes
+    std::atomic<int> ready, opened;  // of the textbook's two programs; opened: time of the kill
     std::atomic<double> at_us;
     char why[200];
     cudaIpcEventHandle_t event;
@@ -57,7 +56,7 @@ wait_value stream_wait_value() {
 }
 
 __global__ void work(unsigned* data, size_t number, long long nanoseconds) {
-    if (threadIdx.x == 0) {  // what comes before it on the stream; bounded
+    if (threadIdx.x == 0) {  // earlier work on the stream, with a bounded duration
         unsigned long long begin, now;
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
         do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -79,12 +78,12 @@ int producer() {
     cudaDeviceSynchronize();
     cudaIpcGetEventHandle(&common->event, event);
     cudaIpcGetMemHandle(&common->data, data), cudaIpcGetMemHandle(&common->word, word);
-    common->step = 1;  // the textbook's ready: the handles are there, nothing is recorded
+    common->step = 1;  // the textbook's `ready`: the handles exist, nothing is recorded
     if (!wait_for(2)) return 1;
     work<<<1, 256, 0, stream>>>(data, words, 100'000'000);
     cudaEventRecord(event, stream);
     cudaStreamSynchronize(stream);
-    common->step = 3;  // this frame is done
+    common->step = 3;  // the first frame is complete
     if (!wait_for(4)) return 1;
     work<<<1, 256, 0, stream>>>(data, words, 8'000'000'000);  // it would take 8 s
     cudaEventRecord(event, stream);
@@ -107,7 +106,7 @@ imported import() {
     return i;
 }
 
-/// The textbook's consumer: it waits for ready, lets its stream wait for the event, and reads.
+/// The textbook's consumer: waits for `ready`, makes its stream wait for the event, and reads.
 int consumer() {
     if (!wait_for(1)) return 1;
     imported i = import();
@@ -130,15 +129,15 @@ int consumer() {
     int code = cudaErrorNotReady;
     for (int k = 0; k < 1000 && code == cudaErrorNotReady; ++k) usleep(1000), code = cudaEventQuery(i.event);
     figure("cuda.dead.code", code);
-    const unsigned one = 1;  // it had the word open before the death: a newcomer could not open it any more
+    const unsigned one = 1;  // a process started after the death could not open the word
     common->at_us = now_us();
     cudaMemcpyAsync(i.word, &one, sizeof one, cudaMemcpyHostToDevice, stream);
     cudaStreamSynchronize(stream);
     common->step = 7;
-    _exit(0);  // an ordinary exit would wait for the driver
+    _exit(0);  // a normal exit would wait for the driver
 }
 
-/// Its stream waits for the dead one's event: it is killed in the end.
+/// Its stream waits for the dead recorder's event until this process is killed.
 int hanging() {
     if (!wait_for(5)) return 1;
     imported i = import();
@@ -150,7 +149,7 @@ int hanging() {
     _exit(0);
 }
 
-/// Its stream waits for a word, which another process writes in the dead one's place.
+/// Its stream waits for a word, which another process writes instead of the dead one.
 int saved() {
     if (!wait_for(5)) return 1;
     imported i = import();
@@ -166,7 +165,7 @@ int saved() {
     figure("cuda.word.us", now_us() - common->at_us.load());
     _exit(0);
 }
-/// The textbook's two programs as they stand. The kill comes behind `ready`, before the work and its record.
+/// The textbook's two programs unchanged. The kill comes after `ready`, before the work and its record.
 int textbook_producer() {
     unsigned* data = nullptr;
     cudaEvent_t event;
@@ -195,7 +194,7 @@ int textbook_consumer() {
     cudaIpcOpenMemHandle(&data, common->data, cudaIpcMemLazyEnablePeerAccess);
     cudaIpcOpenEventHandle(&event, common->event);
     common->opened = 1;
-    usleep(300'000);  // the other one is gone, and its context with it
+    usleep(300'000);  // the producer and its context are gone
     const int waits = cudaStreamWaitEvent(stream, event, 0);
     cudaMemcpyAsync(&last, static_cast<unsigned*>(data) + words - 1, 4, cudaMemcpyDeviceToHost, stream);
     const int code = cudaStreamSynchronize(stream);
@@ -218,7 +217,7 @@ int end_of(pid_t pid) {
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/// -1: it had to be killed after so long.
+/// Returns the exit code; -1 if the process was killed after `ms`, -2 if a signal ended it.
 int end_within(pid_t pid, int ms) {
     for (int status = 0; ms > 0; --ms, usleep(1000))
         if (waitpid(pid, &status, WNOHANG) == pid) return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
@@ -244,7 +243,7 @@ int main(int argc, char** argv) {
     }
     const pid_t one = start(producer), two = start(consumer), three = start(hanging), four = start(saved);
     const bool reached = wait_for(5);
-    usleep(1'500'000);  // the two that wait have their contexts
+    usleep(1'500'000);  // until both waiting processes have their contexts
     const double killed = now_us();
     kill(one, SIGKILL);
     (void)end_of(one);

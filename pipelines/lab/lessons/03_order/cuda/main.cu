@@ -1,6 +1,6 @@
-// Two programs of CUDA that are started apart on one node, which know nothing of each other but the path of a
-// file: the consumer first, the producer first, and a producer that has ended. This program starts itself
-// again as either; nobody's parent has touched CUDA.
+// Two independently started CUDA programs on one node that share only the path of a file: the consumer first,
+// the producer first, and a producer that has ended. This program executes itself in either role; no parent
+// process has touched CUDA.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ double now_ms() {
 }
 bool begin_cuda() { return cudaSetDevice(0) == cudaSuccess && cudaFree(nullptr) == cudaSuccess; }
 
-/// Writes the handle beside its name and moves it there, and stays (until it is killed) or goes.
+/// Writes the handle under a temporary name and renames it; then waits to be killed (`stays`) or returns.
 int produce(const std::string& file, bool stays) {
     void* at = nullptr;
     cudaIpcMemHandle_t h;
@@ -42,8 +42,8 @@ int produce(const std::string& file, bool stays) {
     while (stays) pause();
     return 0;
 }
-/// Waits for the file for five seconds at most, opens the handle and reads. 0: it was whole; else the code
-/// with which the handle was refused.
+/// Waits at most five seconds for the file, opens the handle and reads. Returns 0 if the data was correct,
+/// else an error code; prints CUDA's code if it refuses the handle.
 int consume(const std::string& file) {
     FILE* in = nullptr;
     for (const double end = now_ms() + 5000; in == nullptr && now_ms() < end;)
@@ -60,7 +60,7 @@ int consume(const std::string& file) {
     return word == magic ? 0 : not_whole;
 }
 
-/// This program again, as something else.
+/// Executes this program in another role.
 pid_t start(const char* self, const char* as, const std::string& file) {
     std::fflush(stdout);
     const pid_t pid = fork();
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
                                              : "a producer could not give memory away\n");
         return first == no_gpu ? 3 : 1;
     }
-    // Its producer has ended, as a program does that has done its part; the file is whole.
+    // The producer has exited normally after writing the file, which is intact.
     const int code = end_of(start(argv[0], "--consume", file));
     std::printf("figure cuda.ended.code %d\n", code);
     unlink(file.c_str());

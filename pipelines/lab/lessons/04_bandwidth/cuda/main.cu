@@ -1,6 +1,6 @@
-// GPU memory of one's own beside memory that another process exported, by a legacy handle and by VMM's
-// descriptor: kernels' reading by size, a chase of pointers; then the exporter is killed. The parent never
-// touches CUDA.
+// Compares a process's own GPU memory with memory that another process exported, by a legacy handle and by a
+// VMM descriptor: read bandwidth of a kernel by size, and latency by a pointer chase; then the exporter is
+// killed. The parent never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -63,7 +63,7 @@ void* map(CUmemGenericAllocationHandle h) {
         driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at, most, &access, 1) == CUDA_SUCCESS;
     return open ? reinterpret_cast<void*>(at) : nullptr;
 }
-/// A descriptor to or from another process; -1 comes back where none came.
+/// Sends `fd` to another process, or receives one if `fd` is negative; returns -1 on failure.
 int pass_fd(int fd) {
     char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
     iovec io{&byte, 1};
@@ -107,7 +107,7 @@ __global__ void read_all(const uint4* at, size_t number, unsigned* out) {
         const uint4 v = at[k];
         sum ^= v.x ^ v.y ^ v.z ^ v.w;
     }
-    if (sum == 0x12345678) *out = sum;  // so that the reading stays
+    if (sum == 0x12345678) *out = sum;  // keeps the compiler from removing the reads
 }
 __global__ void chase(const char* at, int steps, unsigned* out) {
     unsigned where = 0;
@@ -119,7 +119,7 @@ double median(std::vector<double> all) {
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
 }
-/// ms of one call, of many between two events.
+/// Returns ms per call, averaged over `times` calls between two events.
 template <class Launch>
 double time_of(int times, Launch launch) {
     cudaEvent_t begin, end;
@@ -164,10 +164,10 @@ int reader() {
     void* const kinds[] = {own, legacy, vmm};
     const char* const names[] = {"local", "legacy", "vmm"};
     double rate[3] = {};
-    for (void* at : kinds) lay_ring(at), (void)read_rate(at, most);  // warm
+    for (void* at : kinds) lay_ring(at), (void)read_rate(at, most);  // warm-up
     for (size_t bytes = least; bytes <= most; bytes *= 4) {
         std::vector<double> all[3];
-        for (int round = 0; round < rounds; ++round)  // by turns
+        for (int round = 0; round < rounds; ++round)  // interleaved
             for (int k = 0; k < 3; ++k) all[k].push_back(read_rate(kinds[k], bytes));
         for (int k = 0; k < 3; ++k)
             append_output("curve GPU-%s %zu %.2f\n", names[k], bytes, rate[k] = median(all[k]));

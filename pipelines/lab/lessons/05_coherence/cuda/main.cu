@@ -1,6 +1,6 @@
-// What a kernel that polls sees of another process's writes, by the kind of its loads; data beside a flag;
-// and what a hop between two spinning kernels costs in time slices and under MPS. The parent never touches
-// CUDA. The MPS daemon is this lesson's own, with a folder of its own, and ends with it.
+// What a polling kernel sees of another process's writes, by the kind of its loads; data followed by a flag;
+// and the cost of a hop between two spinning kernels in time slices and under MPS. The parent never touches
+// CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
 #include <cuda_runtime.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -17,9 +17,9 @@
 
 namespace {
 
-// The bounds of all waits together are 86 s, the lesson's limit 90; what it takes is about ten.
+// The timeouts of all waits add up to 86 s, the lesson's limit is 90 s; a normal run takes about ten.
 constexpr int both_ms = 13'000;
-constexpr unsigned line = 32, data_words = 64;  // words that lie apart, and what a message has
+constexpr unsigned line = 32, data_words = 64;  // distance of independent words; words per message
 enum { plain, as_volatile, relaxed, acquire, kinds };
 const char* const names[kinds] = {"plain", "volatile", "relaxed", "acquire"};
 
@@ -32,7 +32,7 @@ struct shared {
     char why[200];
 };
 shared* common;
-std::string folder;  // of the MPS daemon's pipes; nobody answers in it while there is none
+std::string folder;  // of the MPS daemon's pipes; no process answers there while no daemon runs
 
 double now_us() {
     timespec t{};
@@ -54,13 +54,13 @@ pid_t start(Body body) {
     std::fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
-        alarm(25);  // whatever becomes of us
+        alarm(25);  // a last resort
         _exit(body());
     }
     return pid;
 }
-/// Its exit code, or -1: it came to no end within so many ms, and was killed. One that the driver doesn't let
-/// go is left behind: no wait here is without a bound.
+/// Returns the exit code, or -1 if the process did not end within `ms` and was killed. A process that the
+/// driver keeps from exiting is abandoned after another second: every wait here has a timeout.
 int end_within(pid_t pid, int ms) {
     int status = 0;
     for (int killed = 0; ms > -1000; --ms, usleep(1000)) {
@@ -93,7 +93,7 @@ __device__ void store_release(unsigned* at, unsigned v) {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(v) : "memory");
 }
 
-/// Polls for a second at most. *saw: 1, it saw the write.
+/// Polls for at most one second. *saw: 1 if it saw the write.
 template <int kind>
 __global__ void poll(const unsigned* at, unsigned* saw) {
     const unsigned long long end = now_ns() + 1'000'000'000ULL;
@@ -108,7 +108,7 @@ __global__ void poll(const unsigned* at, unsigned* saw) {
 }
 __global__ void write_word(unsigned* at) { store_release(at, 1); }
 
-/// One of two that send messages to and fro: data, then the flag. Bounded in all.
+/// One of two kernels that exchange messages: data, then the flag. Bounded to 6 s in total.
 __global__ void messages(unsigned* memory, unsigned number, bool first, bool ordered, unsigned* torn) {
     unsigned *flag = memory, *back = memory + line, *data = memory + 2 * line;
     const unsigned long long end = now_ns() + 6'000'000'000ULL;
@@ -129,20 +129,20 @@ __global__ void messages(unsigned* memory, unsigned number, bool first, bool ord
     }
 }
 
-/// Makes the memory, and writes when it is told to.
+/// Creates the memory and writes when the reader is ready.
 int writer(unsigned number, bool ordered) {
     unsigned *memory = nullptr, *unused = nullptr;
     if (!begin_cuda() || cudaMalloc(&memory, 2 << 20) != cudaSuccess ||
         cudaMalloc(&unused, 8) != cudaSuccess || cudaMemset(memory, 0, 2 << 20) != cudaSuccess ||
         cudaIpcGetMemHandle(&common->handle, memory) != cudaSuccess)
         return 1;
-    write_word<<<1, 1>>>(memory + 7 * line);  // the modules are loaded
+    write_word<<<1, 1>>>(memory + 7 * line);  // load the modules
     messages<<<1, 1>>>(memory, 0, true, ordered, unused);
     if (cudaDeviceSynchronize() != cudaSuccess) return 1;
     common->step = 1;
     for (int kind = 0; number == 0 && kind < kinds; ++kind) {
         if (!wait_for(2 + 2 * kind)) return 1;
-        usleep(200'000);  // the other polls
+        usleep(200'000);  // the reader is polling by now
         write_word<<<1, 1>>>(memory + (8 + kind) * line);
         if (cudaDeviceSynchronize() != cudaSuccess || !wait_for(3 + 2 * kind)) return 1;
     }
@@ -155,7 +155,7 @@ int writer(unsigned number, bool ordered) {
 template <int kind>
 void poll_as(unsigned* memory, unsigned* saw) {
     unsigned seen = 2;
-    poll<kind><<<1, 1>>>(memory + 7 * line, saw);  // its module is loaded; that word is set
+    poll<kind><<<1, 1>>>(memory + 7 * line, saw);  // loads the module; this word is already set
     cudaDeviceSynchronize();
     common->step = 2 + 2 * kind;
     poll<kind><<<1, 1>>>(memory + (8 + kind) * line, saw);
@@ -187,7 +187,7 @@ int reader(unsigned number, bool ordered) {
     common->step = 3;
     return well && found[1] == number ? 0 : 1;
 }
-/// Both at once; false: it came to no end.
+/// Runs both processes concurrently; returns false if one of them failed or timed out.
 bool both(unsigned number, bool ordered) {
     common->step = 0;
     const pid_t a = start([&] { return writer(number, ordered); }),
@@ -197,7 +197,7 @@ bool both(unsigned number, bool ordered) {
 }
 void figure(const std::string& name, double value) { std::printf("figure %s %.6g\n", name.c_str(), value); }
 
-/// Its pid, once clients can come; -1: there is none here.
+/// Returns the daemon's pid once it accepts clients, or -1 if none can be started here.
 pid_t start_daemon() {
     std::fflush(stdout);
     const pid_t pid = fork();
@@ -216,7 +216,7 @@ pid_t start_daemon() {
     (void)end_within(pid, 0);
     return -1;
 }
-/// It and its server.
+/// Ends the daemon and its server.
 void end_daemon(pid_t pid) {
     (void)end_within(start([] {
                          FILE* to = popen("nvidia-cuda-mps-control > /dev/null 2>&1", "w");
@@ -226,7 +226,7 @@ void end_daemon(pid_t pid) {
                      }),
                      4'000);
     (void)end_within(pid, 3'000);
-    kill(-pid, SIGKILL);  // a server that didn't hear it
+    kill(-pid, SIGKILL);  // a server that ignored the request
 }
 
 void under_mps() {

@@ -1,6 +1,6 @@
-// A ring of frames in GPU memory with status words that say whose they are. Its producer is killed in the
-// middle of a kernel; the buffer is watched until it rests, and only then written anew. The parent never
-// touches CUDA: it mends the words, and its pidfd of the producer is the fence.
+// A ring of frames in GPU memory with status words that identify their owner. The producer is killed in the
+// middle of a kernel; the buffer is watched until it no longer changes, and only then reused. The parent
+// never touches CUDA: it repairs the words, and its pidfd of the producer is the fence.
 #include <cuda_runtime.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -63,7 +63,7 @@ __global__ void write_frame(unsigned* at, unsigned frame) {
     for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x)
         at[k] = frame;
 }
-/// A frame that takes seconds: it counts up in the first words all the time. Bounded.
+/// A frame that takes seconds: increments the first word continuously, for a bounded time.
 __global__ void write_slowly(unsigned* at, unsigned long long nanoseconds) {
     unsigned long long begin, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
@@ -77,7 +77,7 @@ __global__ void count_wrong(const unsigned* at, unsigned frame, unsigned* wrong)
         if (at[k] != frame) atomicAdd(wrong, 1U);
 }
 
-/// Frames from `from` on, each claimed with this epoch.
+/// Writes the frames from `from` on, each claimed with this epoch.
 int producer(unsigned epoch, unsigned from) {
     void* memory = nullptr;
     if (!wait_for(1) || !begin_cuda() ||
@@ -106,7 +106,7 @@ int producer(unsigned epoch, unsigned from) {
     return 0;
 }
 
-/// Looks at the dead one's buffer until the fence is passed by 200 ms.
+/// Polls the dead producer's buffer until 200 ms after the fence.
 void watch(const unsigned* at) {
     unsigned seen = 0;
     const auto check_once = [&] {
@@ -114,9 +114,9 @@ void watch(const unsigned* at) {
     };
     unsigned last = (check_once(), seen), after_fence = 0;
     double changed_us = 0;
-    common->step = 3;  // now it may die
+    common->step = 3;  // the parent may kill the producer now
     for (double end = now_us() + 10e6; now_us() < end;) {
-        const double fence_us = common->fence_us.load();  // before the look: what it sees is behind it
+        const double fence_us = common->fence_us.load();  // read first: the poll below happens after it
         if (!check_once()) break;
         if (seen != last) changed_us = now_us(), last = seen, after_fence += fence_us > 0;
         if (fence_us > 0 && now_us() > fence_us + 200'000) break;
@@ -127,7 +127,7 @@ void watch(const unsigned* at) {
     figure("cuda.fence.ms", (common->fence_us.load() - killed_us) / 1000);
     common->step = 4;
 }
-/// Owns the memory, reads every frame.
+/// Owns the memory and reads every frame.
 int consumer() {
     if (!begin_cuda()) return 3;
     unsigned *memory = nullptr, *wrong = nullptr, total = 0, got = 0;
@@ -196,12 +196,12 @@ int main(int argc, char** argv) {
     (void)poll(&fence, 1, 10'000);
     common->fence_us = now_us();
     (void)end_of(writer);
-    // The mend: what epoch 1 was writing is empty again, and the next process begins with it.
+    // The repair: the slot that epoch 1 was writing becomes empty again, and the next process starts with it.
     for (std::atomic<uint64_t>& word : common->word) {
         uint64_t was = word.load();
         if (state_of(was) == writing) word.compare_exchange_strong(was, empty);
     }
-    bool well = watched && wait_for(4);  // a real ring goes on at once, with a spare buffer
+    bool well = watched && wait_for(4);  // a real ring continues at once, with a spare buffer
     const double begin = now_us();
     if (well) well = end_of(start([] { return producer(2, dies_in); })) == 0;
     figure("cuda.again.ms", (common->again_us.load() - begin) / 1000);

@@ -1,6 +1,6 @@
-// A queue that kernels of one process fill and kernels of another one empty: a ring with a claimed index, and
-// a queue of a space. Processes are killed while their kernels push and pop. The parent never touches CUDA.
-// Usage: carousel-lab-queue-cuda SPACE (the name that `carousel hold NAME --device cuda:0` got)
+// A queue that kernels of one process fill and kernels of another process drain: a ring with a claimed index,
+// and a queue of a space. Processes are killed while their kernels push and pop. The parent never touches
+// CUDA. Usage: carousel-lab-queue-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
 }
-/// False: it didn't come within 15 s.
+/// Returns false if the value is not reached within 15 s.
 bool wait_for(const std::atomic<int>& word, int value) {
     for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
     return word.load() >= value;
@@ -70,7 +70,7 @@ int end_of(pid_t pid) {
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/// The kill: while what it has launched runs.
+/// The kill: while the launched kernel runs.
 int die() {
     (void)cudaStreamQuery(nullptr);
     usleep(200'000);
@@ -83,7 +83,7 @@ __device__ unsigned long long clock_ns() {
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
-/// As the texts have it: claim a place, write, set its flag; the consumer takes the places in their order.
+/// As in the textbooks: claim a cell, write, set its flag; the consumer takes the cells in order.
 struct naive {
     unsigned tail, head;
     struct {
@@ -97,7 +97,7 @@ __device__ void spin(unsigned long long ns) {
 __global__ void naive_push(naive* q, unsigned count, unsigned long long before_ns) {
     for (unsigned k = 0; k < count; ++k) {
         auto& cell = q->cells[atomicAdd_system(&q->tail, 1)];
-        spin(before_ns);  // it is killed here
+        spin(before_ns);  // the process is killed here
         cell.value = k;
         __threadfence_system();
         atomicExch_system(&cell.full, 1);
@@ -141,7 +141,7 @@ void naive_ring() {
     (void)end_of(consumer);
 }
 
-/// One thread, so that its elements go in their order; as many as there is room for.
+/// One thread, so that its elements stay in order; pushes until the queue is full.
 __global__ void push_some(view q, unsigned producer, unsigned* next) {
     while (*next < number && q.try_push(*next * 2 + producer)) ++*next;
 }
@@ -151,7 +151,7 @@ struct counts {
 __global__ void pop_some(view q, counts* c) {
     for (unsigned v; q.try_pop(v); ++c->got) c->wrong += v / 2 != c->next[v % 2]++;
 }
-/// The kernels of two producers, those of one consumer.
+/// The kernels of two producers and one consumer.
 void held() {
     pid_t producers[2];
     for (unsigned p = 0; p < 2; ++p)
@@ -185,7 +185,7 @@ void held() {
     for (const pid_t pid : {producers[0], producers[1], consumer}) (void)end_of(pid);
 }
 
-/// Thousands of threads that push and pop all the time: it is killed among them.
+/// Thousands of threads push and pop continuously; the process is killed meanwhile.
 __global__ void churn(view q) {
     const auto end = clock_ns() + 5'000'000'000;
     for (unsigned v; clock_ns() < end;) (void)q.try_push(1), (void)q.try_pop(v);
@@ -193,7 +193,7 @@ __global__ void churn(view q) {
 __global__ void push_marked(view q, unsigned* pushed) {
     while (*pushed < 10 && q.try_push(marked + *pushed)) ++*pushed;
 }
-/// What was marked, in its order; the others were the dead one's.
+/// Counts the marked elements that arrive in order; all others are the dead process's.
 __global__ void pop_marked(view q, unsigned* got) {
     for (unsigned v; q.try_pop(v);) *got += v == marked + *got;
 }
@@ -233,7 +233,7 @@ __global__ void lease_one(view q, unsigned* value) {
     carousel::ipc::queue_lease lease;
     if (unsigned v; q.try_lease(v, lease)) *value = v;
 }
-/// Starts a process whose kernel takes an element and which dies then.
+/// Starts a process whose kernel takes an element; then the process dies.
 void dies_after(void (*take)(view, unsigned*)) {
     (void)end_of(start([take] {
         carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
@@ -250,7 +250,7 @@ void dead_consumers() {
         for (const unsigned v : {1U, 2U}) {
             push_one<<<1, 1>>>(leased.device(), v, value);
             well(cudaDeviceSynchronize(), "the producer's kernel");
-            common->step = 3 + 2 * static_cast<int>(v);  // 5 and 7
+            common->step = 3 + 2 * static_cast<int>(v);  // steps 5 and 7
             if (!wait_for(common->step, 4 + 2 * static_cast<int>(v))) return 1;
         }
         for (*value = 0; *value == 0 && now_us() < common->died_us + 10e6;) {
@@ -281,7 +281,7 @@ int main(int argc, char** argv) {
     if (at == MAP_FAILED) return 1;
     common = new (at) shared;
     const int code = end_of(start([] {
-        const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // is there such memory?
+        const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // needs GPU memory
         return 0;
     }));
     if (code != 0) return code > 0 ? code : 3;

@@ -1,7 +1,7 @@
-// Tasks for the kernels of four processes, two of which are killed in mid-task: by an index that everybody
-// counts up, and by a work queue of a space, its results in a block of the space's GPU memory. At last a task
-// kills whoever takes it. The parent never touches CUDA.
-// Usage: carousel-lab-work-cuda SPACE (the name that `carousel hold NAME --device cuda:0` got)
+// Tasks for the kernels of four processes, two of which are killed in the middle of a task: first by a shared
+// index that all processes increment, then by a work queue of a space, with the results in a block of the
+// space's GPU memory. Finally a task that kills every process that takes it. The parent never touches CUDA.
+// Usage: carousel-lab-work-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,12 +23,12 @@ std::string space;
 
 struct shared {
     std::atomic<int> ready, step;
-    std::atomic<carousel::u64> results;  // where they lie in the space
+    std::atomic<carousel::u64> results;  // their offset in the space
     char figures[4096];
 };
 shared* common;
 
-/// In GPU memory: how often each task was done, and those that somebody had died of before.
+/// In GPU memory: how often each task was done, and how many were retried after a death.
 struct board {
     unsigned next, again, times[tasks];
 };
@@ -43,7 +43,7 @@ void figure(const std::string& name, double value) {
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure cuda.%s %.6g\n",
                   name.c_str(), value);
 }
-/// False: it didn't come within 15 s.
+/// Returns false if the value is not reached within 15 s.
 bool wait_for(const std::atomic<int>& word, int value) {
     for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
     return word.load() >= value;
@@ -87,7 +87,7 @@ __device__ void work_for(unsigned long long ns) {
     const auto end = clock_ns() + ns;
     while (clock_ns() < end) __nanosleep(1000);
 }
-/// A task each thread, by the index or from the queue. `ns`: what a task takes.
+/// Each thread takes one task, by the index or from the queue. `ns`: duration of a task.
 __global__ void run(view queue, board* b, bool held, unsigned long long ns, unsigned* taken) {
     unsigned k = tasks;
     carousel::ipc::claimed_task claim;
@@ -106,14 +106,14 @@ __global__ void claim_one(view queue, unsigned* taken) {
     carousel::ipc::claimed_task claim;
     *taken += queue.try_claim(k, claim);
 }
-/// The kill: while its kernel works on what it has taken.
+/// The kill: while the process's kernel works on its tasks.
 int die() {
     (void)cudaStreamQuery(nullptr);
     usleep(100'000);
     return kill(getpid(), SIGKILL);
 }
 
-/// Submits, waits until all is done (or is told that nobody works any more), and counts.
+/// Submits, waits until all tasks are done (or the parent reports that no worker is left), and counts.
 int master(bool held) {
     carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
     const auto queue = gpu.work_queue<unsigned>("tasks", 512, 3);
@@ -144,12 +144,12 @@ int master(bool held) {
     figure(name + "ms", (now_us() - begin) / 1e3);
     return 0;
 }
-/// The first ones are killed in the middle of their second kernel's tasks.
+/// The first `killed` workers are killed in the middle of the tasks of their second kernel.
 int worker(unsigned number, bool held) {
     carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
     const auto queue = gpu.work_queue<unsigned>("tasks", 512, 3);
     unsigned* taken = number_for_kernels();
-    if (!wait_for(common->ready, 1)) return 1;  // the master has made its block, before anybody else counts
+    if (!wait_for(common->ready, 1)) return 1;  // the master makes its block before workers are counted
     auto* const b = reinterpret_cast<board*>(gpu.at(common->results, sizeof(board)));
     ++common->ready;
     if (!wait_for(common->ready, workers + 1)) return 1;
@@ -177,7 +177,7 @@ void half_of_the_workers_killed(bool held) {
     figure(held ? "held.killed" : "naive.killed", deaths);
 }
 
-/// A task that kills whoever takes it.
+/// A task that kills every process that takes it.
 void poison() {
     common->step = 0;
     const pid_t first = start([] {
@@ -219,7 +219,7 @@ int main(int argc, char** argv) {
     if (at == MAP_FAILED) return 1;
     common = new (at) shared;
     const int code = end_of(start([] {
-        const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // is there such memory?
+        const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // needs GPU memory
         return 0;
     }));
     if (code != 0) return code > 0 ? code : 3;

@@ -1,5 +1,6 @@
-// VMM memory by its descriptor: its maker and everybody who uses it is killed, a process without CUDA holds
-// it. Then a mapping that may only read, and the end: the descriptor is closed, and the GPU has it back.
+// VMM memory shared by descriptor: its maker and all its users are killed while a process without CUDA holds
+// the descriptor. Then a read-only mapping; finally the descriptor is closed, and the memory returns to the
+// GPU.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ constexpr unsigned incarnations = 3;
 
 struct shared {
     std::atomic<int> step;
-    std::atomic<double> free_mib[3];  // before it is made, while only the descriptor holds it, behind its end
+    std::atomic<double> free_mib[3];  // before the allocation, with only the descriptor, after its end
     char why[200];
     char figures[4096];
 };
@@ -47,7 +48,7 @@ bool begin_cuda() {
     if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
     return e == cudaSuccess;
 }
-/// The driver's functions by name: a program that names libcuda would not start without a driver.
+/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
 template <class F>
 F driver(const char* name) {
     static void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -102,7 +103,7 @@ __global__ void number(unsigned* at) {
          k += size_t{gridDim.x} * blockDim.x)
         at[k] = static_cast<unsigned>(k);
 }
-/// Counts the words that aren't what so many lives have left, and (in a life of its own) adds one to each.
+/// Counts the words that differ from what `incarnation` earlier users leave; `adds`: increments each word.
 __global__ void check(unsigned* at, unsigned incarnation, bool adds, unsigned* wrong) {
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
          k += size_t{gridDim.x} * blockDim.x) {
@@ -110,7 +111,7 @@ __global__ void check(unsigned* at, unsigned incarnation, bool adds, unsigned* w
         if (adds) at[k] = static_cast<unsigned>(k) + incarnation + 1;
     }
 }
-/// False: a word was wrong, or CUDA said an error.
+/// Returns false if a word is wrong or CUDA reports an error.
 bool is_whole(unsigned* at, unsigned incarnation, bool adds) {
     unsigned *wrong = nullptr, number_wrong = 1;
     if (cudaMalloc(&wrong, 4) != cudaSuccess || cudaMemset(wrong, 0, 4) != cudaSuccess) return false;
@@ -137,7 +138,7 @@ int maker() {
     send_fd(fd);
     return kill(getpid(), SIGKILL);
 }
-/// Dies by SIGKILL when every word was right: any other end says that one wasn't.
+/// Dies by SIGKILL if every word was correct: any other end means that one was not.
 int user(int fd, unsigned incarnation) {
     double import_us = 0, map_us = 0;
     unsigned* const at =
@@ -162,7 +163,7 @@ int still_intact(int fd) {
     figure("cuda.readonly.whole", at != nullptr && is_whole(at, incarnations, false));
     return 0;
 }
-/// A process of its own tells how much is free at each step.
+/// A separate process that measures the free GPU memory at each step.
 int onlooker() {
     if (!begin_cuda()) return 3;
     for (int k = 0; k < 3; ++k) {
@@ -185,7 +186,7 @@ pid_t start(Body body) {
     }
     return pid;
 }
-/// Exit code, or minus the signal that ended it.
+/// Returns the exit code, or minus the signal that ended the process.
 int end_of(pid_t pid) {
     int status = 0;
     waitpid(pid, &status, 0);
@@ -226,7 +227,7 @@ int main(int argc, char** argv) {
             (void)end_of(start([&] { return still_intact(fd); }));
     well = well && fd >= 0 && notify_onlooker(3);
     close(fd);
-    usleep(200'000);  // the driver's part of it
+    usleep(200'000);  // the driver's release of the memory is asynchronous
     well = well && notify_onlooker(5);
     if (!well) kill(observer, SIGKILL);
     well = end_of(observer) == 0 && well;

@@ -1,6 +1,6 @@
-// What isolation costs on a GPU: a hop from a kernel of one process to a kernel of another, in time slices
-// and under MPS, beside one process; and what a neighbour's fault does in each. The parent never touches
-// CUDA. The MPS daemon is this lesson's own, with a folder of its own, and ends with it.
+// The cost of isolation on a GPU: a hop from a kernel of one process to a kernel of another, in time slices
+// and under MPS, compared with one process; and the effect of a neighbour's fault in each. The parent never
+// touches CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
 #include <cuda_runtime.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -19,9 +19,9 @@
 
 namespace {
 
-// The bounds of all waits together are 83 s, the lesson's limit 90; what it takes is about five.
+// The timeouts of all waits add up to 83 s, the lesson's limit is 90 s; a normal run takes about five.
 constexpr unsigned hops = 300;
-constexpr int start_ms = 8'000;  // for a process until it works
+constexpr int start_ms = 8'000;  // limit for the start-up of a process
 
 struct shared {
     std::atomic<unsigned> turn, ready, stop;
@@ -30,7 +30,7 @@ struct shared {
     char why[200];
 };
 shared* common;
-std::string folder;  // of the MPS daemon's pipes; nobody answers in it while there is none
+std::string folder;  // of the MPS daemon's pipes; no process answers there while no daemon runs
 
 double now_us() {
     timespec t{};
@@ -48,13 +48,13 @@ pid_t start(Body body) {
     std::fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
-        alarm(25);  // whatever becomes of us
+        alarm(25);  // a last resort
         _exit(body());
     }
     return pid;
 }
-/// Its exit code, or -1: it came to no end within so many ms, and was killed. One that the driver doesn't let
-/// go is left behind: no wait here is without a bound.
+/// Returns the exit code, or -1 if the process did not end within `ms` and was killed. A process that the
+/// driver keeps from exiting is abandoned after another second: every wait here has a timeout.
 int end_within(pid_t pid, int ms) {
     int status = 0;
     for (int killed = 0; ms > -1000; --ms, usleep(1000)) {
@@ -73,7 +73,7 @@ double median(std::vector<double> all) {
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
 }
-/// Two streams of one process by turns.
+/// Alternates between two streams of one process.
 int one_process() {
     unsigned* at = nullptr;
     cudaStream_t streams[2];
@@ -89,11 +89,11 @@ int one_process() {
     common->hop_us = median(each);
     return 0;
 }
-/// One of two processes: a kernel when it is its turn.
+/// One of two processes: launches a kernel when it is its turn.
 int take_turns(unsigned number) {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
-    tiny<<<1, 1>>>(at);  // the module is loaded
+    tiny<<<1, 1>>>(at);  // load the module
     if (cudaDeviceSynchronize() != cudaSuccess) return 1;
     ++common->ready;
     for (const double end = now_us() + 1e3 * start_ms; common->ready < 2; usleep(100))
@@ -121,7 +121,7 @@ double hop_between_processes() {
     return end_within(b, 1'000) == 0 && well ? common->hop_us : 0;
 }
 
-/// A neighbour that works all the time: the longest that it was held up, and its first error.
+/// A neighbour that works continuously and records its longest stall and its first error.
 int neighbour() {
     unsigned* at = nullptr;
     size_t before = 0, with = 0, all = 0;
@@ -143,7 +143,7 @@ int neighbour() {
     }
     _exit(0);
 }
-/// The kill: a kernel of its own faults.
+/// The kill: one of its own kernels faults.
 int faulty() {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
@@ -169,7 +169,7 @@ void fault(const std::string& mode) {
     if (mode == "slices") figure("cuda.context.mib", common->context_mib);
 }
 
-/// Its pid, once clients can come; -1: there is none here.
+/// Returns the daemon's pid once it accepts clients, or -1 if none can be started here.
 pid_t start_daemon() {
     std::fflush(stdout);
     const pid_t pid = fork();
@@ -188,7 +188,7 @@ pid_t start_daemon() {
     (void)end_within(pid, 0);
     return -1;
 }
-/// It and its server.
+/// Ends the daemon and its server.
 void end_daemon(pid_t pid) {
     (void)end_within(start([] {
                          FILE* to = popen("nvidia-cuda-mps-control > /dev/null 2>&1", "w");
@@ -198,7 +198,7 @@ void end_daemon(pid_t pid) {
                      }),
                      4'000);
     (void)end_within(pid, 3'000);
-    kill(-pid, SIGKILL);  // a server that didn't hear it
+    kill(-pid, SIGKILL);  // a server that ignored the request
 }
 
 void under_mps(double one_us) {
@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
         const double one_us = common->hop_us, slices_us = hop_between_processes();
         figure("cuda.one.hop_us", one_us), figure("cuda.slices.hop_us", slices_us);
         figure("cuda.slices.ratio", slices_us / one_us);
-        std::fflush(stdout);  // what is measured is told, whatever comes
+        std::fflush(stdout);  // the figures so far are printed whatever happens next
         fault("slices");
         under_mps(one_us);
     }

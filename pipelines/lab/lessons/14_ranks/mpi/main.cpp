@@ -1,5 +1,5 @@
-// Blocks from one rank to another by MPI_Send, as the texts have it: the peer of a block's offset. Usage:
-// mpirun -n 2 carousel-lab-ranks-mpi
+// Sends blocks from one rank to another by MPI_Send, as in the textbooks, for comparison with passing a
+// block's offset. Usage: mpirun -n 2 carousel-lab-ranks-mpi
 #include <mpi.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     for (const int bytes : sizes) {
         std::vector<char> block(static_cast<size_t>(bytes));
         std::vector<double> us;
-        for (int k = 0; k < times; ++k) {  // there and back, so that one clock says how long it took
+        for (int k = 0; k < times; ++k) {  // round trip, so that one clock measures it
             const double begin = MPI_Wtime();
             if (rank == 0) {
                 block.back() = static_cast<char>(k);

@@ -1,5 +1,5 @@
-// Two tenants of one GPU: another user's process is given a handle and a descriptor, asks how much is free,
-// and looks for what a dead one has left in memory. Takes the right to become two users (root). The parent
+// Two tenants of one GPU: another user's process gets a handle and a descriptor, queries the free memory, and
+// searches for what a dead process has left in memory. Needs the right to become two users (root). The parent
 // never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -23,7 +23,7 @@ constexpr size_t bytes = 256 << 20, words = bytes / 4;
 constexpr uid_t owner = 65533, other_user = 65534;
 
 struct shared {
-    std::atomic<int> step;  // -1: somebody could not do his part
+    std::atomic<int> step;  // -1: a process failed
     char why[200];
     cudaIpcMemHandle_t handle;
     char figures[4096];
@@ -53,7 +53,7 @@ bool become(uid_t user) {
     return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
            setresuid(user, user, user) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
 }
-/// The driver's functions by name: a program that names libcuda would not start without a driver.
+/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
 template <class F>
 F driver(const char* name) {
     static void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -91,15 +91,15 @@ unsigned* map(CUmemGenericAllocationHandle h) {
     return open ? reinterpret_cast<unsigned*>(at) : nullptr;
 }
 
-/// A pattern that is found nowhere else.
+/// A pattern that does not occur by chance.
 __host__ __device__ unsigned secret(size_t k) { return static_cast<unsigned>(k * 2654435761ULL) ^ 0x5EC2E7U; }
 __global__ void fill(unsigned* at) {
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
          k += size_t{gridDim.x} * blockDim.x)
         at[k] = secret(k);
 }
-/// Words that are the secret's, wherever in the pages they lie; pages begin where the secret's did, or 2 MiB
-/// later.
+/// Counts the words of the secret at any position in the pages; pages begin where the secret's pages did, or
+/// a multiple of 2 MiB later.
 __global__ void find(const unsigned* at, size_t number, unsigned long long* found) {
     constexpr size_t page = (2 << 20) / 4;
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < number;
@@ -110,7 +110,7 @@ __global__ void find(const unsigned* at, size_t number, unsigned long long* foun
                 break;
             }
 }
-/// Of `number` words at `at`; -1: CUDA said an error.
+/// Counts in the `number` words at `at`; -1 if CUDA reports an error.
 double found_in(const unsigned* at, size_t number) {
     unsigned long long *found = nullptr, n = 0;
     if (cudaMalloc(&found, 8) != cudaSuccess || cudaMemset(found, 0, 8) != cudaSuccess) return -1;
@@ -119,7 +119,7 @@ double found_in(const unsigned* at, size_t number) {
     return static_cast<double>(n);
 }
 
-/// Has a secret in memory with a handle and in memory with a descriptor.
+/// Stores a secret in memory with a handle and in memory with a descriptor.
 int owner_main() {
     unsigned* legacy = nullptr;
     CUmemAllocationProp prop{};
@@ -166,7 +166,7 @@ void try_descriptor(int fd) {
     driver<decltype(&cuMemUnmap)>("cuMemUnmap")(reinterpret_cast<CUdeviceptr>(at), bytes);
     driver<decltype(&cuMemRelease)>("cuMemRelease")(h);
 }
-/// All that is free, but for a rest, word by word.
+/// Searches all free memory, except a rest, word by word.
 void scan_for_leftovers() {
     size_t free = 0, all = 0;
     unsigned* at = nullptr;
@@ -182,7 +182,7 @@ void scan_for_leftovers() {
 int other_user_main() {
     if (!become(other_user) || !begin_cuda()) return common->step = -1;
     size_t before = 0, with = 0, all = 0;
-    usleep(500'000);  // the other has its context
+    usleep(500'000);  // until the owner has its context
     cudaMemGetInfo(&before, &all);
     common->step = 1;
     if (!wait_for(2)) return 1;
@@ -196,7 +196,7 @@ int other_user_main() {
     scan_for_leftovers();
     return 0;
 }
-/// Freed and taken again within one process.
+/// Memory that is freed and allocated again within one process.
 int own_leftovers() {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, bytes) != cudaSuccess) return 1;
