@@ -1,5 +1,5 @@
 #pragma once
-// The words behind `carousel bench`: raster, pipeline or ipc, and what each of them takes.
+// The subcommands of `carousel bench` (raster, pipeline, ipc) and their options.
 
 #include <string>
 #include <vector>
@@ -19,11 +19,11 @@ struct bench_words {
 /// Adds the commands `raster`, `pipeline` and `ipc` to `bench`.
 void add_bench_commands(CLI::App& bench, bench_words& words);
 
-/// The command that was read, or "". Throws config_error for values that can't be.
+/// Returns the name of the parsed subcommand, or "". Throws config_error for invalid values.
 std::string check_bench_command(const CLI::App& bench, const bench_words& words);
 
-/// `what`: the first word behind `carousel bench`. Throws config_error when it is neither an option nor a
-/// command.
+/// `what`: the first argument after `carousel bench`. Throws config_error if it is neither an option nor a
+/// subcommand.
 void require_bench_command(const std::string& what);
 
 }  // namespace carousel::bench

@@ -1,4 +1,4 @@
-// carousel-bench: what `carousel bench` starts; a program of its own because it may load CUDA and OpenGL.
+// carousel-bench: the program that `carousel bench` starts; separate because it may load CUDA and OpenGL.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace {
 
 using namespace carousel;
 
-/// The files of --json and --plot, opened before anything is measured: one that can't be written is reported
+/// The files of --json and --plot, opened before the measurement: a file that cannot be written is reported
 /// at once, not after minutes.
 class result_files {
 public:
@@ -33,7 +33,7 @@ public:
         if (!json.empty() && !json_on_stdout_) json_.emplace(json);
         if (!plot.empty()) plot_.emplace(plot);
     }
-    /// The results go to stdout, as a table or as JSON, and to the files.
+    /// Writes the results to stdout, as a table or as JSON, and to the files.
     template <typename Result>
     void write(const Result& r) {
         if (plot_) plot_->write(bench::plot_of(r));
@@ -46,7 +46,7 @@ private:
     std::optional<output_file> json_, plot_;
 };
 
-/// One line of a terminal, written over and over.
+/// A progress line on a terminal that is overwritten each time.
 class progress_line {
 public:
     void show(const std::string& what) {

@@ -36,7 +36,7 @@ bool read_number(std::string_view text, f64& value) {
     return failed == std::errc{} && end == text.data() + text.size();
 }
 
-/// "1000", "10k", "2.5M".
+/// Parses "1000", "10k", "2.5M".
 u32 triangles_from(const std::string& text) {
     std::string_view digits = text;
     f64 value = 0, unit = 1;

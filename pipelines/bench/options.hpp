@@ -1,7 +1,7 @@
 #pragma once
-// The command line of `carousel bench raster`, defined once for both programs: `carousel` shows its help,
-// completes and checks it; carousel-bench, which may load CUDA and GL, is started with the same words and
-// does the work.
+// The command line of `carousel bench raster`, defined once for two programs: `carousel` prints the help,
+// completes and checks it; carousel-bench, which may load CUDA and GL, gets the same arguments and runs the
+// bench.
 
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@ struct picture_size {
     bool operator==(const picture_size&) const = default;
 };
 
-/// As they are written on the command line; see `--help`.
+/// The options as written on the command line; see `--help`.
 struct bench_texts {
     std::string device = "cpu", scene = "bumpy-sphere", triangles = "1M", size = "1920x1080", shading = "lit",
                 path = "automatic";
@@ -31,31 +31,31 @@ struct bench_texts {
     u64 first = 0;
 };
 
-/// The same, read and checked.
+/// The same options, parsed and checked.
 struct bench_options {
     bool cuda = false;
     int ordinal = 0;
-    std::string scene;           ///< of kernels::mesh_shapes, checked by who knows them
-    std::vector<u32> triangles;  ///< ascending as given
+    std::string scene;           ///< one of kernels::mesh_shapes, checked by run_raster()
+    std::vector<u32> triangles;  ///< in the order given
     std::vector<picture_size> sizes;
     /// shading as in scene_state; path as in raster_path
     u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;
     u64 first = 0;
     bool opengl = false;
-    std::string simd, json, plot, picture;  ///< "" where not wanted
+    std::string simd, json, plot, picture;  ///< "" if not requested
 };
 
 void add_bench_options(CLI::App& app, bench_texts& texts);
 
-/// The words that such an option takes; none: it takes no words.
+/// Returns the choices of an option; empty if the option has no fixed choices.
 [[nodiscard]] std::vector<std::string> choices_of(std::string_view option);
 
-/// The parts between commas; one, which may be empty, where there is none.
+/// Splits at commas; returns one part, possibly empty, if there is no comma.
 [[nodiscard]] std::vector<std::string> split_commas(const std::string& text);
-/// "1280x720". Throws config_error that names the option.
+/// Parses "1280x720". Throws config_error that names the option.
 [[nodiscard]] picture_size picture_size_from(const char* option, const std::string& text);
 
-/// Throws config_error with a sentence for whatever can't be.
+/// Parses and checks the options. Throws config_error that explains the first invalid one.
 [[nodiscard]] bench_options read_options(const bench_texts& texts);
 
 }  // namespace carousel::bench

@@ -12,7 +12,7 @@ namespace {
 
 using progress_function = std::function<void(const std::string&)>;
 
-/// The machine can't have this mode: the other modes are measured all the same.
+/// True if the machine does not support this mode; the other modes are then still measured.
 bool is_refused_mode(const bench_cell& c, const error& e, const pipeline_bench_result& r) {
     const bool nothing_yet =
         std::all_of(c.runs.begin(), c.runs.end(), [](const auto& runs) { return runs.empty(); });
@@ -26,8 +26,8 @@ bool is_left_out(const pipeline_bench_result& r, const bench_cell& c) {
                        [&](const std::string& s) { return s.starts_with(c.mode + ":"); });
 }
 
-/// Like is compared with like: where one build counts latencies only over whole runs, those of whole runs are
-/// taken of both.
+/// Makes the latencies comparable: if one build has them only for whole runs, those of whole runs are used
+/// for both.
 void use_one_kind_of_latency(pipeline_bench_result& r) {
     const auto each_run = [&](const auto& act) {
         for (bench_cell& c : r.cells)
@@ -42,7 +42,7 @@ void use_one_kind_of_latency(pipeline_bench_result& r) {
     });
 }
 
-/// Stages of other people, or on several devices, can't stand on one queue: then there is no bound.
+/// Stages that are not shipped, or on several devices, cannot share one queue; there is no bound then.
 void measure_bounds(pipeline_bench_result& r, supervisor::interrupts& ctrl_c) {
     try {
         for (bench_bound& b : r.bounds)

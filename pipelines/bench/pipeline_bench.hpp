@@ -1,6 +1,6 @@
 #pragma once
-// `carousel bench pipeline`: every mode, size and build once a round, in an order that turns; what came out,
-// as a table and as JSON.
+// `carousel bench pipeline`: runs every mode, size and build once per round, in an order that rotates;
+// reports the results as a table and as JSON.
 //
 // JSON: {file, rounds, warm_up_s, seconds | frames, builds: {A, B | absent}, latency_of: "window" | "run",
 // skipped: [text],
@@ -11,9 +11,9 @@
 //   of_none: null | {A: null | {ratio, low, high}, B: ...}, of_kernels: the same}],
 //   bounds: [{width, height, rounds: [{lone_ms, frames_per_second, queues, cpu_ms_per_frame}], lone_ms,
 //   frames_per_second}]}
-// A cell also has depth: null | {in_flight, window}, and load: "saturated" | "lone". of_kernels: of a
-// saturated cell its frames/s over the bound's, of a lone one its p50 over the bound's lone_ms, round by
-// round.
+// A cell also has depth: null | {in_flight, window}, and load: "saturated" | "lone". of_kernels: for a
+// saturated cell its frames/s divided by the bound's, for a lone one its p50 divided by the bound's lone_ms,
+// per round.
 
 #include <functional>
 #include <optional>
@@ -25,7 +25,8 @@
 
 namespace carousel::bench {
 
-/// One mode, size and depth, saturated or with frames that are alone; runs[k]: the rounds of build k.
+/// One mode, size and depth, either saturated or with lone frames, paced so that each is alone;
+/// runs[k]: the rounds of build k.
 struct bench_cell {
     std::string mode;
     std::optional<picture_size> size;
@@ -34,7 +35,7 @@ struct bench_cell {
     std::vector<std::vector<run_figures>> runs;
 };
 
-/// What this build's kernels make alone at one size, a round each.
+/// The rates of this build's kernels alone at one size, one entry per round.
 struct bench_bound {
     std::optional<picture_size> size;
     std::vector<reported_kernel_figures> rounds;
@@ -42,28 +43,28 @@ struct bench_bound {
 
 struct pipeline_bench_result {
     pipeline_bench_options options;
-    std::vector<std::string> builds;   ///< folders of programs: A, B; or this one alone
-    std::vector<std::string> skipped;  ///< what could not be measured, and why
+    std::vector<std::string> builds;   ///< folders of programs: A and B, or only this build
+    std::vector<std::string> skipped;  ///< what could not be measured, with the reason
     std::vector<bench_cell> cells;
-    std::vector<bench_bound> bounds;  ///< none: `skipped` says why
+    std::vector<bench_bound> bounds;  ///< empty: `skipped` has the reason
 };
 
-/// `own`: the folder of this build's programs. `report_progress` hears what is under way. Throws error,
-/// interrupted.
+/// Runs the bench. `own`: the folder of this build's programs. `report_progress` is called with a line before
+/// each step. Throws error, interrupted.
 [[nodiscard]] pipeline_bench_result run_pipeline_bench(
     const pipeline_bench_options& o, const std::string& own,
     const std::function<void(const std::string&)>& report_progress);
 
-/// One figure of all runs of a cell and build.
+/// Returns one figure of all runs.
 [[nodiscard]] std::vector<f64> column(const std::vector<run_figures>& runs, f64 run_figures::*figure);
-/// What a frame more or less in a run makes of its rate.
+/// Returns the resolution of a cell's rate in percent: the change that one frame more or less per run causes.
 [[nodiscard]] f64 resolution_percent(const bench_cell& c);
 
-/// The bound of this cell's size; null without.
+/// Returns the bound for this cell's size, or null.
 [[nodiscard]] const bench_bound* bound_of(const pipeline_bench_result& r, const bench_cell& c);
 [[nodiscard]] std::vector<f64> column(const bench_bound& b, f64 reported_kernel_figures::*figure);
 
-/// "1280x720", "14 in flight, window 16", ...
+/// Returns "process, 1280x720", "free, 14 in flight, windows of 16", ...
 [[nodiscard]] std::string name_of(const bench_cell& c);
 
 [[nodiscard]] std::string plot_of(const pipeline_bench_result& r);

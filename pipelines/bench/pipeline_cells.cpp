@@ -19,7 +19,7 @@ void add_words(std::vector<std::string>& to, const std::vector<std::string>& mor
 
 std::string text_of(const picture_size& s) { return fmt::format("{}x{}", s.width, s.height); }
 
-/// The pace at which a frame is alone: a quarter of what the kernels could do one by one.
+/// The rate at which a frame is alone: a quarter of what the kernels achieve for one frame at a time.
 f64 lone_fps(const pipeline_bench_result& r, const bench_cell& c) {
     if (r.options.lone_fps > 0) return r.options.lone_fps;
     const bench_bound* bound = bound_of(r, c);
@@ -55,7 +55,8 @@ bool has_display(const std::string& file) {
     });
 }
 
-/// Does any stage run on a GPU? Throws what a build says of the file, or of a size or depth of it.
+/// Returns whether any stage runs on a GPU. Throws the error of a build about the file, or about a size or
+/// depth.
 bool checked_on_gpu(const pipeline_bench_result& r, const std::vector<std::optional<picture_size>>& sizes) {
     bool gpu = false;
     for (const std::string& programs : r.builds)
@@ -88,7 +89,7 @@ run_order order_of(const pipeline_bench_result& r, const std::string& programs, 
 
 run_order order_of_bound(const pipeline_bench_result& r, const std::string& programs, const bench_bound& b) {
     run_order order = order_of(r, programs, {"none", b.size, std::nullopt, false, {}});
-    if (!r.options.out.empty()) add_words(order.words, {"--out", ""});  // kernels make no files
+    if (!r.options.out.empty()) add_words(order.words, {"--out", ""});  // the kernels alone write no files
     return order;
 }
 

@@ -1,13 +1,13 @@
 #pragma once
-// What a bench of a pipeline measures: a cell for each mode, size, depth and load, and the words that make a
-// run of it.
+// The plan of a pipeline bench: one cell per mode, size, depth and load, and the arguments of the command
+// that runs it.
 
 #include "bench/pipeline_bench.hpp"
 
 namespace carousel::bench {
 
-/// Fills cells, bounds and `skipped`. Everything that can be refused is refused here, before the first minute
-/// is spent; modes that can't be are left out, and said. Throws error.
+/// Fills cells, bounds and `skipped`. All checks that can refuse a measurement happen here, before anything
+/// is run; modes that are impossible here are listed in `skipped`. Throws error.
 void plan_cells(pipeline_bench_result& r);
 
 /// `programs`: the folder of a build's programs.

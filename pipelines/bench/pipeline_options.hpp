@@ -1,6 +1,6 @@
 #pragma once
-// The command line of `carousel bench pipeline`, defined once for both programs, as that of `carousel bench
-// raster` is.
+// The command line of `carousel bench pipeline`, defined once for both programs like that of `carousel bench
+// raster`.
 
 #include <optional>
 #include <string>
@@ -15,43 +15,43 @@ class App;
 
 namespace carousel::bench {
 
-/// As they are written on the command line; see `--help`.
+/// The options as written on the command line; see `--help`.
 struct pipeline_bench_texts {
     std::string file, against, modes, sizes, depths, out, device;
     std::vector<std::string> set;
     std::string seconds, warm_up, json, lone, plot;
-    u32 rounds = 0;  ///< 0: by --quick or not
+    u32 rounds = 0;  ///< 0: depends on --quick
     u64 frames = 0;
     bool quick = false, wants_json = false, wants_lone = false;
 };
 
-/// Frames in flight of every stage and the window of every ring. Nothing: as the file says.
+/// Frames in flight of every stage and window of every ring. Absent: as in the file.
 struct forced_depth {
     u32 in_flight = 0, window = 0;
     bool operator==(const forced_depth&) const = default;
 };
 
-/// The same, read and checked.
+/// The same options, parsed and checked.
 struct pipeline_bench_options {
     std::string file, against;
     std::vector<std::string> modes;   ///< "none", "process", "free", "mps"
-    bool modes_requested = false;     ///< named on the command line
-    std::vector<picture_size> sizes;  ///< none: the file's own
+    bool modes_requested = false;     ///< true: given on the command line
+    std::vector<picture_size> sizes;  ///< empty: the file's own
     std::vector<std::optional<forced_depth>> depths{std::nullopt};
-    bool lone = false;               ///< frames that are alone, too
-    f64 lone_fps = 0;                ///< at this pace; 0: by what the kernels alone take
-    std::vector<std::string> words;  ///< for `carousel run`, whatever mode and size
+    bool lone = false;               ///< measure lone frames, too
+    f64 lone_fps = 0;                ///< their rate; 0: derived from the time of the kernels alone
+    std::vector<std::string> words;  ///< arguments of `carousel run`, the same for all modes and sizes
     u32 rounds = 5;
     f64 seconds = 5, warm_up_s = 1;
     u64 frames = 0;
-    std::string out;   ///< of displays, where the pipeline has any
-    std::string json;  ///< "": not wanted; "-": stdout
-    std::string plot;  ///< an .svg; "": none
+    std::string out;   ///< of displays, if the pipeline has any
+    std::string json;  ///< "": not requested; "-": stdout
+    std::string plot;  ///< an .svg file; "": none
 };
 
 void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& texts);
 
-/// Throws config_error with a sentence for whatever can't be.
+/// Parses and checks the options. Throws config_error that explains the first invalid one.
 [[nodiscard]] pipeline_bench_options read_options(const pipeline_bench_texts& texts);
 
 }  // namespace carousel::bench

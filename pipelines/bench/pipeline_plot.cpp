@@ -1,5 +1,5 @@
-// The plots of a bench of a pipeline: a chart of frames/s and, where frames that are alone were measured, one
-// of their time. Along the x axis lie the depths, where several were measured, else the pictures' sizes.
+// The plots of a pipeline bench: a chart of frames/s and, if lone frames were measured, one of their time.
+// The x axis shows the depths if several were measured, otherwise the picture sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ struct chart_kind {
     bool lone, over_depths;
 };
 
-/// What a curve is of: its points differ in what lies along the x axis. Short: it stands in the legend.
+/// The constant property of a curve, whose points differ in the property on the x axis. Short, because it is
+/// shown in the legend.
 std::string curve_name(const std::string& mode, const std::optional<picture_size>& size,
                        const std::optional<forced_depth>& depth, chart_kind kind) {
     if (kind.over_depths) return size ? fmt::format("{} {}x{}", mode, size->width, size->height) : mode;
@@ -41,7 +42,7 @@ plot::curve bound_curve(const pipeline_bench_result& r, chart_kind kind) {
     return alone;
 }
 
-/// The bound is the same at any depth: a line from the least to the greatest.
+/// The bound is the same at any depth: a line from the least to the greatest depth.
 std::vector<plot::curve> bound_levels(const pipeline_bench_result& r, chart_kind kind) {
     std::vector<plot::curve> all;
     for (const bench_bound& b : r.bounds) {

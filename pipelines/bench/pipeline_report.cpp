@@ -1,4 +1,4 @@
-// What `carousel bench pipeline` found, as JSON and as a table.
+// The results of `carousel bench pipeline` as JSON and as a table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct figure {
     const char* key;
     const char* title;
     f64 run_figures::*value;
-    f64 unit;  ///< of the table
+    f64 unit;  ///< the table's unit
     int decimals;
 };
 constexpr f64 mib = 1024 * 1024;
@@ -90,7 +90,7 @@ ordered_json cell_json(const bench_cell& c) {
                                                                          resolution_percent(c)))}};
 }
 
-/// The same size, depth and load without isolation, if that was measured too.
+/// Returns the cell of the same size, depth and load without isolation, or null if it was not measured.
 const bench_cell* baseline_of(const pipeline_bench_result& r, const bench_cell& c) {
     for (const bench_cell& other : r.cells)
         if (other.mode == "none" && c.mode != "none" && other.size == c.size && other.depth == c.depth &&
@@ -99,14 +99,14 @@ const bench_cell* baseline_of(const pipeline_bench_result& r, const bench_cell& 
     return nullptr;
 }
 
-/// b over a, round by round, as a share.
+/// Returns b divided by a, paired per round.
 difference share_of(const std::vector<f64>& a, const std::vector<f64>& b) {
     difference d = paired_difference(a, b);
     for (f64* percent : {&d.percent, &d.low, &d.high}) *percent = 1 + *percent / 100;
     return d;
 }
 
-/// The figure of a cell that stands beside a bound: frames/s, or the time of a frame that is alone.
+/// The figure of a cell that is compared with a bound: frames/s, or the time of a lone frame.
 f64 run_figures::*compared(const bench_cell& c) {
     return c.lone ? &run_figures::p50_ms : &run_figures::frames_per_second;
 }
@@ -114,7 +114,7 @@ f64 reported_kernel_figures::*compared_bound(const bench_cell& c) {
     return c.lone ? &reported_kernel_figures::lone_ms : &reported_kernel_figures::frames_per_second;
 }
 
-/// Of each build; empty: there is nothing to compare with.
+/// One per build; empty if there is no baseline.
 std::vector<difference> shares_of_none(const pipeline_bench_result& r, const bench_cell& c) {
     std::vector<difference> all;
     const bench_cell* none = baseline_of(r, c);
@@ -199,7 +199,7 @@ std::string difference_row(const bench_cell& c, const figure& f) {
     return d.known ? fmt::format("{:+.1f} % ({:+.1f} to {:+.1f})", d.percent, d.low, d.high) : "-";
 }
 
-/// A row a figure, a column a build: fits 100 columns whatever is measured.
+/// One row per figure, one column per build: always fits 100 columns.
 std::string cell_table(const bench_cell& c) {
     const bool both = c.runs.size() > 1;
     std::string text = fmt::format("\n{}\n", name_of(c));

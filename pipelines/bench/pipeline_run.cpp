@@ -27,13 +27,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// until frames flow: a machine under load, GPU contexts, a mesh that is read
+// until frames flow: a loaded machine, GPU contexts, loading of a mesh
 constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
-constexpr u64 flowing = 3;  // delivered frames that prove it
+constexpr u64 flowing = 3;  // number of delivered frames that proves that frames flow
 constexpr u64 poll_interval_ns = 50 * ns_per_ms;
 
-/// A folder of our own, gone with us.
+/// A private folder that is removed with this object.
 class scratch {
 public:
     scratch() {
@@ -61,7 +61,7 @@ std::string text_of_file(const std::string& path) {
     return text.str();
 }
 
-/// What a program said last that matters: the line of its error, else its last one.
+/// Returns the last relevant line of a program's log: its error line, otherwise its last line.
 std::string last_word_of(const std::string& log) {
     std::string last, problem;
     std::istringstream in(log);
@@ -79,13 +79,14 @@ std::vector<std::string> command_of(const run_order& o) {
     return words;
 }
 
-/// A `carousel run` under way. Whatever becomes of us while it is there, it ends.
+/// A running `carousel run`. It ends whenever this object is destroyed, and by itself if this process is
+/// killed.
 class running {
 public:
     running(const run_order& o, supervisor::interrupts& ctrl_c) : order_(o), ctrl_c_(ctrl_c) {
         supervisor::spawn_request r;
         r.argv = command_of(o);
-        // Killed with SIGKILL we can't end it: it does so by itself then.
+        // If this process is killed by SIGKILL it cannot end the run, so the run gets its own time limit.
         const f64 by_itself_s = start_limit_s + o.warm_up_s + (o.frames > 0 ? 3600 : o.seconds) + end_limit_s;
         for (const std::string& word :
              {std::string("--name"), name_, std::string("--report"), scratch_.file("report.json"),
@@ -105,7 +106,7 @@ public:
     running(const running&) = delete;
     running& operator=(const running&) = delete;
 
-    /// Throws interrupted; error when the run has ended by itself.
+    /// Throws interrupted on Ctrl-C, error if the run has ended by itself.
     void wait(u64 ns) {
         if (ctrl_c_.sleep(ns)) throw interrupted{};
         if (ended()) fail("the run has ended by itself");
@@ -118,7 +119,7 @@ public:
         try {
             if (result.succeeded()) return read_sample(result.output);
         } catch (const json::exception&) {
-            // no answer yet, or one of a run that ends
+            // no answer yet, or an incomplete one from a run that is ending
         }
         return std::nullopt;
     }
@@ -130,7 +131,7 @@ public:
         fail("`carousel ps` has not answered");
     }
 
-    /// As by Ctrl-C; the report. Throws error when the run was not whole.
+    /// Ends the run as by Ctrl-C and returns its report.
     json end() {
         (void)shm::signal_pidfd(process_.pidfd.get(), SIGINT);
         const u64 limit = now_ns() + static_cast<u64>(end_limit_s * 1e9);
@@ -144,7 +145,7 @@ public:
 
     [[noreturn]] void fail(const std::string& what) {
         while (!ended()) end();
-        const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // and not our SIGINT's
+        const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // excludes the code of our SIGINT
         const int code = own ? status_.exit_code : exit_code::stage_failed;
         throw error(code, fmt::format("{}: {}: {}", order_.programs, what,
                                       last_word_of(text_of_file(scratch_.file("log")))));
@@ -167,7 +168,7 @@ private:
     supervisor::exit_status status_;
 };
 
-/// Figures of a run that harmed a frame or a process are no figures.
+/// Throws error if the run lost, repeated or tore a frame or had deaths: its figures are invalid.
 void require_whole(const json& report, running& run) {
     if (!report.is_object()) run.fail("it left no report");
     for (const char* key : {"lost", "repeated", "torn", "deaths", "dead_letter_count"})
@@ -175,7 +176,7 @@ void require_whole(const json& report, running& run) {
             run.fail(fmt::format("its figures don't count, the report has {} {}", at->dump(), key));
 }
 
-/// p50 and p99 of the slowest sink.
+/// Uses p50 and p99 of the slowest sink.
 void take_latencies(const sample& first, const sample& last, const json& report, run_figures& f) {
     for (const json& stage : report.value("stages", json::array())) {
         const json sink = stage.value("end_to_end_ms", json::object());

@@ -1,7 +1,7 @@
 #pragma once
-// The plot of a bench: frame time over triangles, both axes logarithmic, a line a picture size, the peer's
-// dashed. SVG 1.1 as text, by itself (no fonts or styles from elsewhere). Also right for one cell: a line of
-// one point is a dot.
+// The plot of a bench: frame time over triangles, both axes logarithmic, one line per picture size, the
+// peer's dashed. Self-contained SVG 1.1 (no external fonts or styles). Also valid for one cell: a line of one
+// point is a dot.
 
 #include <string>
 

@@ -16,12 +16,12 @@
 namespace carousel::bench {
 namespace {
 
-/// The parent of a process; 0 when it is gone.
+/// Returns the parent of a process; 0 if the process is gone.
 i32 parent_of(i32 pid) {
     std::ifstream in(fmt::format("/proc/{}/stat", pid));
     std::string text;
     std::getline(in, text);
-    const auto at = text.rfind(')');  // the second field may hold anything
+    const auto at = text.rfind(')');  // the second field may contain any character
     char state = 0;
     i32 parent = 0;
     if (at != std::string::npos) std::istringstream(text.substr(at + 1)) >> state >> parent;

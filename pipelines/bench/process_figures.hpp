@@ -1,5 +1,5 @@
 #pragma once
-// What processes cost, read from /proc: a whole run is its supervisor and everything below it.
+// The cost of processes, read from /proc. A run consists of its supervisor and all its descendants.
 
 #include <map>
 #include <vector>
@@ -8,21 +8,22 @@
 
 namespace carousel::bench {
 
-/// `root` and all that descend from it now.
+/// Returns `root` and all its current descendants.
 [[nodiscard]] std::vector<i32> family_of(i32 root);
 
-/// CPU time of each process, user and system, all its threads. Those that are gone are left out.
+/// Returns the CPU time of each process in ns, user and system, of all its threads. Omits processes that have
+/// exited.
 [[nodiscard]] std::map<i32, u64> cpu_ns_of(const std::vector<i32>& pids);
-/// What the processes have used since `before`; one that wasn't there then counts from its start.
+/// Returns the CPU time in ns used since `before`; a process that is not in `before` counts from its start.
 [[nodiscard]] u64 cpu_ns_since(const std::map<i32, u64>& before, const std::map<i32, u64>& now);
 
 struct memory_figures {
     u64 resident = 0;      ///< sum of the resident sets: memory that n processes share counts n times
-    u64 proportional = 0;  ///< shared memory counts once (PSS); 0 where the kernel doesn't tell
+    u64 proportional = 0;  ///< sum of PSS: shared memory counts once; 0 if the kernel does not report it
 };
 [[nodiscard]] memory_figures memory_of(const std::vector<i32>& pids);
 
-/// Bytes in use on all GPUs of this machine, as nvidia-smi says; negative: there is none.
+/// Returns the bytes in use on all GPUs of this machine according to nvidia-smi; negative if there is none.
 [[nodiscard]] f64 gpu_bytes_in_use();
 
 }  // namespace carousel::bench

@@ -21,7 +21,7 @@ constexpr u64 report_every_ns = ns_per_s / 5;
 constexpr u32 warm_up_frames = 3;
 
 u64 hash_of(const std::vector<u32>& picture) {
-    u64 h = 1469598103934665603ULL;  // FNV-1a, a word at a time
+    u64 h = 1469598103934665603ULL;  // FNV-1a, one word at a time
     for (const u32 p : picture) h = (h ^ p) * 1099511628211ULL;
     return h;
 }
@@ -30,7 +30,7 @@ struct samples {
     std::vector<f64> vertex, fragment, frame, raster, resolve, cpu, peer, peer_cpu;
 };
 
-/// One cell's renderers, ready to draw.
+/// The renderers of one cell, ready to draw.
 class cell {
 public:
     cell(device::queue& queue, const bench_options& o, kernels::chain& chain, peer* companion)
@@ -75,7 +75,7 @@ private:
         into->cpu.push_back(laps[0].cpu_ms + laps[1].cpu_ms);
     }
 
-    /// The same bits as animate() makes on the device.
+    /// Computes the same bits as animate() on the device.
     [[nodiscard]] std::vector<f32> models_of(u64 frame_number) const {
         std::vector<f32> models(u64{options_.instances} * 16);
         for (u32 i = 0; i < options_.instances; ++i)
@@ -84,7 +84,8 @@ private:
         return models;
     }
 
-    /// The fragment stage once more with an event inside, which the sums above must not pay for.
+    /// Runs the fragment stage again with an event in the middle, whose cost must not be in the figures
+    /// above.
     void split(samples* into) {
         watch_->start();
         chain_.fragment(path(), {[](void* w) { static_cast<stopwatch*>(w)->lap(); }, watch_.get()});

@@ -1,5 +1,5 @@
 #pragma once
-// A bench's results as JSON and as a table for people.
+// The results of a raster bench as JSON and as a table.
 //
 // JSON: {device, simd, scene, frames, instances, copy_bytes_per_s, peer: null | {api, renderer, version,
 // timing}, results: [{
@@ -7,9 +7,9 @@
 //   vertex_ms, fragment_ms, frame_ms, raster_ms, resolve_ms, cpu_ms: {median, p95} or null where it isn't
 //   measured, ring_bytes, floor_bytes, floor_ms, fraction_of_floor, peer_frame_ms, peer_cpu_ms: {median, p95}
 //   | null, peer_unlike, ratio_to_peer: number | null}]}
-// peer_unlike: share of the mesh's pixels that differ from the peer's by more than 16/255 in a channel: is it
-// the same scene? fraction_of_floor = floor_ms / frame_ms.median; ratio_to_peer = frame_ms.median /
-// peer_frame_ms.median.
+// peer_unlike: share of the mesh's pixels that differ from the peer's by more than 16/255 in a channel; it
+// shows whether both drew the same scene. fraction_of_floor = floor_ms / frame_ms.median; ratio_to_peer =
+// frame_ms.median / peer_frame_ms.median.
 
 #include <string>
 

@@ -44,7 +44,7 @@ std::unique_ptr<stopwatch> make_stopwatch(device::queue& queue) {
 
 f64 copy_bandwidth(device::context& context, device::queue& queue, u64 bytes) {
     constexpr u64 grain = 1 << 20;
-    constexpr int repeats = 7;  // the first one warms up
+    constexpr int repeats = 7;  // the first one is a warm-up
     const auto from = context.allocate(bytes), to = context.allocate(bytes);
     const auto watch = make_stopwatch(queue);
     f64 best = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// Times work on a queue. On CUDA between events of its stream, which begins when all of it is enqueued; on
-// the CPU by the wall clock from the submission until the queue is drained, with the CPU time of all threads
-// beside it.
+// Times work on a queue. On CUDA, between events of the queue's stream, which starts when all work is
+// enqueued; on the CPU, by the wall clock from submission until the queue is drained, together with the CPU
+// time of all threads.
 
 #include <functional>
 #include <memory>
@@ -13,25 +13,25 @@ namespace carousel::bench {
 class stopwatch {
 public:
     virtual ~stopwatch() = default;
-    /// Begins a lap series; nothing else may be queued.
+    /// Starts a series of laps; the queue must be empty.
     virtual void start() = 0;
-    /// Ends a lap here. On CUDA it only records an event (at most 7 laps); on the CPU it drains.
+    /// Ends a lap. On CUDA it only records an event (at most 7 laps); on the CPU it drains the queue.
     virtual void lap() = 0;
     struct reading {
         f64 ms = 0;      ///< device or wall time
         f64 cpu_ms = 0;  ///< CPU time of all threads; 0 on CUDA
     };
-    /// Waits for the last lap and returns all of them, in order.
+    /// Waits for the last lap and returns all of them in order.
     [[nodiscard]] virtual std::vector<reading> read() = 0;
 };
 
 [[nodiscard]] std::unique_ptr<stopwatch> make_stopwatch(device::queue& queue);
 #if defined(CAROUSEL_WITH_CUDA)
-[[nodiscard]] std::unique_ptr<stopwatch> make_event_stopwatch(device::queue& queue);  ///< of make_stopwatch()
+[[nodiscard]] std::unique_ptr<stopwatch> make_event_stopwatch(device::queue& queue);  ///< CUDA events
 #endif
 
-/// Bytes a second, read and written ones both counted, of a copy of `bytes` (all threads on the CPU): the
-/// best of several.
+/// Returns the bandwidth of a copy of `bytes` (all threads on the CPU) in bytes per second, counting both
+/// reads and writes: the best of several copies.
 [[nodiscard]] f64 copy_bandwidth(device::context& context, device::queue& queue, u64 bytes);
 
 }  // namespace carousel::bench

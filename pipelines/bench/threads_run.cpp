@@ -1,5 +1,5 @@
-// One measured run of the baseline, or of its kernels alone: carousel-bench-threads, which measures itself
-// and says what it found.
+// One measured run of the baseline, or of its kernels alone: starts carousel-bench-threads, which measures
+// itself, and reads its report.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Its last line without the "error: " that ours brings.
+/// Returns the program's last line without its "error: ", which our own message has.
 std::string failure_text(const supervisor::subprocess_result& r, u32 patience_ms) {
     std::string text = r.messages;
     while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -43,7 +43,7 @@ constexpr f64 start_limit_s = 120;
 }  // namespace
 
 reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c) {
-    // Three numbers of queues share the time of one run, a second each at most.
+    // Three numbers of queues share the time of one run, at most one second each.
     const f64 seconds = o.frames > 0 ? 0.3 : std::clamp(o.seconds / 3, 0.1, 1.0);
     const json report = threads_report(o, {"--kernels-alone", "--seconds", fmt::format("{}", seconds)},
                                        static_cast<u32>(start_limit_s * 1e3), ctrl_c);

@@ -12,9 +12,9 @@ namespace {
 
 constexpr u32 most_events = 8;
 
-/// Holds a stream until the host has enqueued all that is to be measured: it then waits for the GPU, not the
-/// GPU for it. (A long fill or copy in front would empty the GPU's caches.) A second at most, should
-/// something in between wait for the stream.
+/// Holds a stream until the host has enqueued all work to be measured, so that the GPU does not wait for the
+/// host during the measurement. (A long fill or copy before the work would instead empty the GPU's caches.)
+/// Limited to one second in case an operation in between waits for the stream.
 struct gate {
     std::atomic<bool> open{false};
     static void hold(void* self) {
@@ -33,7 +33,7 @@ public:
     }
     ~event_stopwatch() override {
         gate_.open.store(true, std::memory_order_release);
-        CAROUSEL_CUDA_LOG(cudaStreamSynchronize(stream_));  // the stream may still look at the gate
+        CAROUSEL_CUDA_LOG(cudaStreamSynchronize(stream_));  // the stream may still poll the gate
         for (const cudaEvent_t e : events_) CAROUSEL_CUDA_LOG(cudaEventDestroy(e));
     }
     event_stopwatch(const event_stopwatch&) = delete;

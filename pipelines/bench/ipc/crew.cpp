@@ -12,7 +12,7 @@
 namespace carousel::bench {
 namespace {
 
-/// For what is soon there.
+/// For a value that is due soon: yields instead of sleeping.
 void wait_until(const std::atomic<u32>& word, u32 value, const std::atomic<u32>& quit) {
     while (word.load(std::memory_order_acquire) < value && quit.load() == 0) ::sched_yield();
 }
@@ -21,15 +21,15 @@ void wait_until(const std::atomic<u32>& word, u32 value, const std::atomic<u32>&
 
 struct crew::board {
     std::atomic<u32> ready, found_why, failed, quit;
-    /// Number of the round << 32 | how many are wanted: one word, for who isn't wanted may look at any time.
+    /// Round number << 32 | number of active workers: one word, because inactive workers poll it at any time.
     std::atomic<u64> call;
-    std::atomic<u32> go, stop_now, settle;  // numbers of rounds; stop_now: 0 or 1
-    std::atomic<u32> begun, done, settled;  // so many workers, over all rounds
+    std::atomic<u32> go, stop_now, settle;  // round numbers; stop_now: 0 or 1
+    std::atomic<u32> begun, done, settled;  // workers that have reached the point, summed over all rounds
     std::atomic<u32> what, count;
     std::atomic<u64> operations, timed_ns, in, out;
     char why[240];
     void fail(const std::string& text) {
-        if (found_why.exchange(1) != 0) return;  // the first one's counts
+        if (found_why.exchange(1) != 0) return;  // only the first reason is kept
         text.copy(why, sizeof why - 1);
         failed = 1;
     }

@@ -1,7 +1,7 @@
 #pragma once
-// Processes that are started once and then measured many times, for what they need (a CUDA context) takes
-// longer to make than a round. Those that a round doesn't want rest meanwhile. Everything is waited for
-// within a bound, and who is late is killed with all others.
+// Processes that are started once and measured many times, because their set-up (a CUDA context) takes longer
+// than a round. Processes that a round does not use sleep. Every wait has a timeout, and a late process is
+// killed together with all others.
 
 #include <sys/types.h>
 
@@ -14,46 +14,48 @@
 
 namespace carousel::bench {
 
-/// What one worker has done in a round.
+/// The work of one worker in a round.
 struct crew_work {
     u64 operations = 0;
-    u64 timed_ns = 0;  ///< that all of its operations took, each by itself
+    u64 timed_ns = 0;  ///< sum of the durations of its operations
 };
 
-/// A worker's side, made in its process.
+/// A worker's implementation, created in its own process.
 class crew_worker {
 public:
     virtual ~crew_worker() = default;
-    /// One operation after the other until `stop` is not 0. `what`, `count`: as of crew::round.
+    /// Runs operations until `stop` is not 0. `what`, `count`: as in crew::round().
     virtual crew_work run(u32 what, u32 count, const std::atomic<u32>& stop) = 0;
-    /// When all have stopped: takes out what is still to be taken, and adds up what went in and came out;
-    /// over all workers these must be equal.
+    /// Called when all workers have stopped: takes out the remaining elements, and adds up what was put in
+    /// and taken out; the sums over all workers must be equal.
     virtual void settle(u32 what, u64& in, u64& out) = 0;
 };
 
 struct crew_round {
     u64 operations = 0, timed_ns = 0;
     f64 seconds = 0;
-    bool right = false;  ///< as much came out as went in
+    bool right = false;  ///< as much was taken out as was put in
 };
 
-/// How long is waited for the slowest of them.
+/// Timeouts for the slowest worker.
 struct crew_patience {
     u64 start_ns = 40'000'000'000, round_ns = 8'000'000'000, end_ns = 4'000'000'000;
 };
 
 class crew {
 public:
-    /// Starts them; `make` is called in each. They end with this object, and in any case behind time_limit_s.
+    /// Starts the workers; `make` is called in each process. They end with this object, and after
+    /// time_limit_s at the latest.
     crew(u32 number, u32 time_limit_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
          const crew_patience& patience = {});
     ~crew();
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
 
-    /// All are ready, within a bound. False: why().
+    /// Waits with a timeout until all workers are ready. Returns false on failure, see why().
     [[nodiscard]] bool ready();
-    /// The first `active` of them, for `ms`. Nothing: why(), and no further round.
+    /// Runs the first `active` workers for `ms`. Returns nullopt on failure, see why(); no further round is
+    /// possible then.
     [[nodiscard]] std::optional<crew_round> round(u32 what, u32 count, u32 active, u32 ms);
     [[nodiscard]] std::string why() const;
 

@@ -1,4 +1,4 @@
-// A build without CUDA.
+// Used in a build without CUDA.
 #include "bench/ipc/gpu.hpp"
 
 namespace carousel::bench {

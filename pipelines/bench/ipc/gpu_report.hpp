@@ -1,5 +1,5 @@
 #pragma once
-// The GPU's part of what `carousel bench ipc` tells. Pure functions.
+// The GPU part of the report of `carousel bench ipc`. Pure functions.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,9 +10,9 @@
 namespace carousel::bench {
 
 [[nodiscard]] nlohmann::ordered_json gpu_json(const gpu_result& r);
-/// "": nothing of a GPU was asked for.
+/// Returns "" if no GPU table was requested.
 [[nodiscard]] std::string gpu_table(const gpu_result& r);
-/// GB/s over size, and the hops beside each other; without curves or bars where there are no figures.
+/// Plots GB/s over size, and the hops next to each other; without curves or bars if there are no figures.
 [[nodiscard]] plot::chart gpu_memory_plot(const gpu_result& r);
 [[nodiscard]] plot::chart gpu_primitive_plot(const gpu_result& r);
 [[nodiscard]] plot::bar_chart gpu_hop_plot(const gpu_result& r);

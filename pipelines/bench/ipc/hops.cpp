@@ -1,4 +1,4 @@
-// From one process to another and back, by each means.
+// Round trips from one process to another, by each means.
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -29,12 +29,13 @@ namespace bi = boost::interprocess;
 constexpr u64 patience_ns = 5'000'000'000;
 constexpr int patience_ms = 5000;
 
-/// One end of a connection: what is sent at one arrives at the other, in order. False: nothing came in 5 s.
+/// One end of a connection: values sent at one end arrive at the other, in order. Return false after a
+/// timeout of 5 s.
 struct ends {
     std::function<bool(u32)> send;
     std::function<bool(u32&)> receive;
 };
-/// Called in each of the two processes, with its side; `first` begins.
+/// Called in each of the two processes for its side; the `first` side sends first.
 using connect = std::function<ends(bool first)>;
 
 void futex(std::atomic<u32>& word, int what, u32 value) {
@@ -57,7 +58,7 @@ ends by_word(two_words& w, bool first) {
             },
             [&in, last](u32& v) {
                 for (u64 spins = 0, end = 0; (v = in.load(std::memory_order_acquire)) == *last;)
-                    if (++spins % 8192 == 0) {  // a bound, and on one core the other must get it
+                    if (++spins % 8192 == 0) {  // a timeout; and on one core the other thread must run
                         if (end == 0) end = now_ns() + patience_ns;
                         if (now_ns() > end) return false;
                         ::usleep(0);
@@ -90,7 +91,7 @@ bool readable(int fd) {
     return ::poll(&p, 1, patience_ms) == 1;
 }
 
-/// Both ends of both ways, in both processes: made before the fork.
+/// The descriptors of both directions, shared by both processes: made before the fork.
 struct fd_pair {
     int forth[2] = {-1, -1}, back[2] = {-1, -1};
     ~fd_pair() {
@@ -103,7 +104,7 @@ ends by_pipe(const fd_pair& p, bool first) {
     return {[out](u32 v) { return ::write(out, &v, sizeof v) == sizeof v; },
             [in](u32& v) { return readable(in) && ::read(in, &v, sizeof v) == sizeof v; }};
 }
-/// An eventfd counts: the value is what has been sent so far.
+/// An eventfd is a counter: the value received is the number of sends so far.
 ends by_eventfd(const fd_pair& p, bool first) {
     const int out = first ? p.forth[0] : p.back[0], in = first ? p.back[0] : p.forth[0];
     const auto got = std::make_shared<u32>(0);
@@ -164,7 +165,7 @@ ends by_carousel_queue(const std::string& space, const std::string& name, bool f
             }};
 }
 
-/// The second side: what comes goes back. False: something else came, or nothing.
+/// The second side: echoes values. Returns false on a wrong value or a timeout.
 bool run_responder(const connect& to, u32 number) {
     const ends e = to(false);
     for (u32 k = 1, v = 0; k <= number; ++k)
@@ -172,7 +173,7 @@ bool run_responder(const connect& to, u32 number) {
     return true;
 }
 struct requester_result {
-    std::vector<f64> us;  ///< of one way
+    std::vector<f64> us;  ///< one way
     bool well = true;
 };
 requester_result run_requester(const connect& to, u32 number, u32 warm_up) {
@@ -186,8 +187,8 @@ requester_result run_requester(const connect& to, u32 number, u32 warm_up) {
     return a;
 }
 
-/// Between two processes, then (`in_process`, which nobody has used yet) between two threads of this one: the
-/// peer without a crossing.
+/// Measures between two processes, then (`in_process`, a fresh connection) between two threads of this one:
+/// the reference without a process boundary.
 void measure(const char* means, u32 hops, const connect& to, const connect& in_process, ipc_bench_result& r,
              const progress_function& report_progress) {
     report_progress(std::string("hops: ") + means);
@@ -210,7 +211,7 @@ void measure(const char* means, u32 hops, const connect& to, const connect& in_p
     r.hops.push_back(row);
 }
 
-/// MPI_Send between two ranks that mpirun starts: the program is there where Open MPI was at the build.
+/// MPI_Send between two ranks that mpirun starts: the program exists if Open MPI was installed at build time.
 void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
                  const progress_function& report_progress) {
     constexpr const char* means = "MPI_Send (Open MPI)";
@@ -243,8 +244,8 @@ void pin_to(int processor) {
     CPU_SET(processor, &only);
     ::sched_setaffinity(0, sizeof only, &only);
 }
-/// A word's way from one processor to another: two threads that poll, each on a processor of its own, the
-/// least of some pairs. 0: there is one processor.
+/// Measures the time of a word from one processor to another: two threads that poll, each pinned to its own
+/// processor; returns the least of some pairs, or 0 if there is only one processor.
 f64 word_floor_us() {
     constexpr u32 number = 2000, warm_up = 200, most_pairs = 7;
     cpu_set_t mine;
@@ -271,7 +272,7 @@ f64 word_floor_us() {
     return least;
 }
 
-/// What holds each means' two ways: made twice, for the processes and for the threads.
+/// Makes the state of both directions twice, for the processes and for the threads.
 template <class State>
 void measure_with(const char* means, u32 hops, ends (*side)(State&, bool), ipc_bench_result& r,
                   const progress_function& report_progress) {
@@ -309,7 +310,7 @@ void measure_hops(const ipc_bench_options& o, const std::string& space, const st
             b(bi::create_only, (name + "-b").c_str(), 16, sizeof(u32));
         const auto side = [&](bool first) { return by_boost_queue(name, first); };
         measure("Boost message_queue", o.hops, side, side, r, report_progress);
-    } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the others don't need it
+    } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the other means do not need it
         r.missing["Boost message_queue"] = e.what();
     }
     bi::message_queue::remove((name + "-f").c_str());

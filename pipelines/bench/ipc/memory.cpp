@@ -1,4 +1,4 @@
-// A process's own memory beside a memfd that another process has made.
+// Compares a process's own memory with a memfd that another process has made.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ constexpr u64 least = u64{16} << 10U, most = u64{64} << 20U, line = 64;
 constexpr u64 bytes_a_round = u64{16} << 20U;
 constexpr u64 steps = 200'000;
 
-volatile u64 kept;  // so that reading and chasing stay in the program
+volatile u64 kept;  // keeps the compiler from removing reads and chases
 
 u64 sum_of(const u64* at, u64 words) {
     u64 s[4] = {};
@@ -30,7 +30,7 @@ u64 sum_of(const u64* at, u64 words) {
     return s[0] + s[1] + s[2] + s[3];
 }
 
-/// ns of one call.
+/// Returns ns per call.
 template <class Work>
 f64 time_of(const Work& work) {
     const u64 begin = now_ns();
@@ -54,7 +54,7 @@ f64 write_rate(void* at, u64 bytes) {
                }
            });
 }
-/// Within the memory, one half to the other: bytes read and written.
+/// Copies within the memory, from one half to the other; counts bytes read and written.
 f64 copy_rate(void* at, u64 bytes) {
     const u64 half = bytes / 2, times = repeats(bytes);
     return static_cast<f64>(2 * half * times) / time_of([&] {
@@ -65,7 +65,7 @@ f64 copy_rate(void* at, u64 bytes) {
            });
 }
 
-/// One ring through all lines, in an order that no prefetcher guesses.
+/// Lays one ring through all lines, in an order that no prefetcher predicts.
 void lay_ring(void* at) {
     std::vector<u64> order(most / line);
     std::iota(order.begin(), order.end(), 0U);
@@ -98,7 +98,7 @@ struct subject {
     std::vector<std::vector<f64>> read;
 };
 
-/// To have it mapped as a newcomer has, touched, and to give it back.
+/// Returns us to map the memory like a new process, touch it and unmap it.
 f64 open_us(int fd) {
     return time_of([&] {
                void* at = map(fd);
@@ -138,7 +138,7 @@ void measure_memory(const ipc_bench_options& o, ipc_bench_result& r,
     const shm::unique_fd fd(::memfd_create("carousel-bench", MFD_CLOEXEC));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(most)) != 0)
         throw shm_error("a memfd of 64 MiB for the bench: " + errno_text(errno));
-    // Another process makes its pages, and says in each line which line it is.
+    // Another process touches the pages first and stores a distinct value in each word.
     const bool made = end_child(start_child([&] {
         u64* const words = static_cast<u64*>(map(fd.get()));
         for (u64 k = 0; k < most / 8; ++k) words[k] = k;

@@ -23,7 +23,7 @@ void send_output_to(const std::string& file) {
               from = ::open("/dev/null", O_RDONLY);
     ::dup2(from, STDIN_FILENO), ::dup2(to, STDOUT_FILENO), ::dup2(to, STDERR_FILENO);
 }
-/// Killed when it doesn't end by itself.
+/// Kills the process if it does not end by itself.
 void end_within(pid_t pid, int ms) {
     for (; ms > 0; --ms, ::usleep(1000))
         if (::waitpid(pid, nullptr, WNOHANG) == pid) return;
@@ -78,7 +78,7 @@ mps_daemon::~mps_daemon() {
     }
     if (control_process > 0) end_within(control_process, end_ms);
     end_within(pid_, end_ms);
-    ::kill(-pid_, SIGKILL);  // a server that didn't hear it
+    ::kill(-pid_, SIGKILL);  // a server that ignored the request
 }
 
 }  // namespace carousel::bench

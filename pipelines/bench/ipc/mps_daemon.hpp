@@ -1,6 +1,6 @@
 #pragma once
-// An MPS daemon for as long as this object lives, with a folder of its own in which nobody else looks for
-// one: clients of other daemons and of none are left alone.
+// An MPS daemon that runs while this object exists, with a private folder that no other process uses: clients
+// of other daemons and of none are not affected.
 
 #include <string>
 
@@ -8,7 +8,8 @@
 
 namespace carousel::bench {
 
-/// A folder that vanishes with this object. Processes whose CUDA looks for MPS in it find none.
+/// A folder that is removed with this object. Processes whose CUDA looks for MPS in it find none unless an
+/// mps_daemon runs there.
 class mps_folder {
 public:
     /// Throws shm_error.
@@ -17,7 +18,7 @@ public:
     mps_folder(const mps_folder&) = delete;
     mps_folder& operator=(const mps_folder&) = delete;
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
-    /// For this process, before it touches CUDA.
+    /// Makes this process use the folder; must be called before the process touches CUDA.
     void enter() const;
 
 private:
@@ -30,7 +31,7 @@ public:
     ~mps_daemon();
     mps_daemon(const mps_daemon&) = delete;
     mps_daemon& operator=(const mps_daemon&) = delete;
-    /// False: none can be started on this machine.
+    /// False if no daemon can be started on this machine.
     [[nodiscard]] bool runs() const noexcept { return pid_ > 0; }
 
 private:

@@ -1,4 +1,4 @@
-// Each primitive between processes, beside Boost's and the best that threads of one process have.
+// Each primitive between processes, compared with Boost's and with the best between threads of one process.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ using std::chrono::seconds;
 constexpr u64 block_bytes = 65536;
 constexpr u32 queue_length = 1024;
 
-/// What a semaphore of one permit guards: changed by its holder alone, so that the count is the operations'
-/// number.
+/// State guarded by a semaphore of one permit: changed only by the permit's holder, so that the count equals
+/// the number of operations.
 struct guarded {
     u64 count = 0;
 };
@@ -34,13 +34,13 @@ struct guarded {
 struct contender {
     const char *primitive, *by;
     bool processes;
-    /// Made anew for each round.
+    /// Called for each round.
     std::function<worker_setup()> make;
-    /// Behind a round: is what was moved right?
+    /// Called after a round: checks the transferred data.
     std::function<bool(u64 operations)> check;
 };
 
-/// Calls `one` until it is told to stop.
+/// Calls `one` until `stop` is set.
 template <class One>
 worker_loop loop_of(One one) {
     return [one = std::move(one)](const std::atomic<u32>& stop) mutable {
@@ -50,8 +50,7 @@ worker_loop loop_of(One one) {
     };
 }
 
-// --- semaphores
-// -----------------------------------------------------------------------------------------------
+// ---- semaphores
 
 void add_semaphores(std::vector<contender>& all, const std::string& space) {
     const auto count = std::make_shared<shared_with_children<guarded>>();
@@ -113,15 +112,14 @@ void add_semaphores(std::vector<contender>& all, const std::string& space) {
                    right});
 }
 
-// --- queues: each worker pushes one and pops one
-// ----------------------------------------------------------------
+// ---- queues: each worker alternately pushes and pops one element
 
-/// Sums of what was pushed and popped by all workers: equal when the queue is empty again.
+/// Sums of all values pushed and popped by all workers: equal when the queue is empty again.
 struct sums {
     std::atomic<u64> pushed, popped;
 };
 
-/// A worker's loop: its number is in what it pushes.
+/// A worker's loop: pushes values that contain the worker's number.
 template <class Push, class Pop>
 worker_loop queue_loop(u32 worker, const std::shared_ptr<shared_with_children<sums>>& all, Push push,
                        Pop pop) {
@@ -173,7 +171,7 @@ void add_queues(std::vector<contender>& all, const std::string& space, const std
                        },
                        right});
     } catch (const bi::interprocess_exception&) {
-        // no /dev/shm: this peer is left out
+        // no /dev/shm: this contender is omitted
     }
     const auto lockfree =
         std::make_shared<boost::lockfree::queue<u64, boost::lockfree::capacity<queue_length>>>();
@@ -196,8 +194,7 @@ void add_queues(std::vector<contender>& all, const std::string& space, const std
                    right});
 }
 
-// --- pools and work queues
-// ----------------------------------------------------------------------------------------
+// ---- pools and work queues
 
 void add_pools(std::vector<contender>& all, const std::string& space) {
     const auto wrong = std::make_shared<shared_with_children<std::atomic<u64>>>();
@@ -210,7 +207,7 @@ void add_pools(std::vector<contender>& all, const std::string& space) {
                            return loop_of([pool, wrong, worker] {
                                const auto block = pool->acquire(block_bytes, seconds(10));
                                auto* mine = reinterpret_cast<volatile u32*>(block.data().data());
-                               *mine = worker;  // nobody else writes where this one does
+                               *mine = worker;  // no other worker has this block
                                if (*mine != worker) (*wrong)->fetch_add(1);
                            });
                        };
@@ -267,7 +264,7 @@ void add_work_queues(std::vector<contender>& all, const std::string& space) {
                                    standard->tasks.push_back(v);
                                },
                                [standard] {
-                                   const std::lock_guard lock(standard->mutex);  // its own has come before
+                                   const std::lock_guard lock(standard->mutex);  // not empty: pushed before
                                    const u64 v = standard->tasks.front();
                                    standard->tasks.pop_front();
                                    return v;

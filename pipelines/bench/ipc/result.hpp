@@ -1,5 +1,5 @@
 #pragma once
-// What `carousel bench ipc` found, and how it is told.
+// The results of `carousel bench ipc` and their output formats.
 //
 // JSON: {rounds, clocks: {processor, mhz_before, mhz_after},
 //   memory: [{kind, read_gb_s, write_gb_s, copy_gb_s, chase_ns, open_us, ratio_to_local, sizes: [{bytes,
@@ -25,64 +25,64 @@ namespace carousel::bench {
 
 struct memory_row {
     std::string kind;
-    f64 read = 0, write = 0, copy = 0;       ///< GB/s of the largest size; of a copy what is read and written
-    f64 chase_ns = 0, open_us = 0;           ///< open_us: to have it mapped, and to give it back
-    f64 ratio = 1;                           ///< of reading, to the first row
+    f64 read = 0, write = 0, copy = 0;       ///< GB/s at the largest size; copy: bytes read and written
+    f64 chase_ns = 0, open_us = 0;           ///< open_us: to map the memory, touch it and unmap it
+    f64 ratio = 1;                           ///< of the read rate, to the first row
     std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s
     bool verified = false;
 };
 struct hop_row {
     std::string means;
-    f64 us = 0, p95_us = 0;  ///< of one way
-    f64 threads_us = 0;      ///< the same between two threads of one process; 0: it has no such peer
+    f64 us = 0, p95_us = 0;  ///< one way
+    f64 threads_us = 0;      ///< the same between two threads of one process; 0: not applicable
     u64 round_trips = 0;
     bool verified = false;
 };
 struct primitive_row {
     std::string primitive, by;
-    bool processes = false;  ///< else threads of one process
+    bool processes = false;  ///< false: threads of one process
     u32 number = 0;
-    f64 operations_s = 0, ns = 0, p95_ns = 0;  ///< ns: that one operation takes of one worker
+    f64 operations_s = 0, ns = 0, p95_ns = 0;  ///< ns: duration of one operation of one worker
     bool verified = false;
 };
 
 struct gpu_memory_row {
     std::string kind, on;
     u64 bytes = 0;
-    f64 h2d = 0, d2h = 0, both = 0, memcpy = 0, copy_kernel = 0;  ///< GB/s, bytes moved once; memcpy: to the
-                                                                  ///< reader's memory, as the driver does it
+    f64 h2d = 0, d2h = 0, both = 0, memcpy = 0, copy_kernel = 0;  ///< GB/s, bytes moved once; memcpy: by the
+                                                                  ///< driver, to the reader's memory
     f64 read = 0, write = 0;                                      ///< by kernels
     f64 chase_ns = 0, open_us = 0, map_us = 0, close_us = 0;
-    f64 ratio = 0;  ///< of reading, to the memory of the same place that is the reader's own
+    f64 ratio = 0;  ///< of the read rate, to the reader's own memory in the same place
     std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s read by kernels
     bool verified = false;
 };
 struct gpu_hop_row {
     std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
-    f64 us = 0;                ///< of one way, a tiny kernel at each end
-    f64 p95_us = 0;            ///< of a round trip's half
-    f64 floor_us = 0;  ///< what the hardware needs for the part of it that no crossing adds; 0: not known
-    f64 ratio = 0;     ///< to the same means within one process
+    f64 us = 0;                ///< one way, with a tiny kernel at each end
+    f64 p95_us = 0;            ///< half of a round trip
+    f64 floor_us = 0;          ///< the hardware's least time for the part that needs no crossing; 0: unknown
+    f64 ratio = 0;             ///< to the same means within one process
     u64 round_trips = 0;
     bool verified = false;
 };
-/// What a hop can't be faster than, measured by one thread in the same run, in us.
+/// Lower bounds of a hop in us, measured by one thread in the same run.
 struct gpu_hop_floors {
-    f64 synced_launch = 0;  ///< a tiny kernel, and the host has seen its end
-    f64 next_kernel = 0;    ///< from a tiny kernel to the one behind it in its stream
+    f64 synced_launch = 0;  ///< a tiny kernel until the host has seen its end
+    f64 next_kernel = 0;    ///< from a tiny kernel to the next one in its stream
     f64 two_blocks = 0;     ///< a word from one block of a kernel to another one
 };
 struct gpu_primitive_row {
     std::string primitive, by, where;  ///< where: "time slices", "MPS", "one process"
-    u32 number = 0;                    ///< of processes; in one process of blocks, or threads that call CUDA
-    f64 operations_s = 0;              ///< of all of them
-    f64 ns = 0, p95_ns = 0;  ///< that one takes in a kernel's thread; of semaphore and pool on the host
+    u32 number = 0;                    ///< processes; within one process: blocks, or threads that call CUDA
+    f64 operations_s = 0;              ///< of all of them together
+    f64 ns = 0, p95_ns = 0;  ///< of one operation in a kernel's thread; semaphore and pool: on the host
     bool verified = false;
 };
 struct gpu_result {
-    std::string name;  ///< "": none was found
+    std::string name;  ///< "": no GPU was found
     f64 sm_mhz_before = 0, sm_mhz_after = 0, memory_mhz = 0;
-    f64 memory_floor = 0, pcie_floor = 0, nvlink_floor = 0;  ///< GB/s of one way; 0: the driver doesn't say
+    f64 memory_floor = 0, pcie_floor = 0, nvlink_floor = 0;  ///< GB/s in one direction; 0: unknown
     gpu_hop_floors hop_floors;
     std::map<std::string, std::string> missing;  ///< need -> why
     std::vector<gpu_memory_row> memory;
@@ -93,9 +93,9 @@ struct gpu_result {
 struct ipc_bench_result {
     u32 rounds = 0;
     std::string processor;
-    f64 mhz_before = 0, mhz_after = 0;  ///< of the processors, as the kernel says; 0: it doesn't
+    f64 mhz_before = 0, mhz_after = 0;  ///< of the processors, from the kernel; 0: unknown
     std::vector<memory_row> memory;
-    f64 hop_floor_us = 0;  ///< a word's way from a processor to another; 0: there is one
+    f64 hop_floor_us = 0;  ///< a word from one processor to another; 0: only one processor
     std::vector<hop_row> hops;
     std::map<std::string, std::string> missing;  ///< means -> why
     std::vector<primitive_row> primitives;
@@ -105,7 +105,7 @@ struct ipc_bench_result {
 [[nodiscard]] std::string json_of(const ipc_bench_result& r);
 [[nodiscard]] std::string table_of(const ipc_bench_result& r);
 [[nodiscard]] std::string plot_of(const ipc_bench_result& r);
-/// Names of rows whose data was not right; "" when all was.
+/// Returns the names of rows whose data was wrong; "" if none.
 [[nodiscard]] std::string wrong_rows(const ipc_bench_result& r);
 
 }  // namespace carousel::bench

@@ -11,7 +11,7 @@
 namespace carousel::bench {
 namespace {
 
-/// The value behind ": " of the first line that begins so.
+/// Returns the value after ": " of the first line that begins with `key`.
 std::string processor_info(const std::string& key) {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)

@@ -1,5 +1,6 @@
 #pragma once
-// Measures. All children are processes of this one, die with it (PR_SET_PDEATHSIG) and end within a bound.
+// Runs the measurements. All children are processes of this one, die with it (PR_SET_PDEATHSIG) and end
+// within a time limit.
 
 #include <functional>
 #include <string>

@@ -21,7 +21,7 @@ struct round_block {
     std::atomic<u64> operations;
 };
 
-/// False: what it needs can't be had.
+/// Returns false if the setup or the loop throws.
 bool work(round_block& b, u32 number, const worker_setup& setup) {
     try {
         const worker_loop loop = setup(number);
@@ -35,7 +35,7 @@ bool work(round_block& b, u32 number, const worker_setup& setup) {
     }
 }
 
-/// Whoever is not ready in time stops all of them.
+/// Returns false if a worker is not ready in time; the caller then stops all of them.
 bool wait_for_all(round_block& b, u32 number) {
     const u64 end = now_ns() + patience_ns;
     while (b.ready.load() + b.failed.load() < number)
@@ -53,14 +53,14 @@ pid_t start_child(const std::function<int()>& body, u32 time_limit_s) {
     if (pid < 0) throw shm_error("starting a process for the bench: " + errno_text(errno));
     if (pid > 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(1);  // it has died before the line above
+    if (::getppid() != parent) ::_exit(1);  // the parent has died before the prctl
     ::signal(SIGALRM, SIG_DFL);
     ::alarm(time_limit_s);
     int code = 1;
     try {
         code = body();
     } catch (const std::exception&) {
-        // the parent sees the code, and the row fails
+        // the parent sees the exit code, and the row fails
     }
     ::_exit(code);
 }

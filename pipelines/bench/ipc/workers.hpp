@@ -1,5 +1,5 @@
 #pragma once
-// Processes and threads that do the same thing at the same time, and shared memory for what they find.
+// Processes and threads that run the same operation concurrently, and shared memory for their results.
 
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace carousel::bench {
 
-/// A T in memory that children of this process share; zeroed.
+/// A T in memory shared with children of this process; zero-initialized.
 template <class T>
 class shared_with_children {
 public:
@@ -33,23 +33,23 @@ private:
     T* it_;
 };
 
-/// Runs `body` in a child. It ends with what body returns, with 1 where that throws, and is killed behind
-/// time_limit_s.
+/// Runs `body` in a child and returns its pid. The child exits with the result of `body`, or with 1 if `body`
+/// throws, and is killed after time_limit_s.
 [[nodiscard]] pid_t start_child(const std::function<int()>& body, u32 time_limit_s = 60);
-/// Waits for its end. False: anything but exit code 0.
+/// Waits until the child ends. Returns true only for exit code 0.
 bool end_child(pid_t pid);
 
-/// One operation after the other until `stop` is not 0; returns how many.
+/// Runs operations until `stop` is not 0; returns their number.
 using worker_loop = std::function<u64(const std::atomic<u32>& stop)>;
-/// Called once in each process (or thread) before the clock runs: opens what the loop needs.
+/// Called once in each process (or thread) before the clock starts: opens what the loop needs.
 using worker_setup = std::function<worker_loop(u32 worker)>;
 
 struct round_result {
     u64 operations = 0;
     f64 seconds = 0;
-    bool well = false;  ///< every worker came to its end
+    bool well = false;  ///< every worker has finished
 };
-/// So many workers, all at once, for `ms`.
+/// Runs `number` workers concurrently for `ms`.
 [[nodiscard]] round_result run_round(bool processes, u32 number, u32 ms, const worker_setup& setup);
 
 }  // namespace carousel::bench

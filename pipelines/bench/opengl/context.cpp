@@ -14,7 +14,7 @@ namespace {
 
 constexpr EGLint cuda_device_attribute = 0x323A;  // EGL_CUDA_DEVICE_NV
 
-/// libepoxy ends the process when a library is missing: ask first.
+/// Checks for the library first, because libepoxy exits the process if one is missing.
 void require_library(const char* name, const char* package) {
     if (void* const found = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
         ::dlclose(found);
@@ -27,7 +27,7 @@ void require_library(const char* name, const char* package) {
 bool extension(const char* name) { return epoxy_has_egl_extension(EGL_NO_DISPLAY, name); }
 
 EGLDisplay open_gpu(int ordinal) {
-    // device_base is the two others in one
+    // EGL_EXT_device_base combines the two other extensions
     const bool lists = extension("EGL_EXT_device_base") ||
                        (extension("EGL_EXT_device_query") && extension("EGL_EXT_device_enumeration"));
     if (!extension("EGL_EXT_platform_device") || !lists) {

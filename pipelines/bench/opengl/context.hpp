@@ -1,7 +1,7 @@
 #pragma once
-// An OpenGL 3.3 core context without a display or a surface, current in the thread that made it; gone with
-// the object. EGL and GL are loaded at run time (libepoxy does): a machine without them gets a device_error,
-// not a failed start.
+// An OpenGL 3.3 core context without a display or a surface, current in the thread that made it and destroyed
+// with this object. EGL and GL are loaded at run time (by libepoxy): a machine without them gets a
+// device_error, not a failed start.
 
 #include <epoxy/egl.h>
 #include <epoxy/gl.h>
@@ -12,8 +12,8 @@ namespace carousel::bench {
 
 class gl_context {
 public:
-    /// A GPU: EGL's device with that CUDA ordinal. The CPU: EGL's surfaceless platform with software
-    /// rendering asked for.
+    /// For a GPU: uses EGL's device with that CUDA ordinal. For the CPU: uses EGL's surfaceless platform and
+    /// requests software rendering. Throws device_error.
     explicit gl_context(const peer_options& options);
     ~gl_context();
     gl_context(const gl_context&) = delete;

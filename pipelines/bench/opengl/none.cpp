@@ -1,4 +1,4 @@
-// Where libepoxy's or EGL's headers were missing at build time.
+// Used if the headers of libepoxy or EGL were missing at build time.
 #include "bench/peer.hpp"
 #include "core/errors.hpp"
 

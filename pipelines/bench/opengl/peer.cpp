@@ -1,4 +1,4 @@
-// The OpenGL peer: what a plain OpenGL 3.3 program would do with the same scene.
+// The OpenGL peer: draws the scene as a plain OpenGL 3.3 program would.
 #include <fmt/format.h>
 
 #include <array>
@@ -33,7 +33,7 @@ GLuint link(const char* vertex, const char* fragment) {
     const GLuint program = glCreateProgram();
     for (const GLuint shader : {compile(GL_VERTEX_SHADER, vertex), compile(GL_FRAGMENT_SHADER, fragment)}) {
         glAttachShader(program, shader);
-        glDeleteShader(shader);  // goes with the program
+        glDeleteShader(shader);  // deleted with the program
     }
     glLinkProgram(program);
     GLint fine = 0;
@@ -42,7 +42,7 @@ GLuint link(const char* vertex, const char* fragment) {
     return program;
 }
 
-/// Everything in GL goes with the context.
+/// All GL objects are destroyed with the context.
 class opengl_peer final : public peer {
 public:
     explicit opengl_peer(const peer_options& options) : context_(options), same_filter_(options.same_filter) {

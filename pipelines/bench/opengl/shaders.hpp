@@ -1,6 +1,6 @@
 #pragma once
-// The peer's shaders: kernels/body/transform.hpp and shade.hpp in GLSL. Matrices are rows; z only serves GL's
-// depth test.
+// The peer's shaders: kernels/body/transform.hpp and shade.hpp in GLSL. Matrices are rows; z is used only by
+// GL's depth test.
 
 namespace carousel::bench::shaders {
 
@@ -36,7 +36,7 @@ void main() {
 }
 )";
 
-/// Texture and target hold sRGB values that GL takes for linear: filtered as they are, as ours does.
+/// Texture and target hold sRGB values that GL treats as linear: filtered without conversion, as ours are.
 inline constexpr const char* lit_same_filter = R"(#version 330 core
 in vec3 world_normal;
 in vec2 uv;

@@ -16,7 +16,7 @@ namespace {
 constexpr u32 lone_frames = 31, frames_before = 3;
 constexpr u32 numbers_of_queues[] = {1, 2, 4};
 
-/// All stages on one queue, with a buffer each: the queue's order keeps frames apart.
+/// All stages on one queue with one buffer each: the order of the queue separates the frames.
 class chain {
 public:
     chain(const supervisor::pipeline& p, const thread_order& o) {
@@ -31,7 +31,7 @@ public:
         for (u64 k = 0; k < lanes_; ++k) marks_.push_back(make_mark(*world_.device, world_.stop));
     }
 
-    /// Medians of the device times of frames, each of them alone.
+    /// Returns the median device time of lone frames.
     f64 lone_ms() {
         const auto watch = make_stopwatch(*queue_);
         std::vector<f64> ms;
@@ -46,7 +46,7 @@ public:
         return median_of(ms);
     }
 
-    /// As many frames in the queue as have lanes, until told to end; all are done then.
+    /// Keeps `lanes_` frames in the queue until `end` is set; all of them are complete on return.
     void run_until(const std::atomic<bool>& end, std::atomic<u64>& done) {
         const u64 first = next_;
         const auto complete = [&](u64 n) {
@@ -67,7 +67,7 @@ private:
         for (const auto& s : stages_) {
             s->work_alone(n);
             if (!s->commits_on_host() || s->is_sink()) continue;
-            queue_->drain();  // those behind it read what it does on the host
+            queue_->drain();  // downstream stages read what this stage does on the host
             s->finish_alone(n);
         }
     }
@@ -83,7 +83,7 @@ private:
     u64 lanes_ = 16, next_ = 0;
 };
 
-/// Frames a second of all chains together; the first tenth of the time is left out.
+/// The rate of all chains together, measured after a warm-up of a tenth of the time.
 struct rate {
     f64 frames_per_second = 0, cpu_ms_per_frame = 0;
 };

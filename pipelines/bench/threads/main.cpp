@@ -1,6 +1,6 @@
-// carousel-bench-threads: a pipeline's shipped stages as threads of one process, measured. `carousel bench
-// pipeline
-// --modes none` starts it for each run and reads what it says; it is no way to run a pipeline.
+// carousel-bench-threads: runs and measures a pipeline's shipped stages as threads of one process. `carousel
+// bench pipeline --modes none` starts it for each run and reads its output; it is not meant to run a
+// pipeline.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ void add_options(CLI::App& app, thread_words& w) {
     app.add_option("--set", w.keys.set, "Any key of the file; may be repeated")->expected(1)->take_all();
 }
 
-/// The one device of all stages. Throws config_error when they have several.
+/// Returns the one device of all stages. Throws config_error if they have several.
 device::device_id device_of(const supervisor::pipeline& p) {
     const supervisor::machine_offer machine = supervisor::probe_machine(supervisor::executable_folder());
     std::optional<supervisor::device_choice> chosen;
@@ -65,7 +65,7 @@ device::device_id device_of(const supervisor::pipeline& p) {
     return chosen.value().id;
 }
 
-/// Pictures and whatever else a stage writes lies there as long as we run.
+/// Holds pictures and other files that stages write; removed when this program ends.
 class scratch_folder {
 public:
     scratch_folder() {

@@ -7,7 +7,7 @@
 namespace carousel::bench {
 namespace {
 
-/// A count that the recording queue moves and the holding queue's worker waits for.
+/// A counter that the recording queue increments and the holding queue's worker waits for.
 class cpu_mark final : public queue_mark {
 public:
     explicit cpu_mark(const std::atomic<bool>& stop) : state_(std::make_shared<state>(stop)) {}
@@ -32,7 +32,7 @@ private:
         explicit state(const std::atomic<bool>& s) : stop(s) {}
         void wait_for(u64 number) {
             std::unique_lock lock(mutex);
-            // A queue whose task has thrown runs no more tasks: `stop` is what wakes who waits for it then.
+            // A queue whose task has thrown runs no more tasks: `stop` then wakes the waiting thread.
             while (done < number && !stop.load()) moved.wait_for(lock, std::chrono::milliseconds(20));
         }
         const std::atomic<bool>& stop;

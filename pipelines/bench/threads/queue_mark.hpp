@@ -1,7 +1,7 @@
 #pragma once
-// A point in one queue for which another queue of the same context can wait, without the host in between.
-// Between processes nothing may wait like this: a recorder that dies never reaches its point. Inside one
-// process nobody dies alone, so that the baseline may use what isolation can't.
+// A point in one queue for which another queue of the same context can wait without the host. Between
+// processes such a wait is not allowed, because a recorder that dies never reaches its point. Within one
+// process no thread dies alone, so the baseline may use what isolation rules out.
 
 #include <atomic>
 #include <memory>
@@ -13,18 +13,18 @@ namespace carousel::bench {
 class queue_mark {
 public:
     virtual ~queue_mark() = default;
-    /// Behind all work of `on` so far. One thread at a time.
+    /// Marks the point after all work enqueued on `on` so far. One thread at a time.
     virtual void record(device::queue& on) = 0;
-    /// What is enqueued on `on` later begins behind the last record.
+    /// Makes work that is enqueued on `on` later wait for the last record.
     virtual void hold(device::queue& on) = 0;
-    /// Blocks until the work before the last record is done. Throws what the work has thrown.
+    /// Blocks until the work before the last record is done. Throws what that work has thrown.
     virtual void wait() = 0;
 };
 
-/// `stop` ends all waits of the CPU's marks; it outlives them.
+/// `stop` ends all waits of the CPU's marks; it must outlive them.
 [[nodiscard]] std::unique_ptr<queue_mark> make_mark(device::context& context, const std::atomic<bool>& stop);
 
-/// In the CUDA part of the library, where there is one.
+/// Defined in the CUDA part of the library, if built.
 [[nodiscard]] std::unique_ptr<queue_mark> make_cuda_mark();
 
 }  // namespace carousel::bench

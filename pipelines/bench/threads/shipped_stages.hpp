@@ -1,5 +1,5 @@
 #pragma once
-// The classes of the shipped stages, by the name of their program.
+// The classes of the shipped stages, by program name.
 
 #include <memory>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace carousel::bench {
 
-/// `run` as in a pipeline file: the program's name, or a path to it. Throws config_error for any other
-/// program: its class is not part of this one.
+/// `run`: as in a pipeline file, the program's name or a path to it. Throws config_error for any other
+/// program, because its class is not part of this program.
 [[nodiscard]] std::unique_ptr<stage> make_shipped_stage(const std::string& stage_name,
                                                         const std::string& run);
 

@@ -16,7 +16,7 @@
 namespace carousel::bench {
 namespace {
 
-/// The buffers that a run's ring has behind a stage: its own rule (ring/topology.hpp).
+/// Returns the number of slots of the stage's ring in a run: the same rule (ring/topology.hpp).
 u64 slots_downstream(const supervisor::pipeline& p, u32 stage) {
     ring::plan plan;
     for (const supervisor::stage_spec& s : p.stages) {
@@ -41,7 +41,7 @@ f64 cpu_ms() {
     return ms(used.ru_utime) + ms(used.ru_stime);
 }
 
-/// Work that never ends can't be joined, nor its context left: whoever hears of it ends the process.
+/// Work that never ends can neither be joined nor its context destroyed: the caller must end the process.
 struct stalled : error {
     explicit stalled(const std::string& what) : error(exit_code::stage_failed, what) {}
 };
@@ -70,15 +70,15 @@ public:
     thread_pipeline(const thread_pipeline&) = delete;
     thread_pipeline& operator=(const thread_pipeline&) = delete;
 
-    /// Delivered by every sink.
+    /// Returns the number of frames that every sink has delivered.
     [[nodiscard]] u64 delivered() const {
         u64 least = ~u64{0};
         for (const auto& s : stages_)
             if (s->is_sink()) least = std::min(least, s->delivered());
         return least;
     }
-    /// Sleeps until so many frames or until then; throws what a stage has thrown, and `stalled` when nothing
-    /// comes through for `patience_s`.
+    /// Sleeps until N frames are delivered or until the given time; throws what a stage has thrown, and
+    /// `stalled` if no frame arrives for `patience_s`.
     void wait(u64 frames, u64 until_ns) {
         u64 seen = delivered(), moved_ns = now_ns();
         while (delivered() < frames && now_ns() < until_ns) {
@@ -98,7 +98,7 @@ public:
         for (const auto& s : stages_)
             if (world_.stop && s->failure()) std::rethrow_exception(s->failure());
     }
-    /// p50 and p99 of the slowest sink.
+    /// Uses p50 and p99 of the slowest sink.
     void take_latencies(u64 first, thread_figures& f) const {
         for (const auto& s : stages_) {
             if (!s->is_sink()) continue;
@@ -122,8 +122,8 @@ public:
     }
 
 private:
-    /// Whom the others wait for: the first stage, in the order of the file, that has finished the fewest
-    /// frames.
+    /// The stage that delays the others: the first one, in the order of the file, that has finished the
+    /// fewest frames.
     [[nodiscard]] std::string slowest() const {
         const auto least = std::min_element(stages_.begin(), stages_.end(), [](const auto& a, const auto& b) {
             return a->delivered() < b->delivered();
@@ -138,7 +138,7 @@ private:
 };
 
 constexpr u64 for_ever = ~u64{0};
-constexpr u64 flowing = 3;  // delivered frames that prove it, as in a measured run
+constexpr u64 flowing = 3;  // number of delivered frames that proves that frames flow, as in a measured run
 
 thread_figures measure(thread_pipeline& all, const thread_order& o) {
     thread_figures f;

@@ -1,10 +1,10 @@
 #pragma once
-// The baseline without isolation: the shipped stages of a pipeline as threads of one process and one context,
-// as a program would be written that needs no stage to survive another. A stage has a queue per instance, a
-// thread that enqueues, and a thread that finishes; queues wait for each other on the device. The same
-// classes, formats, buffers per ring and frames in flight as in a run. No ring words, no ledger, no
-// deadlines, no recovery: a fault of one stage ends all. It exists to be measured against, and is no way to
-// run a pipeline.
+// The baseline without isolation: the shipped stages of a pipeline as threads of one process with one
+// context, like a program in which no stage has to survive another. A stage has a queue per instance, a
+// thread that enqueues, and a thread that finishes; queues wait for each other on the device. The classes,
+// formats, buffers per ring and frames in flight are the same as in a run. There are no ring words, no
+// ledger, no deadlines and no recovery: a fault of one stage ends the process. It exists only as a reference
+// for measurements, not to run a pipeline.
 
 #include <functional>
 #include <string>
@@ -18,22 +18,22 @@ struct thread_order {
     device::device_id device;
     unsigned cpu_threads = 0;  ///< of the pool that all stages share; 0: all cores
     f64 warm_up_s = 1, seconds = 5;
-    f64 patience_s = 60;  ///< without a frame: then a stage is stuck
-    u64 frames = 0;       ///< the window lasts until so many frames, however long; 0: by time
-    u64 exactly = 0;      ///< not 0: this many frames from 0 on, then the end; `image_hash` is told
+    f64 patience_s = 60;  ///< longest time without a frame before a stage is considered stuck
+    u64 frames = 0;       ///< the window lasts until N frames, for any time; 0: by time
+    u64 exactly = 0;  ///< if not 0: makes this many frames from frame 0 on, then ends and sets `image_hash`
     std::string runtime_directory = ".";
-    std::function<void()> before_the_end = {};  ///< called when all is measured and everything still runs
+    std::function<void()> before_the_end = {};  ///< called after the measurement, while all stages still run
 };
 
 struct thread_figures {
     u64 frames = 0;
     f64 seconds = 0, p50_ms = 0, p99_ms = 0, cpu_ms_per_frame = 0;
-    std::string image_hash;  ///< of the first sink, as a run's report has it; empty unless `exactly` asks
+    std::string image_hash;  ///< of the first sink, as in a run's report; empty unless `exactly` is set
 };
 
-/// Throws config_error: a stage that isn't shipped, an answer of configure() that refuses; what stages throw;
-/// error with the culprit's name when no frame comes through for patience_s: then threads still run, and the
-/// process is to be ended by _exit.
+/// Runs the pipeline and measures it. Throws config_error for a stage that is not shipped or that configure()
+/// refuses; rethrows a stage's exception; throws error with the name of the slowest stage if no frame arrives
+/// for patience_s. In the last case threads still run, and the caller must end the process by _exit.
 [[nodiscard]] thread_figures run_in_threads(const supervisor::pipeline& p, const thread_order& o);
 
 }  // namespace carousel::bench

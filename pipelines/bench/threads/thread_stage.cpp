@@ -101,7 +101,7 @@ void thread_stage::finish_work() noexcept {
     for (const auto& q : queues_) {
         try {
             q->drain();
-        } catch (const std::exception&) {  // it has been told: failure()
+        } catch (const std::exception&) {  // already stored: failure()
         }
     }
 }
@@ -172,11 +172,12 @@ void thread_stage::store_failure() {
 bool thread_stage::wait_for(std::atomic<u64> cell::*what, u64 n) {
     const std::atomic<u64>& at = cell_of(n).*what;
     std::unique_lock lock(mutex_);
-    // The end is told to all by `stop`; a look now and then does for it.
+    // `stop` ends the wait of all threads; polling it every 20 ms is sufficient.
     while (at.load() != n + 1 && !world_.stop) moved_.wait_for(lock, std::chrono::milliseconds(20));
     return at.load() == n + 1;
 }
-// What a stage does on the host is part of the frame for those behind it; else the device's order is enough.
+// Work that a stage does on the host must be finished for downstream stages; otherwise the device's order
+// suffices.
 bool thread_stage::wait_enqueued(u64 n) {
     return wait_for(objects_.front()->commits_on_host() && !is_sink() ? &cell::finished : &cell::enqueued, n);
 }
@@ -206,7 +207,7 @@ void thread_stage::wait_for_its_time(u64 n) const {
 
 void thread_stage::enqueue_one(u32 instance, u64 n) {
     device::queue& queue = *queues_[instance];
-    if (n >= under_way() && !wait_finished(n - under_way())) return;  // its lane
+    if (n >= under_way() && !wait_finished(n - under_way())) return;  // its lane must be free
     for (thread_stage* reader : readers_)
         if (n >= slots_.size()) {
             if (!reader->wait_enqueued(n - slots_.size())) return;

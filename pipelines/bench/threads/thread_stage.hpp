@@ -1,5 +1,6 @@
 #pragma once
-// One stage of the baseline: its objects (one per instance), its buffers, and what the others wait for.
+// One stage of the baseline: its objects (one per instance), its buffers, and the marks that other stages
+// wait for.
 
 #include <atomic>
 #include <condition_variable>
@@ -19,22 +20,22 @@
 
 namespace carousel::bench {
 
-/// Frames under way in an instance that leaves it to the run: host and device overlap, and within one process
-/// there is no switch of contexts to be hidden.
+/// Frames in flight per instance if the file does not set them: enough for host and device to overlap; within
+/// one process there are no context switches to hide.
 inline constexpr u32 lanes_by_itself = 4;
 
-/// What all stages of one baseline share.
+/// State that all stages of one baseline share.
 struct thread_world {
     std::unique_ptr<device::context> device;
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
-    std::vector<std::byte> parameters;  ///< of every frame: nobody sets any here
+    std::vector<std::byte> parameters;  ///< of every frame: no parameter changes here
     std::string runtime_directory;
     f64 fps = 60;
-    f64 pace = 0;       ///< frames a second that a source begins; 0: as fast as it goes
-    u64 began_ns = 0;   ///< when the first frame is due
-    u64 end = ~u64{0};  ///< no frame from here on
+    f64 pace = 0;       ///< frames per second that a source starts; 0: as fast as possible
+    u64 began_ns = 0;   ///< time at which the first frame is due
+    u64 end = ~u64{0};  ///< first frame that is not made any more
     std::atomic<bool> stop = false;
-    std::function<void()> failed;  ///< an exception has been kept: everything ends
+    std::function<void()> failed;  ///< called when an exception has been stored; everything ends
 };
 
 class thread_stage {
@@ -45,18 +46,20 @@ public:
     thread_stage(const thread_stage&) = delete;
     thread_stage& operator=(const thread_stage&) = delete;
 
-    /// Buffers, assets; then, when all stages have theirs, prepare(). `one_queue`: for all instances, of
-    /// whoever calls work_alone(); else each has its own.
+    /// Allocates buffers and assets; prepare() follows when all stages have theirs. `one_queue`: one queue
+    /// for all instances, for work_alone(); null: each instance has its own.
     void allocate(u64 slots, std::shared_ptr<device::queue> one_queue = nullptr);
     void prepare();
-    /// In place of start(): the caller is the only thread, and calls these for one frame after the other.
+    /// Alternative to start(): the caller is the only thread, and calls these for one frame after the other.
     void work_alone(u64 n);
     void finish_alone(u64 n);
     [[nodiscard]] bool commits_on_host() const { return objects_.front()->commits_on_host(); }
-    /// `slots`: the most that any ring has: so many frames of this one may be asked for.
+    /// Starts the threads. `most_slots`: the largest number of slots of any ring; other stages may refer to
+    /// that many recent frames of this one.
     void start(u64 most_slots);
     void join();
-    /// Nothing of it is on the device any more. Before any other stage is destroyed: it may read its buffers.
+    /// Waits until the device has finished this stage's work. Must be called before any other stage is
+    /// destroyed, because the work may read that stage's buffers.
     void finish_work() noexcept;
 
     [[nodiscard]] const frame_format* output() const { return output_of(description_); }
@@ -66,21 +69,22 @@ public:
     [[nodiscard]] const std::vector<thread_stage*>& readers() const { return readers_; }
     [[nodiscard]] const std::string& name() const { return spec_.name; }
     [[nodiscard]] u64 delivered() const { return delivered_.load(); }
-    /// When frame n was begun; of a frame that is under way.
+    /// Returns when frame n was started; valid only while the frame is in flight.
     [[nodiscard]] u64 begun_ns(u64 n) const { return cell_of(n).begun_ns.load(); }
-    /// Of a sink: milliseconds from a source's beginning to here, of the frames from `first` on.
+    /// For a sink: returns the milliseconds from the source's start of each frame to its delivery, from frame
+    /// `first` on.
     [[nodiscard]] std::vector<f64> latencies_ms(u64 first) const;
-    /// The exception that ended it.
+    /// Returns the exception that ended this stage, or null.
     [[nodiscard]] std::exception_ptr failure() const { return failure_; }
     [[nodiscard]] std::vector<u64> hashes() const;
 
 private:
     class current_frame;
     class surroundings;
-    /// One of the frames that may still be asked for.
+    /// One of the recent frames that other stages may still refer to.
     struct cell {
         std::unique_ptr<queue_mark> mark;
-        std::atomic<u64> enqueued = 0, finished = 0;  ///< n + 1 of the frame that is
+        std::atomic<u64> enqueued = 0, finished = 0;  ///< 1 + number of the frame that got here
         std::atomic<u64> begun_ns = 0;
     };
     void enqueue_frames(u32 instance);
@@ -114,11 +118,11 @@ private:
     std::exception_ptr failure_;
     std::atomic<u64> delivered_ = 0;
     mutable std::mutex results_;
-    std::vector<f64> latency_ms_;  ///< of frame n at n
-    std::vector<u64> hash_;        ///< the same
+    std::vector<f64> latency_ms_;  ///< index: frame
+    std::vector<u64> hash_;        ///< index: frame
 };
 
-/// In the order of the file, wired. The world has its device and parameters.
+/// Makes and connects the stages in the order of the file. The world must have its device and parameters.
 [[nodiscard]] std::vector<std::unique_ptr<thread_stage>> make_stages(thread_world& world,
                                                                      const supervisor::pipeline& p);
 

@@ -1,4 +1,4 @@
-// A side of a hop: it takes its turns by each means, and the first one takes the time.
+// A side of a hop: takes its turns by each means; the first side measures the time.
 #include "bench/ipc/cuda/gpu_hop_sides.hpp"
 
 #include <sched.h>
@@ -17,16 +17,16 @@ namespace carousel::bench::gpu {
 namespace {
 
 constexpr u64 patience_ns = 10'000'000'000;
-constexpr u32 words_bytes = 2U << 20U, far = 1024;  // the sides' words, apart from each other
+constexpr u32 words_bytes = 2U << 20U, far = 1024;  // distance of the two sides' words
 struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;
     cudaEvent_t mine = nullptr, theirs = nullptr;
-    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts its kernels, and its turns of spinning
-    u64* stamps = nullptr;                     // the GPU's time at each of them
+    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts its kernels, and its spinning turns
+    u64* stamps = nullptr;                     // the GPU's time at each kernel or turn
 };
 
-/// False: the other side has failed, or is late.
+/// Waits for the value; returns false if the other side has failed or is late.
 bool meets(hop_board& b, std::atomic<u32>& word, u32 value) {
     const u64 end = now_ns() + patience_ns;
     for (u32 k = 0; word.load(std::memory_order_acquire) < value; ++k) {
@@ -42,7 +42,7 @@ bool meet(hop_board& b, u32& meetings) {
 void require(bool met, const char* what) {
     if (!met) throw shm_error(std::string(what) + ": the other side of the hop didn't come");
 }
-/// Its part of so many round trips; the first side begins. One kernel a turn.
+/// Takes this side's turns of `hops` round trips; the first side begins. One kernel per turn.
 void take_turns(hop_board& b, side& s, means by, u32 hops) {
     std::atomic<u32>&own = b.submitted[s.number], &other = b.submitted[1 - s.number];
     for (u32 k = 1; k <= hops; ++k) {
@@ -67,7 +67,7 @@ void take_turns(hop_board& b, side& s, means by, u32 hops) {
     require(meets(b, other, hops), means_names[by]);
     check(cudaStreamSynchronize(s.stream), "cudaStreamSynchronize");
 }
-/// All turns are enqueued before the first may begin: the other side's word is waited for by the stream.
+/// Enqueues all turns before the first may begin: the stream waits for the other side's word.
 void enqueue_turns(side& s, u32 hops) {
     const auto wait = driver<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32_v2");
     const auto write = driver<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32_v2");
@@ -86,7 +86,8 @@ u32 count_of(const u32* at) {
     return n;
 }
 
-/// us of one way, from the times at which its kernels ran (or its turns came).
+/// Returns the 95th percentile of us one way, from the times at which its kernels ran (or its turns
+/// came).
 f64 p95_of(const side& s, u32 hops) {
     std::vector<u64> at(hops);
     check(cudaMemcpy(at.data(), s.stamps, hops * sizeof(u64), cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -96,7 +97,7 @@ f64 p95_of(const side& s, u32 hops) {
     return us.empty() ? 0 : us[us.size() * 95 / 100];
 }
 
-/// One means, both sides; the first one takes the time.
+/// Measures one means on both sides; the first side takes the time.
 void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     check(cudaMemset(s.scratch, 0, 2 * sizeof(u32)), "cudaMemset");
     if (s.number == 0) check(cudaMemset(s.words, 0, 2 * far * sizeof(u32)), "cudaMemset");
@@ -107,7 +108,7 @@ void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     if (by == wait_value) {
         if (s.number == 0) held = std::make_unique<gate>(), held->hold(s.stream);
         enqueue_turns(s, hops);
-        require(meet(b, meetings), means_names[by]);  // all is enqueued, here and there
+        require(meet(b, meetings), means_names[by]);  // both sides have enqueued all turns
     }
     const u64 begin = now_ns();
     if (by == wait_value) {
@@ -125,10 +126,10 @@ void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     require(meet(b, meetings), means_names[by]);
     if (s.number == 0) b.us[by] = us, b.p95_us[by] = p95_of(s, hops), b.turns[by] = hops;
 }
-/// Fewer where a hop takes long.
+/// Fewer for means whose hops take long.
 u32 hops_of(means by, bool slices, bool quick) {
     if (by == spin) return slices ? (quick ? 10 : 30) : 500;
-    if (by == wait_value) return 100;  // what a stream takes without a pause
+    if (by == wait_value) return 100;  // what a stream accepts without blocking
     return quick ? 100 : 300;
 }
 void warm_up(side& s) {
@@ -161,7 +162,7 @@ void process_side(hop_board& b, u32 number, int device, bool slices, bool quick)
         check(cudaMalloc(&s.words, words_bytes), "cudaMalloc");
         check(cudaIpcGetMemHandle(&b.words, s.words), "cudaIpcGetMemHandle");
     }
-    ++b.submitted[number];  // its handles are there
+    ++b.submitted[number];  // its handles are published
     require(meets(b, b.submitted[1 - number], 1), "the handles");
     check(cudaIpcOpenEventHandle(&s.theirs, b.events[1 - number]), "cudaIpcOpenEventHandle");
     void* words = s.words;

@@ -1,6 +1,6 @@
 #pragma once
-// The two sides of a hop from kernel to kernel: what each does is the same code, whether they are threads of
-// one process or processes.
+// The two sides of a hop from kernel to kernel. Both sides run the same code, whether they are threads of one
+// process or processes.
 
 #include <cuda_runtime.h>
 
@@ -15,10 +15,10 @@ inline constexpr const char* means_names[] = {"word on the CPU, behind a sync", 
                                               "IPC event, stream waits", "value, stream waits",
                                               "a kernel spins"};
 
-/// Turns of one measurement at most.
+/// Largest number of turns per measurement.
 inline constexpr u32 most_hops = 512;
 
-/// What both sides see, whatever they are.
+/// State shared by both sides.
 struct hop_board {
     std::atomic<u32> ready, failed;
     std::atomic<u32> submitted[2];  // round trips whose kernel is enqueued (host_word: done)
@@ -26,13 +26,14 @@ struct hop_board {
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];
     u32 turns[all_means];
-    std::atomic<u32> wrong[all_means];  // sides whose kernels didn't run as often as they should
+    std::atomic<u32> wrong[all_means];  // sides whose kernels ran a wrong number of times
     char why[200];
 };
 
-/// One of two processes, each with a context. The first one owns the words. Throws cuda_error, shm_error.
+/// Runs one of two processes, each with its own context. The first one owns the words. Throws cuda_error,
+/// shm_error.
 void process_side(hop_board& b, u32 number, int device, bool slices, bool quick);
-/// Both sides as threads: the peer without a crossing.
+/// Runs both sides as threads: the reference without a process boundary.
 void thread_sides(hop_board& b, bool quick);
 
 }  // namespace carousel::bench::gpu

@@ -1,6 +1,6 @@
-// From a kernel of one side to a kernel of the other, by each means. The two sides are threads of one process
-// with a stream each, or processes: in time slices, under MPS, on two GPUs. Beside them the floors: what one
-// thread of one process needs for the same, without any other side.
+// Hops from a kernel of one side to a kernel of the other, by each means. The two sides are threads of one
+// process with a stream each, or processes: in time slices, under MPS, on two GPUs. Also the floors: the time
+// that one thread of one process needs for the same without another side.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct place {
     int second_device = 0;
     const mps_folder* folder = nullptr;
 };
-/// A child of a place; it says in `why` why it failed.
+/// Starts a child in a place; a failed child stores the reason in `why`.
 template <std::size_t N>
 pid_t start_in(const mps_folder* folder, char (&why)[N], const std::function<void()>& work) {
     return start_child([&] {
         if (folder != nullptr) folder->enter();
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // what is loaded later waits for streams that are held
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for held streams
         try {
             work();
             return 0;
@@ -44,7 +44,7 @@ pid_t start_in(const mps_folder* folder, char (&why)[N], const std::function<voi
     });
 }
 
-/// "": it went well.
+/// Returns "" on success, otherwise the reason.
 std::string run_round(const place& p, bool quick, hop_board& b) {
     std::vector<pid_t> pids;
     if (p.processes)
@@ -53,7 +53,7 @@ std::string run_round(const place& p, bool quick, hop_board& b) {
                 try {
                     process_side(b, n, n == 0 ? 0 : p.second_device, p.slices, quick);
                 } catch (const error&) {
-                    b.failed = 1;  // the other one waits no longer
+                    b.failed = 1;  // the other side then stops waiting
                     throw;
                 }
             }));
@@ -106,10 +106,10 @@ void measure_place(const place& p, const ipc_bench_options& o, gpu_result& r) {
     }
 }
 
-/// By one thread, in a child; `to` is shared with it.
+/// Measured by one thread, in a child; `to` is shared with the parent.
 void find_floors(gpu_hop_floors& to, u32 rounds) {
     constexpr u32 kernels = 500, chained = 200,
-                  apart = 1024;  // chained: what a stream takes while it is held
+                  apart = 1024;  // chained: what a stream accepts while it is held
     check(cudaSetDevice(0), "cudaSetDevice");
     cudaStream_t s = nullptr;
     u32* words = nullptr;
@@ -120,7 +120,7 @@ void find_floors(gpu_hop_floors& to, u32 rounds) {
     u32* const count = words + 3 * apart;
     std::vector<f64> synced, next, blocks;
     gate held;
-    for (u32 round = 0; round <= rounds; ++round) {  // the first one warms up
+    for (u32 round = 0; round <= rounds; ++round) {  // the first one is a warm-up
         check(cudaMemset(words, 0, 4 * apart * sizeof(u32)), "cudaMemset");
         std::vector<f64> each;
         for (u32 k = 0; k < kernels; ++k) {
@@ -173,7 +173,7 @@ void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
         return;
     }
     record_gpu(before, true, r.gpu);
-    const mps_folder none, folder;  // in `none` there is no daemon, whatever this machine has elsewhere
+    const mps_folder none, folder;  // in `none` there is no daemon, whatever else runs on this machine
     report_progress("GPU hops, floors");
     measure_floors(none, o, r.gpu);
     report_progress("GPU hops, one process");

@@ -15,7 +15,7 @@ struct shared_info {
     f64 sm_mhz, memory_mhz, memory_gb_s, pcie_gb_s, nvlink_gb_s;
 };
 
-/// NVML's functions by name: its library comes with the driver.
+/// Looks up NVML's functions by name: its library comes with the driver.
 struct nvml {
     void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW);
     void* device = nullptr;
@@ -34,7 +34,7 @@ struct nvml {
     }
 };
 
-/// Of one lane in one direction, behind its line code.
+/// Returns GB/s of one PCIe lane in one direction, after its line code.
 f64 lane_gb_s(unsigned generation) {
     constexpr f64 all[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};
     return generation < std::size(all) ? all[generation] : 0;
@@ -47,10 +47,10 @@ void query_first_gpu(shared_info& t) {
     int khz = 0, bits = 0;
     if (cudaDeviceGetAttribute(&khz, cudaDevAttrMemoryClockRate, 0) == cudaSuccess &&
         cudaDeviceGetAttribute(&bits, cudaDevAttrGlobalMemoryBusWidth, 0) == cudaSuccess)
-        t.memory_gb_s = 2.0 * khz * 1000 * bits / 8 / 1e9;  // two words a clock
+        t.memory_gb_s = 2.0 * khz * 1000 * bits / 8 / 1e9;  // two words per clock
     char bus_id[64] = {};
     check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, 0), "cudaDeviceGetPCIBusId");
-    check(cudaFree(nullptr), "a context");  // so that its clocks are those of work
+    check(cudaFree(nullptr), "a context");  // so that the clocks are those under work
     const nvml n(bus_id);
     constexpr int sm_clock = 1, memory_clock = 2;
     t.sm_mhz = n.mhz(sm_clock), t.memory_mhz = n.mhz(memory_clock);
@@ -62,7 +62,7 @@ void query_first_gpu(shared_info& t) {
     for (unsigned link = 0, active = 0; link < 18; ++link)
         links +=
             n.device != nullptr && n.call("nvmlDeviceGetNvLinkState", n.device, link, &active) && active == 1;
-    constexpr f64 link_gb_s = 25;  // of the fourth generation, in one direction
+    constexpr f64 link_gb_s = 25;  // NVLink of the fourth generation, in one direction
     t.nvlink_gb_s = p.major == 9 ? links * link_gb_s : 0;
 }
 

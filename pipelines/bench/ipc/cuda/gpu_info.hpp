@@ -1,5 +1,5 @@
 #pragma once
-// What the first GPU is, its clocks at this instant, and what its parts can do at best, asked by a child.
+// The first GPU: its name, its current clocks and the best rates of its parts, queried by a child.
 
 #include <string>
 
@@ -9,8 +9,8 @@ namespace carousel::bench::gpu {
 
 struct gpu_info {
     u32 devices = 0;
-    std::string why, name;  ///< why: there is none
-    bool peers = false;     ///< the first two reach each other's memory
+    std::string why, name;  ///< why: the reason if there is no GPU
+    bool peers = false;     ///< the first two GPUs can access each other's memory
     f64 sm_mhz = 0, memory_mhz = 0;
     f64 memory_gb_s = 0, pcie_gb_s = 0, nvlink_gb_s = 0;
 };

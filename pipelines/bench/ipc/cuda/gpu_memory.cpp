@@ -1,5 +1,6 @@
-// GPU memory of another process beside one's own. Two children: the owner makes memory of every kind and
-// fills it; the reader opens all of it, measures by turns, and writes it anew, which the owner checks.
+// Compares GPU memory of another process with the process's own. Two children: the owner makes memory of
+// every kind and fills it; the reader opens all of it, measures in an interleaved order, and overwrites it,
+// which the owner checks.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,15 +32,15 @@ struct shared_row {
     f64 by_size[std::size(sizes)];
     f64 open_us, map_us, close_us;
     u32 verified;
-    char why[160];  // "": it could be measured
+    char why[160];  // why the row could not be measured; "" if it could
 };
-/// What the two children and their parent share.
+/// State shared by the two children and their parent.
 struct board {
     std::atomic<u32> step;
     ticket tickets[kinds];
     shared_row own, host, rows[kinds];
     char why[200];
-    u32 wrong[kinds];  // that the owner found in what the reader wrote
+    u32 wrong[kinds];  // number of wrong words that the owner found in what the reader wrote
 };
 void copy_reason(char (&to)[160], const std::string& text) { text.copy(to, sizeof to - 1); }
 bool wait_for(const std::atomic<u32>& word, u32 step) {
@@ -56,7 +57,7 @@ u32 wrong_words(const void* at, u64 bytes, u32 seed) {
     return n;
 }
 
-/// Makes all kinds, sends their descriptors in order (a message without one where there is none).
+/// Makes all kinds, sends their descriptors in order (a message without one for a kind that has none).
 int owner(board& b, int device, u64 bytes, int socket) {
     check(cudaSetDevice(device), "cudaSetDevice");
     void* made[kinds] = {};
@@ -80,10 +81,10 @@ int owner(board& b, int device, u64 bytes, int socket) {
     return 0;
 }
 
-/// What the reader measures with.
+/// The reader's tools for measuring.
 struct bench_tools {
     u64 bytes;
-    bool holds = false;  // the first time nothing is held: what is loaded lazily would wait for held streams
+    bool holds = false;  // false for the first round: lazy loading would wait for held streams
     gate held;
     cudaStream_t one = nullptr, other = nullptr;
     cudaEvent_t begin = nullptr, end = nullptr, joined = nullptr;
@@ -100,7 +101,7 @@ struct bench_tools {
         check(cudaHostAlloc(&ring, bytes, cudaHostAllocDefault), "cudaHostAlloc");
         std::memset(pinned, 1, bytes);
     }
-    /// ms of one of `times`, enqueued while the stream is held.
+    /// Returns ms per call of `times` calls, enqueued while the stream is held.
     template <class Enqueue>
     f64 time_of(u32 times, const Enqueue& enqueue) {
         if (holds) held.hold(one);
@@ -116,7 +117,7 @@ struct bench_tools {
         check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
         return static_cast<f64>(ms) / times;
     }
-    /// GB/s of so many bytes a time.
+    /// Returns GB/s for `moved` bytes per call.
     template <class Enqueue>
     f64 rate_of(u64 moved, u32 times, const Enqueue& enqueue) {
         return static_cast<f64>(moved) / time_of(times, enqueue) / 1e6;
@@ -133,7 +134,8 @@ struct subject {
     std::vector<f64> column[columns], by_size[std::size(sizes)];
 };
 
-/// One ring through all lines, in an order that no prefetcher guesses; laid once, copied to each memory.
+/// Lays one ring through all lines, in an order that no prefetcher predicts; made once, copied to each
+/// memory.
 void make_ring(const bench_tools& t) {
     std::vector<u32> order(t.bytes / line);
     std::iota(order.begin(), order.end(), 0U);
@@ -176,7 +178,7 @@ void warm_up(bench_tools& t) {
     (void)wrong_words(t.device, t.bytes, 1);
     check(cudaDeviceSynchronize(), "the first kernels");
 }
-/// What is copied there and back is what was sent, and what a kernel writes stays for the owner.
+/// Checks that data copied there and back is unchanged, and leaves a kernel's data for the owner to check.
 bool moves_well(const bench_tools& t, void* at) {
     auto* const words = static_cast<u32*>(t.pinned);
     const u64 n = t.bytes / 4;
@@ -195,7 +197,7 @@ void conclude(subject& s) {
     for (std::size_t k = 0; k < std::size(sizes); ++k) s.row->by_size[k] = median_of(s.by_size[k]);
 }
 
-/// Memory of the reader's own, where the owner's is: on its device, on the other one, and of the host.
+/// Adds the reader's own memory in the same places: on its device, on the other one, and of the host.
 void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, u32 rounds) {
     std::vector<f64> open_us, close_us;
     check(cudaSetDevice(on), "cudaSetDevice");
@@ -212,11 +214,11 @@ void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, 
     check(cudaSetDevice(0), "cudaSetDevice");
     b.own.open_us = median_of(open_us), b.own.close_us = median_of(close_us);
     all.push_back({&b.own, at, false, {}, {}});
-    if (on != 0) return;  // the host's memory is the same, wherever the owner is
+    if (on != 0) return;  // the memory of the host does not depend on the place of the owner
     check(cudaHostAlloc(&at, t.bytes, cudaHostAllocMapped), "cudaHostAlloc");
     all.push_back({&b.host, at, true, {}, {}});
 }
-/// Opens and closes it some times, then leaves it open.
+/// Opens and closes the memory several times, then leaves it open.
 std::optional<subject> open_kind(board& b, kind k, u64 bytes, int fd, u32 rounds) {
     shared_row& row = b.rows[static_cast<u32>(k)];
     if (row.why[0] != 0) return std::nullopt;
@@ -280,7 +282,7 @@ gpu_memory_row row_from(const shared_row& t, const std::string& kind, const std:
     row.ratio = own > 0 ? row.read / own : 0, row.verified = t.verified != 0;
     return row;
 }
-/// The owner on `device`, the reader on the first.
+/// Runs the owner on `device` and the reader on the first GPU.
 void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result& r) {
     const std::string on = device == 0 ? "same GPU" : "peer GPU";
     const shared_with_children<board> b;

@@ -23,7 +23,7 @@ int device() {
 void* to_pointer(CUdeviceptr at) {
     return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): as the driver has it
 }
-/// A descriptor, as the importing functions take it.
+/// Converts a descriptor to the form that the import functions take.
 void* handle_of(int fd) {
     return reinterpret_cast<void*>(static_cast<intptr_t>(fd));  // NOLINT(performance-no-int-to-ptr)
 }
@@ -136,7 +136,7 @@ void* make(kind k, u64 bytes, ticket& t, int& fd) {
 opened open(kind k, u64 bytes, const ticket& t, int fd) {
     opened o;
     const u64 begin = now_ns();
-    u64 got = 0;  // when the handle was open, and its memory not yet mapped
+    u64 got = 0;  // when the handle was open and its memory not yet mapped
     const auto is_open = [&] { o.open_us = static_cast<f64>((got = now_ns()) - begin) / 1000; };
     switch (k) {
         case kind::legacy:
@@ -209,7 +209,7 @@ gate::gate() {
     seen_ = reinterpret_cast<CUdeviceptr>(seen);
 }
 gate::~gate() {
-    release();  // nobody waits for what is gone
+    release();  // releases all waiting streams
     (void)cudaDeviceSynchronize();
     (void)cudaFreeHost(word_);
 }

@@ -1,8 +1,8 @@
 #pragma once
-// What the GPU's tables share: errors that a child can tell, memory of each kind as its maker gives it away
-// and as another process opens it, and streams that are held until all is enqueued.
+// Shared parts of the GPU tables: errors that a child can report, memory of each kind as its maker exports it
+// and another process opens it, and streams that are held until all work is enqueued.
 //
-// Only children include CUDA's state: nothing here is called in the process that starts them.
+// Only children may call these functions: the process that starts them never touches CUDA.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -14,11 +14,11 @@
 
 namespace carousel::bench::gpu {
 
-/// Throws cuda_error, with what was tried.
+/// Throws cuda_error that names `what` if `e` is an error.
 void check(cudaError_t e, const char* what);
 void check(CUresult e, const char* what);
 [[nodiscard]] void* driver_symbol(const char* name);
-/// A function of the driver by its name: a program that names libcuda would not start without a driver.
+/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
 template <class F>
 [[nodiscard]] F driver(const char* name) {
     return reinterpret_cast<F>(driver_symbol(name));
@@ -28,29 +28,30 @@ enum class kind : u32 { legacy, vmm, pool, memfd };
 inline constexpr u32 kinds = 4;
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// What goes to whoever opens memory: legacy and pool have bytes, all but legacy a descriptor.
+/// Data for a process that opens the memory: legacy and pool need these bytes, all kinds but legacy a
+/// descriptor.
 struct ticket {
     cudaIpcMemHandle_t legacy;
     cudaMemPoolPtrExportData pooled;
 };
-/// Makes memory on the current device; `fd` (-1: none) goes to the other process by a socket. Throws
-/// cuda_error where this GPU can't.
+/// Makes memory on the current device; `fd` (-1: none) is for the other process, to be sent by a socket.
+/// Throws cuda_error if this GPU does not support the kind.
 [[nodiscard]] void* make(kind k, u64 bytes, ticket& t, int& fd);
 
-/// Memory of another process, and what it took in us to have it and to let it go.
+/// Memory of another process, and the time in us to open and map it.
 struct opened {
     void* at = nullptr;
     f64 open_us = 0, map_us = 0;
     CUmemGenericAllocationHandle vmm = 0;
     cudaMemPool_t pool = nullptr;
-    void* host = nullptr;  ///< of memfd: its address for the CPU
+    void* host = nullptr;  ///< for memfd: its address on the CPU
 };
 [[nodiscard]] opened open(kind k, u64 bytes, const ticket& t, int fd);
-/// Returns us.
+/// Closes the memory; returns the time in us.
 f64 close(kind k, u64 bytes, opened& o);
 
-/// Holds streams until release(): a stream waits for a word that the CPU writes. What is enqueued meanwhile
-/// runs without the host's part in it.
+/// Holds streams until release(): a held stream waits for a word that the CPU writes. Work that is enqueued
+/// meanwhile then runs without waiting for the host.
 class gate {
 public:
     gate();
@@ -66,7 +67,7 @@ private:
     unsigned number_ = 0;
 };
 
-/// GPUs here, and why there is none. In a child.
+/// Returns the number of GPUs here, or 0 and the reason. Call in a child only.
 [[nodiscard]] u32 devices(std::string& why);
 
 }  // namespace carousel::bench::gpu

@@ -1,4 +1,5 @@
-// The primitives in kernels and streams of processes, beside what one process has: rows, rounds, places.
+// Measures the primitives in kernels and streams of processes, and their counterparts within one process:
+// rows, rounds, places.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace carousel::bench {
 namespace {
 
 constexpr u32 quick_s = 45, whole_s = 150;
-constexpr u32 shortest_round_ms = 60;  // in time slices each of 16 processes has its turn
+constexpr u32 shortest_round_ms = 60;  // long enough that each of 16 processes gets a time slice
 
 struct table {
     const ipc_bench_options& o;
@@ -30,7 +31,7 @@ struct table {
     [[nodiscard]] bool is_late() const { return now_ns() > until_ns; }
 };
 
-/// False: no further row can be measured with that crew.
+/// Returns false if no further row can be measured with that crew.
 bool measure(const table& t, crew& c, u32 what, u32 number, const char* where) {
     const kernel_contender& k = kernel_contenders[what];
     gpu_primitive_row row{k.primitive, k.by, k.processes ? where : "one process", number, 0, 0, 0, true};
@@ -55,7 +56,7 @@ bool measure(const table& t, crew& c, u32 what, u32 number, const char* where) {
     return true;
 }
 
-/// `with_peers`: what one process has, too.
+/// `with_peers`: also measures the counterparts within one process.
 void measure_place(const table& t, const std::string& space, const char* where, const mps_folder& folder,
                    bool with_peers) {
     const u64 now = now_ns();
@@ -63,7 +64,7 @@ void measure_place(const table& t, const std::string& space, const char* where, 
     t.report_progress(fmt::format("primitives in kernels, {}: {} processes start", where, t.numbers.back()));
     crew c(t.numbers.back(), time_limit_s, [&](u32 worker) {
         folder.enter();
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // what is loaded later waits for streams that wait
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for streams that wait
         return make_kernel_worker(space, worker);
     });
     if (!c.ready()) {
@@ -105,7 +106,7 @@ void measure_gpu_primitives(const ipc_bench_options& o, const std::string& progr
                 fmt::format("{} have a context on a GPU at a time", most_kernel_workers);
     if (t.numbers.empty()) return;
     try {
-        const mps_folder none, folder;  // in `none` there is no daemon, whatever this machine has elsewhere
+        const mps_folder none, folder;  // in `none` there is no daemon, whatever else runs on this machine
         const supervisor::held_space held(programs, "bench-gpu", "cuda:0");
         measure_place(t, held.name(), "time slices", none, true);
         const mps_daemon daemon(folder);

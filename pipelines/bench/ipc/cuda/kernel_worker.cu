@@ -15,19 +15,20 @@ namespace {
 
 using gpu::check;
 
-constexpr u32 most_threads = 32, each = 64;  // of a block; operations of a thread in a kernel
-constexpr u64 kernel_budget_ns = 500'000;    // then it ends, whatever it has come to: another process may be
-                                             // in the midst of a step, and doesn't run before this one ends
+constexpr u32 most_threads = 32, each = 64;  // threads per block; operations per thread in a kernel
+constexpr u64 kernel_budget_ns = 500'000;  // a kernel ends after that in any case: another process may be in
+                                           // the middle of a step, and does not run before this kernel ends
 constexpr u64 settle_ns = 4'000'000'000;
 constexpr u32 queue_length = 1024, block_bytes = 65536;
 constexpr auto permit_patience = std::chrono::milliseconds(500);
 
-/// What the kernels of a round have done: sums over their threads.
+/// The results of a round's kernels: sums over their threads.
 struct counts {
     unsigned long long operations, timed_ns, in, out, undelivered;
 };
 
-// ---- queues: each thread puts one in and takes one out. What it owes it keeps for the next kernel.
+// ---- queues: each thread puts an element in and takes one out. A pending take-out is left to the next
+// kernel.
 
 template <class Put, class Get>
 __device__ void put_and_get(counts* c, u32* pending, u64 first, bool settles, Put put, Get get) {
@@ -68,8 +69,8 @@ __global__ void use_tasks(ipc::work_queue_view<u64> w, counts* c, u32* pending, 
         });
 }
 
-// What libcu++ offers for the same: cells with a turn each, tickets by fetch_add. Who dies with a ticket
-// stops it. All threads of one process are on the GPU at once, so each wait comes to its end.
+// The libcu++ counterpart: cells with a turn each, tickets by fetch_add. A thread that dies with a ticket
+// would block the ring. All threads of one process run on the GPU concurrently, so each wait ends.
 struct ticket_ring {
     using atomic = ::cuda::atomic<u64, ::cuda::thread_scope_device>;
     atomic head, tail;
@@ -108,7 +109,7 @@ __global__ void use_ring(ticket_ring* q, counts* c, u32* pending, u64 first) {
             return true;
         });
 }
-// Each thread has pushed what it pops: it owes at most one, which is in the ring.
+// Each thread has pushed what it pops: at most one pop per thread is pending, and its element is in the ring.
 __global__ void empty_ring(ticket_ring* q, counts* c, u32* pending) {
     const u32 me = blockIdx.x * blockDim.x + threadIdx.x;
     if (pending[me] != 0) atomicAdd(&c->out, q->pop());
@@ -117,7 +118,7 @@ __global__ void empty_ring(ticket_ring* q, counts* c, u32* pending) {
 
 // ---- a semaphore of one permit
 
-// By who has the permit alone, so that the sum is right only if nobody else has it.
+// Only the permit's holder changes the count, so the sum is right only if no other thread holds the permit.
 __device__ void raise(volatile unsigned long long* count) { *count = *count + 1; }
 
 struct one_permit {
@@ -156,7 +157,7 @@ T* zeroed(u64 number = 1) {
     void* at = nullptr;
     check(cudaMalloc(&at, number * sizeof(T)), "cudaMalloc");
     check(cudaMemset(at, 0, number * sizeof(T)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");  // streams of this file don't wait for it
+    check(cudaDeviceSynchronize(), "cudaMemset");  // streams of this file do not wait for it
     return static_cast<T*>(at);
 }
 
@@ -176,7 +177,7 @@ public:
         permit_ = zeroed<one_permit>();
         own_word_ = zeroed<unsigned long long>();
         make_permit<<<1, 1, 0, stream_>>>(permit_);
-        // The end of the space's GPU memory, where no primitive comes to lie.
+        // The end of the space's GPU memory, where no primitive is placed.
         shared_ = reinterpret_cast<unsigned long long*>(gpu_.at(gpu_.bytes() - 256, 256));
         end_of_kernel();
         for (u32 what = 0; what < std::size(kernel_contenders); ++what) before_[what] = word(shared_of(what));
@@ -199,7 +200,7 @@ public:
         const kernel_kind kind = kernel_contenders[what].kind;
         const u64 until = now_ns() + settle_ns;
         if (kind == kernel_kind::queue || kind == kernel_kind::tasks)
-            do {  // what the others have put in and not yet taken out is in there
+            do {  // it contains what other workers have put in and not yet taken out
                 check(cudaMemsetAsync(&counts_->undelivered, 0, sizeof counts_->undelivered, stream_),
                       "cudaMemset");
                 one_kernel(what, true);
@@ -213,14 +214,14 @@ public:
             const u64 now = word(shared_of(what));
             out = now - before_[what], before_[what] = now;
         }
-        if (kind == kernel_kind::pool && worker_ == 0) {  // nobody has a block any more
+        if (kind == kernel_kind::pool && worker_ == 0) {  // all blocks have been returned
             const ipc::pool_state s = pool_.state();
             in = s.bytes, out = s.free_bytes;
         }
     }
 
 private:
-    /// What everybody who takes part adds to; null: nothing.
+    /// Returns the word that all participants add to, or null.
     [[nodiscard]] unsigned long long* shared_of(u32 what) const {
         const kernel_contender& c = kernel_contenders[what];
         if (c.kind == kernel_kind::word) return c.processes ? shared_ : own_word_;
@@ -265,7 +266,8 @@ private:
             (void)pool_.acquire(block_bytes, std::chrono::seconds(2));
         return {n, now_ns() - begun};
     }
-    /// The best of one process: threads with a stream each, and a pool that gives nothing back to the system.
+    /// The best of one process: threads with a stream each, and a memory pool that never releases memory to
+    /// the system.
     static crew_work use_allocator(u32 count, const std::atomic<u32>& stop) {
         cudaMemPool_t pool = nullptr;
         u64 keep = ~u64{0};
@@ -317,7 +319,7 @@ private:
 
     u32 worker_, blocks_ = 1, threads_ = 1;
     u64 kernels_ = 0;
-    u64 before_[std::size(kernel_contenders)] = {};  // of shared_of, when nobody takes part in a round
+    u64 before_[std::size(kernel_contenders)] = {};  // of shared_of(), between rounds
     ipc::gpu_space gpu_;
     ipc::queue_view<u64> queue_;
     ipc::work_queue_view<u64> tasks_;

@@ -1,6 +1,6 @@
 #pragma once
-// What a process of the table of primitives in kernels does (bench/ipc/crew.hpp): the primitives of a space
-// with GPU memory, and what one process has in their place.
+// The work of a process of the table of primitives in kernels (bench/ipc/crew.hpp): the primitives of a space
+// with GPU memory, and their counterparts within one process.
 
 #include <memory>
 #include <string>
@@ -12,11 +12,11 @@ namespace carousel::bench {
 enum class kernel_kind : u32 { word, queue, tasks, ring, stream_semaphore, semaphore, pool, allocator };
 struct kernel_contender {
     const char *primitive, *by;
-    bool processes;  ///< else one process, with so many blocks or threads that call CUDA
+    bool processes;  ///< false: one process with `number` blocks, or threads that call CUDA
     kernel_kind kind;
-    u32 threads = 1;  ///< of a block
+    u32 threads = 1;  ///< per block
 };
-/// The `what` of a round is an index of these.
+/// `what` of a round is an index into this table.
 inline constexpr kernel_contender kernel_contenders[] = {
     {"word, fetch_add", "cuda::atomic", true, kernel_kind::word},
     {"word, fetch_add", "cuda::atomic", false, kernel_kind::word},
@@ -37,7 +37,7 @@ inline constexpr kernel_contender kernel_contenders[] = {
 };
 inline constexpr u32 most_kernel_workers = 16;
 
-/// In the process that calls it, on the first GPU. Throws config_error, device_error.
+/// Creates a worker in the calling process, on the first GPU. Throws config_error, device_error.
 [[nodiscard]] std::unique_ptr<crew_worker> make_kernel_worker(const std::string& space, u32 worker);
 
 }  // namespace carousel::bench

@@ -50,7 +50,7 @@ __device__ u32 load(const u32* at) {
     asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(at) : "memory");
     return v;
 }
-/// False: it took longer than until `end`.
+/// Waits for the turn; returns false if `end` is reached first.
 __device__ bool take_turn(u32* mine, const u32* theirs, bool first, u32 k, u64 end) {
     while (load(theirs) < (first ? k - 1 : k))
         if (now() > end) return false;
@@ -62,7 +62,7 @@ __global__ void spin_kernel(u32* mine, const u32* theirs, bool first, u32 turns,
     const u64 begin = now(), cycles = clock64();
     for (u32 k = 1; k <= turns; ++k) {
         if (!take_turn(mine, theirs, first, k, begin + nanoseconds)) return;
-        stamps[k - 1] = clock64() - cycles;  // finer than the timer
+        stamps[k - 1] = clock64() - cycles;  // finer than globaltimer
         *done = k;
     }
     const f64 ns_each = static_cast<f64>(now() - begin) / static_cast<f64>(clock64() - cycles);

@@ -1,6 +1,6 @@
-// MPI_Send there and back between two ranks, as a peer of `carousel bench ipc`'s hops. Built where Open MPI
-// is installed, started by mpirun with two ranks: carousel-bench-mpi ROUND_TRIPS. Rank 0 prints the us of one
-// way (median), its 95th percentile, the round trips, and how many of them were wrong.
+// MPI_Send round trips between two ranks, for comparison with the hops of `carousel bench ipc`. Built if Open
+// MPI is installed, started by mpirun with two ranks: carousel-bench-mpi ROUND_TRIPS. Rank 0 prints the us of
+// one way (median), its 95th percentile, the round trips, and how many of them were wrong.
 #include <mpi.h>
 
 #include <algorithm>
