@@ -41,7 +41,8 @@ struct placed_value {
 
 enum class group_kind : u8 { blocking, latest };
 enum class isolation_kind : u8 { process, mps };
-/// What starts the supervisor of another host: nothing (it is this host), a user, ssh, or Slurm's srun.
+/// How the supervisor of a host is started: not at all (the host is this one), by a user, by ssh, or by
+/// Slurm's srun.
 enum class launcher_kind : u8 { here, none, ssh, slurm };
 /// When a frame that is sent to another host is released here: once the remote ring has it, or once the files
 /// of the remote sinks have it.

@@ -20,7 +20,7 @@ void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all
 /// Index of the output of `from` that sampled input `sampled` of `s` names. Throws config_error if there is
 /// none.
 [[nodiscard]] u32 sampled_output(const stage_spec& s, std::size_t sampled, const stage_description& from);
-/// Number of processes that sample that ring: each instance is a latest member of its own.
+/// Number of processes that sample that ring: each instance joins it as a separate latest member.
 [[nodiscard]] u32 sampled_members(const pipeline& p, const std::vector<stage_description>& all, u32 stage,
                                   u32 output);
 

@@ -86,8 +86,8 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
-// A closed group (its optional stage has failed for good, or no program is in its port) is passed by: WAIT ->
-// SKIPPED, by any process that sweeps.
+// The ring ignores a closed group (its optional stage has failed for good, or no program is in its port):
+// WAIT -> SKIPPED, by any process that sweeps.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         u64 raw = 0;

@@ -271,8 +271,8 @@ bool close_group(shm::control_block& c, u32 link, u32 group) noexcept {
     return true;
 }
 
-// A process that has already read CLOSED may still pass one frame by, as if the reader had joined after that
-// frame.
+// A process that has already read CLOSED may still skip the reader for one frame, as if the reader had joined
+// after it.
 bool open_group(shm::control_block& c, u32 link, u32 group) noexcept {
     shm::word& at = c.link[link].group_state[group];
     const u64 raw = load(at);

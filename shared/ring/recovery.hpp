@@ -52,8 +52,8 @@ void reset_assets(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
 
 /// Rings every stage at the links of the seat's stage.
 void ring_neighbours(shm::control_block& c, u32 seat) noexcept;
-/// From now on the WAIT words of the group are passed by (an optional stage has failed for good, or no
-/// program is in a port that skips). Returns true if the group was open.
+/// From now on the ring ignores the WAIT words of the group, because an optional stage has failed for good or
+/// no program is in a port that skips. Returns true if the group was open.
 bool close_group(shm::control_block& c, u32 link, u32 group) noexcept;
 /// Gives the frames that are still WAIT, and later ones, to the group's readers again. Returns true if the
 /// group is BLOCKING now; false if its word is damaged or was changed meanwhile.

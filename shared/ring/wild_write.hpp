@@ -16,8 +16,8 @@ enum class wild_write_target : u8 {
     nothing = 0,
     input = 1,   ///< the output ring of another stage: index of the link, slot, offset in the slot
     asset = 2,   ///< another stage's asset: its index, offset in it
-    device = 3,  ///< a GPU reports no address: offset is the oldest frame in flight, index how many there
-                 ///< were, slot how much higher the newest was (255: that many or more)
+    device = 3,  ///< a GPU reports no address: offset is the oldest frame in flight, index the number of
+                 ///< frames in flight, slot the distance to the newest one (255: 255 or more)
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the gap after a slot of its own output: link, slot, offset from that slot's start
     after_input = 6,  ///< the gap after a slot of an input; a read, as likely as a write

@@ -237,7 +237,7 @@ struct source_block {
     word sequence_lease[max_window];
 };
 
-/// One set of parameters: immutable from the moment it is counted until no frame needs it.
+/// One set of parameters: immutable from its publication (when `state` counts it) until no frame needs it.
 struct parameter_set {
     u64 from;    ///< the first frame that it applies to
     u64 number;  ///< sequence number of the run's changes; 0: the initial parameters

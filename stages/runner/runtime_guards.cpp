@@ -21,7 +21,7 @@ void warn_of_writable(const char* what, std::string_view name) {
 
 }  // namespace
 
-// The test hooks that write to an input request write access here, and the log shows it.
+// Test hooks that write to an input must request write access here; the log shows the request.
 device::access runtime::access_to_inputs(const description& d) const {
     const bool tears = hooks_.tear_at.has_value();
     if (!d.writable_inputs && !tears && !hooks_.inputs_writable) return device::access::read;

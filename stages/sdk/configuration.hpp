@@ -129,8 +129,8 @@ void check_outputs(const description& d);
 /// Throws config_error for a plane of description::reads that its input lacks or that has another element
 /// type there.
 void check_reads(const description& d, const configuration& with);
-/// Returns the index of the output of that name. Throws config_error, which lists the existing ones, if there
-/// is none.
+/// Returns the index of the output of that name. If there is none, throws config_error, which lists the names
+/// that exist.
 [[nodiscard]] std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name);
 
 /// The only output of `d`, or null for a sink, for callers that support one output. Throws config_error if

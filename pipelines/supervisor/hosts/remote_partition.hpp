@@ -1,7 +1,8 @@
 #pragma once
-// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. The
-// newest connection that has proven the token is the coordinator's. A connection that proves nothing within 3
-// s is closed, and at most 8 unauthenticated connections are kept: a new one replaces the oldest.
+// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. Of
+// the connections that have proven that they know the token, the newest counts as the coordinator's. A
+// connection that proves nothing within 3 s is closed, and at most 8 unauthenticated connections are kept: a
+// new one replaces the oldest.
 
 #include <deque>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
 // The end of one process, as a step and one table of (step, event) -> (next step, action). Nothing here
-// touches a process or a shared word: the table can be read, and is tested pair by pair. retire.cpp carries
-// the actions out. R1 to R5 are the steps of ring/PROTOCOL.md.
+// touches a process or a shared word, and the tests cover each pair of the table. retire.cpp carries the
+// actions out. R1 to R5 are the steps of ring/PROTOCOL.md.
 //
 //   working       no reason to end it
 //   condemned     it is dead, hung or to be replaced; no successor's entry is named yet

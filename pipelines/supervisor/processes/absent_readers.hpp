@@ -17,7 +17,7 @@ void skip_frames(process_table& t, u32 stage);
 /// has begun so far; of those in the rings it gets the ones that have not passed it yet. Call it before its
 /// process may start to read.
 void await_again(process_table& t, u32 stage);
-/// Called in each tick, so that it also holds in a rebuilt block and after a takeover.
+/// Called in each tick, so that the words also state the absence in a rebuilt block and after a takeover.
 void settle_absent_readers(process_table& t);
 
 }  // namespace carousel::supervisor

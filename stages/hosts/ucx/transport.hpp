@@ -98,9 +98,9 @@ private:
 void set_ucx_environment(char** argv);
 /// "UCX 1.13.1".
 [[nodiscard]] std::string ucx_version();
-/// Description of this UCX: {"version", "cuda": whether it reaches GPU memory here, or null, "set": settings
-/// made by these programs, with the values that are the same for all links}. It probes devices of every kind,
-/// so call it only in a process that may hang.
+/// Description of this UCX: {"version", "cuda": whether it reaches GPU memory here, or null, "set": the UCX
+/// settings that these programs change, with those values that are the same for all links}. It probes devices
+/// of every kind, so call it only in a process that may hang.
 [[nodiscard]] std::string ucx_json();
 
 }  // namespace carousel::hosts
