@@ -1,6 +1,6 @@
 #pragma once
-// What a frame carries beside its picture, as people read it: its metadata, what of its planes is in use,
-// with which frames of its maker's sampled inputs it was made, how long ago it was captured.
+// What a frame carries in addition to its picture, as text: its metadata, the used part of its planes, the
+// frames of the sampled inputs that it was made with, and the time since its capture.
 
 #include <string>
 #include <utility>
@@ -10,13 +10,14 @@
 
 namespace carousel::viewer {
 
-/// Names and values, in the order in which the stages have set them.
+/// Names and values, in the order in which the stages set them.
 using carried_facts = std::vector<std::pair<std::string, std::string>>;
 
-/// `now`: CLOCK_MONOTONIC. A capture time of a recording tells no age.
+/// Lists what `frame` carries. `now`: CLOCK_MONOTONIC, in ns. The age is left out if the capture time comes
+/// from a recording.
 [[nodiscard]] carried_facts carried_by(const run::newest_frame::about& frame,
                                        const ring::frame_format& format, u64 now);
-/// "exposure_ms 3.5 · camera "left"": on one line; "": it carries nothing.
+/// The facts on one line: "exposure_ms 3.5 · camera "left""; "" if there are none.
 [[nodiscard]] std::string line_of(const carried_facts& facts);
 
 }  // namespace carousel::viewer

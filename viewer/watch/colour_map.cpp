@@ -6,9 +6,9 @@
 namespace carousel::viewer {
 namespace {
 
-// viridis by a polynomial of degree 6 for each of red, green and blue: the fit of Matt Zucker
-// (https://www.shadertoy.com/view/WlfXRN, CC0) to the table of Smith, van der Walt and Firing
-// (https://github.com/BIDS/colormap, CC0). It is off by at most 3 of 255.
+// viridis by a polynomial of degree 6 for each of red, green and blue: Matt Zucker's fit
+// (https://www.shadertoy.com/view/WlfXRN, CC0) to the table by Smith, van der Walt and Firing
+// (https://github.com/BIDS/colormap, CC0). The error is at most 3 of 255.
 constexpr f64 viridis[7][3] = {{0.2777273272234177, 0.005407344544966578, 0.3340998053353061},
                                {0.1050930431085774, 1.404613529898575, 1.384590162594685},
                                {-0.3308618287255563, 0.214847559468213, 0.09509516302823659},

@@ -1,6 +1,6 @@
 #pragma once
-// From a value to a colour. Two maps: grey, and viridis, in which equal steps of the value look like equal
-// steps, also in print without colours and to most who see colours otherwise.
+// Maps a value to a colour. There are two maps: grey, and viridis, in which equal steps of the value look
+// like equal steps, also in greyscale print and to most people with colour vision deficiency.
 
 #include <array>
 #include <cstddef>
@@ -19,12 +19,12 @@ struct colour {
     u8 r = 0, g = 0, b = 0;
     bool operator==(const colour&) const = default;
 };
-/// For what is no number: NaN and the infinities. In neither map.
+/// The colour of NaN and the infinities. Neither map contains it.
 inline constexpr colour no_number_colour{255, 0, 255};
 
-/// `at` from 0 (the lowest value) to 1.
+/// The colour of `at`, from 0 (the lowest value) to 1; values outside are clamped.
 [[nodiscard]] colour colour_at(colour_map map, f64 at) noexcept;
-/// The map in 256 steps; the first is that of 0, the last that of 1.
+/// The map in 256 steps: the first is the colour of 0, the last the colour of 1.
 [[nodiscard]] const std::array<colour, 256>& table_of(colour_map map) noexcept;
 
 }  // namespace carousel::viewer

@@ -24,7 +24,7 @@ constexpr f64 answer_patience_s = 5;
 constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
 constexpr std::chrono::milliseconds poll_every{100};
 
-/// The answer of the run that is meant; nothing: there is none, `why` says why.
+/// Returns the answer of that run; nullopt if there is none, with the reason in `why`.
 std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request,
                          std::string& why) {
     try {
@@ -159,7 +159,8 @@ reply control_client::ask(const std::string& path, const std::string& run_id, co
     return r;
 }
 
-// An answer that nobody can read is told once; silence is told by what else needs the supervisor.
+// An unreadable answer is reported once. Silence is not reported here: other requests to the supervisor
+// report it.
 void control_client::ask_parameters(const target& to, u64 question) {
     std::unique_ptr<run::parameter_state> found;
     std::string why, problem;
@@ -201,7 +202,8 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         };
         whole = {status.pipeline.state.value_or(""), status.pipeline.state_text.value_or(""), status.problems,
                  text_in("kind"), text_in("text")};
-        for (const run::ps_stage& row : status.stages)  // a pid of another host is another process here
+        // A pid of another host would name an unrelated process here.
+        for (const run::ps_stage& row : status.stages)
             if (!is_remote(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
         for (const run::ps_link& l : status.links.value_or(std::vector<run::ps_link>()))
             if (!l.output.empty() && l.stage.find('.') == std::string::npos)
@@ -212,7 +214,8 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         report_ = std::move(seats);
         run_state_ = std::move(whole);
         hosts_ = std::move(hosts);
-        if (answer) ring_names_ = std::move(names);  // a run's rings keep theirs
+        // Without an answer the old names stay valid: a run's rings do not change.
+        if (answer) ring_names_ = std::move(names);
     }
     next_ps_ns_ = now_ns() + ps_every_ns;
 }
@@ -247,7 +250,7 @@ void control_client::loop() {
         if (what == task::ps) ask_ps(to, gpus);
         lock.lock();
         busy_ = false;
-        if (r && r->asked.verb != "set") next_ps_ns_ = 0;  // what it did to a stage is seen at once
+        if (r && r->asked.verb != "set") next_ps_ns_ = 0;  // the next `ps` shows at once what the command did
         if (r) replies_.push_back(std::move(*r));
         idle_.notify_all();
     }

@@ -1,7 +1,7 @@
 #pragma once
-// Asks the supervisor to do something, twice a second how its stages are, and once which parameters the run
-// has. A thread of its own talks to the socket, so that a supervisor that is slow, stopped or gone never
-// holds the window up.
+// Sends commands to the supervisor, polls the state of its stages twice per second, and requests the run's
+// parameters once. Its own thread talks to the socket, so that a slow, stopped or dead supervisor never
+// blocks the window.
 
 #include <condition_variable>
 #include <deque>
@@ -25,34 +25,34 @@ namespace carousel::viewer {
 
 struct command {
     std::string verb;         ///< kill, inject, stop, cont, restart, down, up, shutdown, set
-    std::string stage;        ///< "fragment" or "fragment.1"; "b/sink" is one of another host
+    std::string stage;        ///< "fragment" or "fragment.1"; "b/sink" is a stage of host b
     int signal = 0;           ///< kill
     std::string fault = {};   ///< inject: shm/injected_fault.hpp
-    std::string values = {};  ///< set: what changes, {name: value} as JSON text; "": none
-    bool reset = false;       ///< set: all values as the run was started with
-    u64 ticket = 0;           ///< the sender's own: comes back with the reply
+    std::string values = {};  ///< set: the changed values, {name: value} as JSON text; "": none
+    bool reset = false;       ///< set: resets all values to those that the run was started with
+    u64 ticket = 0;           ///< chosen by the sender; returned with the reply
 };
 
 struct reply {
     command asked;
     bool ok = false;
     std::string message;
-    /// refused by a state that passes: so many changes wait for frames that there is no room for another
+    /// refused for a temporary reason: no room for another change until frames have taken the pending ones
     bool later = false;
 };
 
-/// What `ps` says of one seat; the supervisor's own words, not derived from the control block.
+/// What `ps` reports of one seat: the supervisor's own words, not derived from the control block.
 struct seat_report {
     std::string stage, state, last_exit;
     u32 instance = 0, restarts = 0;
     f64 cpu_percent = 0;
     u64 memory_bytes = 0;  ///< resident
-    u64 gpu_bytes = 0;     ///< on all GPUs; 0: none, or not known
+    u64 gpu_bytes = 0;     ///< on all GPUs; 0: none, or unknown
 };
 
 /// What `ps` reports of the whole run.
 struct run_report {
-    std::string state;                   ///< "running", "paused", "waiting", ...; "": not known (yet)
+    std::string state;                   ///< "running", "paused", "waiting", ...; "": not known yet
     std::string state_text;              ///< "waiting: fragment is down"
     std::vector<std::string> problems;   ///< sentences
     std::string limit_kind, limit_text;  ///< telemetry/bottleneck_json.hpp: "down", "fragment is down: ..."
@@ -65,25 +65,26 @@ public:
     control_client(const control_client&) = delete;
     control_client& operator=(const control_client&) = delete;
 
-    /// Whom to ask from now on, and which run that is: another run at that path refuses. "": nobody.
+    /// Sets the supervisor to talk to and the run it must have: a supervisor of another run at that path
+    /// refuses. "": none.
     void aim(const std::string& socket_path, const std::string& run_id);
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();
-    /// Empty: not known (yet).
+    /// The stages of this host; empty: not known yet.
     [[nodiscard]] std::vector<seat_report> report();
     [[nodiscard]] run_report run_state();
-    /// Names that rings have beside their own: of a stage's first output STAGE.OUTPUT, to the ring's. As last
-    /// told.
+    /// Additional names of rings: maps STAGE.OUTPUT of a stage's first output to the ring's name. As last
+    /// reported.
     [[nodiscard]] std::map<std::string, std::string> other_ring_names();
-    /// The other hosts of the pipeline; empty: it has none, or nothing is known (yet).
+    /// The other hosts of the pipeline; empty: there are none, or they are not known yet.
     [[nodiscard]] std::vector<host_report> hosts();
-    /// As the supervisor answered; nothing: not known (yet), it is asked each second.
+    /// The supervisor's answer; nullopt: not known yet. It is requested every second until it arrives.
     [[nodiscard]] std::optional<run::parameter_state> parameters();
-    /// The run has a new control block: what was answered before it counts no more.
+    /// The run has a new control block: discards the earlier answer and requests the parameters again.
     void ask_parameters_again();
-    /// Blocks until what was sent has been answered or `seconds` have passed.
+    /// Blocks until every command sent has been answered, or for `seconds`.
     void flush(f64 seconds);
-    /// Asks at once, in the caller's thread: blocks until the answer, at most 5 s. Never throws.
+    /// Sends one command in the caller's thread and blocks until the answer, at most 5 s. Never throws.
     [[nodiscard]] static reply ask(const std::string& path, const std::string& run_id, const command& c);
 
 private:
@@ -92,18 +93,14 @@ private:
         bool operator==(const target&) const = default;
     };
     struct queued_command {
-        target to;  ///< as it was when the command was given: none follows the window to another run
+        target to;  ///< when the command was given, so that no command follows the window to another run
         command what;
     };
-    enum class task : u8 {
-        none,
-        queued_command,
-        parameters,
-        ps
-    };                                     ///< what the thread does next: one question, then it looks again
-    [[nodiscard]] task next_task() const;  ///< the mutex is held
+    /// The thread's next request; after each one it checks again.
+    enum class task : u8 { none, queued_command, parameters, ps };
+    [[nodiscard]] task next_task() const;  ///< requires the mutex
     void loop();
-    void forget_parameters();  ///< the mutex is held
+    void forget_parameters();  ///< requires the mutex
     void ask_parameters(const target& to, u64 question);
     void ask_ps(const target& to, const gpu_memory& gpus);
 
@@ -117,8 +114,8 @@ private:
     std::vector<host_report> hosts_;
     std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;
-    u64 question_ = 0;              ///< an answer to an older one doesn't count
-    std::string reported_problem_;  ///< of the parameters, to this target
+    u64 question_ = 0;              ///< answers to an older question are discarded
+    std::string reported_problem_;  ///< the last problem with this target's parameters that was reported
     u64 next_parameters_ns_ = 0, next_ps_ns_ = 0;
     bool stop_ = false, busy_ = false;
     std::thread thread_;

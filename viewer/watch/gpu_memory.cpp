@@ -7,7 +7,7 @@
 namespace carousel::viewer {
 namespace {
 
-// Of NVML's stable C interface, version 2 of this structure, which the functions with _v2 and _v3 fill.
+// NVML's stable C interface: version 2 of this structure, which the functions with _v2 and _v3 fill.
 struct process_info {
     unsigned pid;
     unsigned long long bytes;  // all ones: not available

@@ -1,8 +1,8 @@
 #pragma once
-// How much GPU memory each process holds, as the driver's management library (NVML) counts it. The library is
-// looked for at run time: without it nothing is known. In a container the driver may name processes by
-// numbers that mean nothing inside it, or none. One thread an object; a query takes some milliseconds, so it
-// is no thing for the window's thread.
+// GPU memory per process, as counted by the driver's management library (NVML). The library is loaded at run
+// time; without it nothing is known. In a container the driver may report pids of another namespace, or none.
+// Use each object from one thread only. A query takes some milliseconds: do not call it in the window's
+// thread.
 
 #include <map>
 
@@ -17,7 +17,7 @@ public:
     gpu_memory(const gpu_memory&) = delete;
     gpu_memory& operator=(const gpu_memory&) = delete;
 
-    /// Bytes by pid, over all GPUs; empty when it can't be known.
+    /// Bytes by pid, over all GPUs; empty if unknown.
     [[nodiscard]] std::map<u32, u64> by_pid() const;
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
-// The other hosts of a pipeline, and their stages, as the supervisor beside us tells of them (`ps`): nothing
-// of theirs lies in the control block here.
+// The other hosts of a pipeline and their stages, as this host's supervisor reports them (`ps`): the local
+// control block holds nothing about them.
 
 #include <optional>
 #include <string>
@@ -15,11 +15,11 @@ struct ps_answer;
 
 namespace carousel::viewer {
 
-/// A process of a stage there, or its empty seat.
+/// A process of a remote stage, or its empty seat.
 struct remote_seat {
-    std::string label;             ///< "b/sink", "b/sink.1": what commands call it
+    std::string label;             ///< "b/sink", "b/sink.1": its name in commands
     std::string state, last_exit;  ///< the supervisor's words
-    i32 pid = 0;                   ///< there; 0: none
+    i32 pid = 0;                   ///< on that host; 0: none
     u32 restarts = 0;
     std::optional<f64> frames_per_second, cpu_percent, age_s;
     std::optional<telemetry::stage_shares> time;
@@ -29,9 +29,9 @@ struct remote_seat {
 struct host_report {
     std::string name, address;
     std::string state;                                  ///< "running", "lost", "ended", "refused"
-    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock against ours
-    std::string text;                                   ///< all this, as `ps` says it
-    std::vector<remote_seat> seats;                     ///< in the order of the file
+    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock relative to ours
+    std::string text;                                   ///< the same in words, as `ps` prints it
+    std::vector<remote_seat> seats;                     ///< in the order of the pipeline file
     [[nodiscard]] bool is_there() const noexcept { return state == "running"; }
 };
 
@@ -40,7 +40,8 @@ struct host_report {
     return stage.find('/') != std::string::npos;
 }
 [[nodiscard]] std::vector<host_report> host_reports(const run::ps_answer& a);
-/// What has happened between two reports: a host that is lost or back, a stage there that was replaced.
+/// The events between two reports: a host that was lost or is back, a remote stage that was replaced. `now`:
+/// their time, in ns.
 [[nodiscard]] std::vector<telemetry::run_event> changes(const std::vector<host_report>& before,
                                                         const std::vector<host_report>& after, u64 now);
 

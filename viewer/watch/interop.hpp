@@ -1,7 +1,7 @@
 #pragma once
-// CUDA-GL interop as the viewer sees it: a frame goes from ring memory into a GL texture without leaving the
-// GPU. Only where the current GL context lives on the same GPU; everywhere else the frame is copied through
-// page-locked host memory. The window's thread only, with its GL context current.
+// The viewer's interface to CUDA-GL interop: a frame goes from ring memory into a GL texture without leaving
+// the GPU. It needs the current GL context to be on the same GPU; otherwise the frame is copied through
+// page-locked host memory. Call only in the window's thread, with its GL context current.
 
 #include <memory>
 #include <string>
@@ -16,12 +16,13 @@ public:
     /// Enqueues the copy of a picture (RGBA8, dense, memory of this GPU) into the pixel buffer. Throws
     /// cuda_error.
     virtual void copy(device::queue& q, const std::byte* from) = 0;
-    /// Moves the pixel buffer into the texture, behind the copy on the GPU: nothing waits here. Throws
-    /// cuda_error.
+    /// Moves the pixel buffer into the texture. The GPU orders this after the copy; the caller does not wait.
+    /// Throws cuda_error.
     virtual void show(unsigned texture, u32 width, u32 height) = 0;
 };
 
-/// A way to an interop, or null where there is no GL: what the tap is given, so that it needs no GL itself.
+/// Makes an interop, or returns null and sets `why_not`. The tap gets this function so that it does not need
+/// GL itself; a null function means that there is no GL.
 using interop_maker = std::unique_ptr<interop> (*)(const device::device_id& device, u64 bytes,
                                                    std::string& why_not);
 

@@ -26,7 +26,7 @@ struct limits {
     f64 low = 0, high = 0;
 };
 
-/// The picture's part that counts, at most.
+/// The used part of the picture, clamped to its size.
 picture_part part_of(const plane_picture& p, picture_part used) {
     return {std::min(p.width, used.width), std::min(p.height, used.height)};
 }
@@ -45,7 +45,7 @@ limits extremes_of(const plane_picture& p, const std::byte* from, picture_part p
     return low <= high ? limits{low, high} : limits{};
 }
 
-/// By percentiles, of all values or of most_samples that lie evenly in the picture.
+/// By percentiles, of all values or of about most_samples values spread evenly over the picture.
 template <typename Read>
 limits usual_of(const plane_picture& p, const std::byte* from, picture_part part, const Read& read) {
     const u64 channels = std::min(p.channels, 3U), all = u64{part.width} * part.height * channels;
@@ -64,7 +64,7 @@ limits usual_of(const plane_picture& p, const std::byte* from, picture_part part
     std::nth_element(seen.begin(), low, seen.end());
     const f64 lowest = *low;
     std::nth_element(seen.begin(), high, seen.end());
-    // A few values of another kind on an even ground are what is looked for.
+    // A few other values on a uniform background are what the user looks for.
     return lowest < *high ? limits{lowest, *high} : extremes_of(p, from, part, read);
 }
 
@@ -80,12 +80,12 @@ limits range_of(const plane_picture& p, const std::byte* from, const picture_sty
     return usual_of(p, from, part, read);
 }
 
-/// From a value to a step of the scale, 0 to 255, and counts those that have none.
+/// Maps a value to a step of the scale, 0 to 255, and counts the values outside.
 class steps {
 public:
     explicit steps(picture_scale& s)
         : scale_(&s), half_(std::isfinite(s.high - s.low) ? 1 : 0.5), span_(s.high * half_ - s.low * half_) {}
-    /// Negative: it is no number.
+    /// Returns -1 for NaN and the infinities.
     [[nodiscard]] int of(f64 v) noexcept {
         if (!std::isfinite(v)) {
             ++(std::isnan(v) ? scale_->nan : scale_->infinite);
@@ -93,13 +93,13 @@ public:
         }
         if (v < scale_->low) return ++scale_->below, 0;
         if (v > scale_->high) return ++scale_->above, 255;
-        // All values are the same: in the middle, neither low nor high.
+        // All values are the same: the middle, neither low nor high.
         return span_ > 0 ? static_cast<int>((v * half_ - scale_->low * half_) / span_ * 255 + 0.5) : 127;
     }
 
 private:
     picture_scale* scale_;
-    f64 half_;  ///< where the range is too large for an f64
+    f64 half_;  ///< 0.5 if the range is too large for an f64
     f64 span_;
 };
 

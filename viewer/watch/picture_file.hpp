@@ -1,5 +1,5 @@
 #pragma once
-// The picture that a viewer shows, as a PNG file.
+// Saves the shown picture as a PNG file.
 
 #include <cstddef>
 #include <span>
@@ -10,11 +10,11 @@
 
 namespace carousel::viewer {
 
-/// The bytes of a PNG file. RGBA8, dense, top row first. Throws output_error.
+/// Returns the bytes of a PNG file. `pixels`: RGBA8, dense, top row first. Throws output_error.
 [[nodiscard]] std::vector<std::byte> pack_picture(std::span<const u8> pixels, u32 width, u32 height);
 
-/// Written whole: into a temporary file beside the target, then renamed. RGBA8, dense, top row first. Throws
-/// output_error.
+/// Writes a PNG file. A regular file is replaced atomically (core/output_file.hpp). `pixels`: RGBA8,
+/// dense, top row first. Throws output_error.
 void write_picture(const std::string& path, std::span<const u8> pixels, u32 width, u32 height);
 
 }  // namespace carousel::viewer

@@ -1,15 +1,15 @@
 #pragma once
-// Which planes of a ring are pictures, and where their pixels lie.
+// Which planes of a ring are pictures, and where their pixels are.
 //
-// A plane with rows and columns is one: [rows, columns], [rows, columns, 1 to 4] or [1 to 4, rows, columns],
-// dense or strided, of any element type. 8 bit with 3 or 4 channels are colours; all else are values, of
-// which colours are made (picture_colours.hpp).
+// A plane with rows and columns is a picture: [rows, columns], [rows, columns, 1 to 4] or [1 to 4, rows,
+// columns], dense or strided, of any element type. 8 bit with 3 or 4 channels are colours; all others are
+// values, which are mapped to colours (picture_colours.hpp).
 //
-// NV12 (brightness for each pixel, two colour differences for each square of four) is told by names: one
-// plane "nv12" u8[rows * 3 / 2, columns], or two planes "y" u8[rows, columns] and "uv" u8[rows / 2,
-// columns / 2, 2] or u8[rows / 2, columns]; under other names by the format's type, which then has "nv12" in
-// it. The format's constants may say more: "yuv_matrix" 601, 709 or 2020 (else 709 from 720 rows on, 601
-// below), "full_range" 1 (else 16 to 235).
+// NV12 (luma per pixel, two chroma values per 2 x 2 pixels) is recognised by name: one plane "nv12" u8[rows *
+// 3 / 2, columns], or two planes "y" u8[rows, columns] and "uv" u8[rows / 2, columns / 2, 2] or u8[rows / 2,
+// columns]. Planes of other names are NV12 if the format's type contains "nv12". The format's constants may
+// specify more: "yuv_matrix" 601, 709 or 2020 (default: 709 from 720 rows on, 601 below), "full_range" 1
+// (default: 16 to 235).
 
 #include <optional>
 #include <string>
@@ -22,42 +22,42 @@
 namespace carousel::viewer {
 
 enum class picture_kind : u8 {
-    rgba,     ///< its bytes are RGBA8 already
+    rgba,     ///< the bytes are RGBA8 already
     colours,  ///< 8 bit, shown as they are
     values,
     nv12,
 };
 
-/// The part of a picture that its frame uses.
+/// The part of a picture that its frame uses, in pixels.
 struct picture_part {
     u32 width = ~0U, height = ~0U;
     bool operator==(const picture_part&) const = default;
 };
 
 struct plane_picture {
-    std::string name;  ///< the plane's; of two: "y + uv"
+    std::string name;  ///< the plane's name; "y + uv" for two planes
     picture_kind kind = picture_kind::values;
     ring::element type = ring::element::u8_;
     u32 width = 0, height = 0, channels = 1;
-    u64 offset = 0, bytes = 0;  ///< in the slot: what holds all of it
+    u64 offset = 0, bytes = 0;  ///< range in the slot that contains the whole picture
     u64 row_bytes = 0, pixel_bytes = 0, channel_bytes = 0;
-    std::size_t index = 0;                      ///< of the plane in the format; of two: of the first
-    u32 row_dimension = 0;                      ///< the columns are the next one
-    u64 chroma_at = 0, chroma_row = 0;          ///< nv12: from `offset`; bytes from row to row
-    f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: of the brightness
+    std::size_t index = 0;                      ///< of the plane in the format; of two planes: of the first
+    u32 row_dimension = 0;                      ///< the columns are the next dimension
+    u64 chroma_at = 0, chroma_row = 0;          ///< nv12: relative to `offset`; bytes from row to row
+    f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: weights in the luma
     bool full_range = false;                    ///< nv12
 
     [[nodiscard]] bool is_rgba() const noexcept { return kind == picture_kind::rgba; }
     [[nodiscard]] const std::byte* at(const std::byte* begin, u32 x, u32 y, u32 channel = 0) const noexcept {
         return begin + y * row_bytes + x * pixel_bytes + channel * channel_bytes;
     }
-    /// What of it is in use, as the frame's header says.
+    /// The used part, from the frame header's `used`.
     [[nodiscard]] picture_part used_of(const ring::frame_format& f, const shm::used_extents& used) const;
 };
 
 /// Every picture of a ring.
 [[nodiscard]] std::vector<plane_picture> pictures_of(const ring::frame_format& format);
-/// The one of that name; "": "color" where it is RGBA8, else the first. Nothing: there is none.
+/// The picture of that name; "": "color" if it is RGBA8, else the first. nullopt: there is none.
 [[nodiscard]] std::optional<plane_picture> picture_of(const ring::frame_format& format,
                                                       std::string_view name = "");
 

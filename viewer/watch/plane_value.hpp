@@ -1,5 +1,5 @@
 #pragma once
-// One element of a plane as a number, whatever its type.
+// Converts one element of a plane to a number, for every element type.
 
 #include <bit>
 #include <cmath>
@@ -19,7 +19,7 @@ namespace carousel::viewer {
     return sign * (exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25));
 }
 
-/// 4 bits of exponent, 3 of mantissa; no infinity, and one NaN of each sign.
+/// FP8 E4M3: 4 bits of exponent, 3 of mantissa; no infinity, and one NaN of each sign.
 [[nodiscard]] inline f64 e4m3_value(u8 bits) noexcept {
     const int exponent = (bits >> 3U) & 15, mantissa = bits & 7;
     const f64 sign = (bits & 0x80U) != 0 ? -1.0 : 1.0;
@@ -34,8 +34,8 @@ template <typename T>
     return value;
 }
 
-/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. One call for a
-/// whole plane, so that no element pays for the choice.
+/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. One call serves
+/// a whole plane, so that the type is not dispatched per element.
 template <typename Use>
 void with_reader(ring::element type, Use&& use) {
     using ring::element;
@@ -82,7 +82,7 @@ void with_reader(ring::element type, Use&& use) {
 }
 
 [[nodiscard]] bool is_float(ring::element type) noexcept;
-/// Exactly as the element is: all digits of a whole number, of a float as few as tell it from its neighbours.
+/// The exact value: all digits of an integer; of a float as few as distinguish it from its neighbours.
 [[nodiscard]] std::string value_text(ring::element type, const std::byte* at);
 
 }  // namespace carousel::viewer

@@ -46,7 +46,7 @@ shown_picture ring_tap::about() const {
     return out;
 }
 
-// The ring's memory decides: host memory is read by the CPU also where a GPU fills it.
+// The ring's memory is authoritative: the CPU reads host memory even if a GPU fills it.
 void ring_tap::open_device(const run::mapped_ring& ring, interop_maker make, picture_way way) {
     const bool gpu = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id;
@@ -77,7 +77,7 @@ taken_frame ring_tap::make_room() {
     return out;
 }
 
-// Of a picture that stays on the GPU all is shown: only its table says what is in use.
+// A picture that stays on the GPU is shown whole: only the frame's metadata reports the used part.
 bool ring_tap::take(taken_frame& to, u64 only) {
     run::newest_frame::about what;
     if (!newest_->take(*queue_, to.bytes->data(), picture_.offset, picture_.bytes, what, only)) return false;

@@ -1,7 +1,7 @@
 #pragma once
-// One plane of one ring, frame by frame: run/newest_frame.hpp takes the frames, whole or not at all, and
-// holds nobody up. One thread at a time. Errors: the constructor throws error (no answer, no such picture, no
-// device here); take() throws cuda_error when the GPU failed.
+// Reads one plane of one ring, frame by frame. run/newest_frame.hpp takes a frame completely or not at all,
+// and never blocks the run. Use from one thread at a time. The constructor throws error (no answer, no such
+// picture, no such device here); take() throws cuda_error if the GPU failed.
 
 #include <memory>
 #include <string>
@@ -14,20 +14,20 @@
 
 namespace carousel::viewer {
 
-/// A viewer in the stages' MPS domain would end with them, and they with it. Called first in main(): it
-/// changes the environment, which other threads may read later.
+/// Keeps this process out of the stages' MPS domain: a fault of one client ends all clients of a domain. Call
+/// first in main(): it changes the environment, which other threads may read later.
 void stay_outside_mps() noexcept;
 
-/// How a frame may get from the ring to the screen.
+/// How a frame gets from the ring to the screen.
 enum class picture_way : u8 {
-    best,     ///< interop where it can be had, else a copy
+    best,     ///< interop where available, else a copy
     interop,  ///< CUDA-GL interop or no picture
-    copy,     ///< through host memory, also where interop could be had: to compare
+    copy,     ///< through host memory even where interop is available, for comparison
 };
 
-/// A frame out of the ring.
+/// A frame taken from the ring.
 struct taken_frame {
-    std::unique_ptr<device::mapping> bytes;  ///< of the plane; with interop in memory of the GPU
+    std::unique_ptr<device::mapping> bytes;  ///< of the plane; in GPU memory with interop
     u64 ring_sequence = 0;
     f64 took_ms = 0;  ///< lease to release
     picture_part used;
@@ -36,17 +36,17 @@ struct taken_frame {
 
 class ring_tap {
 public:
-    /// `c` is a writable mapping of the run that outlives this. `make`: tried where the ring lies on a GPU,
-    /// with a GL context current; null: there is no GL.
+    /// `c` is a writable mapping of the run that outlives this object. `make` is tried if the ring is in GPU
+    /// memory, with a GL context current; null: there is no GL.
     ring_tap(shm::control_block& c, const std::string& socket_path, const plane_choice& what,
              interop_maker make, picture_way way);
 
-    /// Room for a frame.
+    /// Allocates memory for one frame.
     [[nodiscard]] taken_frame make_room();
-    /// The newest frame, newer than the last; with `only` that one and no other. False: it is not there now,
-    /// or was not whole.
+    /// Takes the newest frame that is newer than the last one taken; with `only`, that frame and no other.
+    /// Returns false if there is none now or it was not read completely.
     [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_ring_sequence);
-    /// That frame is in the ring, or has yet to come: it is not gone.
+    /// True if that frame is in the ring or has yet to come; false if it is gone.
     [[nodiscard]] bool may_arrive(u64 ring_sequence) const noexcept {
         return newest_->may_arrive(ring_sequence);
     }
@@ -55,12 +55,12 @@ public:
 
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const plane_picture& picture() const noexcept { return picture_; }
-    /// How a frame gets to the screen, and why not more directly.
+    /// The path of a frame to the screen, and why it is not a more direct one.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
     /// Interop only, in the window's thread: moves the frame into the texture.
     void show(const taken_frame& f, unsigned texture);
-    /// What there is to say of it without a frame.
+    /// The description that needs no frame.
     [[nodiscard]] shown_picture about() const;
 
 private:
@@ -70,7 +70,7 @@ private:
     std::string stage_, path_;
     ring::frame_format format_;
     plane_picture picture_;
-    // In the order of their making; taken down the other way round.
+    // In order of construction; destroyed in reverse order.
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
     std::unique_ptr<interop> interop_;

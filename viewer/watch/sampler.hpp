@@ -1,6 +1,6 @@
 #pragma once
-// Looks at the run every few milliseconds from a thread of its own, more often than a window draws: so that
-// no death is missed between two drawn frames, and the timeline has no gaps. Reads only.
+// Takes a snapshot of the run every few milliseconds in its own thread, more often than the window draws, so
+// that no death between two drawn frames is missed and the timeline has no gaps. Read-only.
 
 #include <condition_variable>
 #include <mutex>
@@ -13,13 +13,13 @@ namespace carousel::viewer {
 
 class sampler {
 public:
-    /// `c` outlives it.
+    /// `c` must outlive the sampler.
     explicit sampler(const shm::control_block& c, u64 every_ns = 4'000'000);
     ~sampler();
     sampler(const sampler&) = delete;
     sampler& operator=(const sampler&) = delete;
 
-    /// What was seen since the last call.
+    /// Merges the events since the last call into `events`; sets `bars` to the timeline so far.
     void collect(telemetry::event_tracker& events, telemetry::timeline& bars);
 
 private:

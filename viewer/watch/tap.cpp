@@ -43,7 +43,8 @@ tap::~tap() {
     thread_.join();
 }
 
-// Of two the smaller is made as large as goes by whole pixels: each of its own stays to be seen.
+// Enlarges the smaller of two pictures by the largest whole factor that fits, so that each of its pixels
+// stays visible.
 void tap::lay_out() {
     places_.push_back(first_->about());
     if (beside_) {
@@ -102,7 +103,7 @@ bool tap::is_stopping() {
     return stop_;
 }
 
-// What was taken last stays as it is while it lies in front or is ready: the window's thread reads it, too.
+// The window's thread reads the last frame in front_ or ready_ too, so it is copied, not moved.
 bool tap::take_shown(std::size_t which) {
     const std::lock_guard lock(mutex_);
     const shot& last = fresh_ ? ready_ : front_;
@@ -117,8 +118,9 @@ bool tap::take_shown(std::size_t which) {
     return true;
 }
 
-// The frame that the ring in front has now, and the same out of the other one. Where the one in front stands
-// still the other one may go on: what it has is shown beside the last of the first, with a note.
+// Takes the newest frame of the leading ring, then the same frame of the other ring. If the leading ring has
+// no new frame, the other one may still advance: its frame is shown next to the last of the first, with a
+// note.
 bool tap::take_pair() {
     const std::size_t lead = beside_leads_ ? 1 : 0;
     const bool leads = of(lead).take(back_.frame[lead]);
@@ -128,7 +130,7 @@ bool tap::take_pair() {
     if (!leads && !ahead.take(a)) return false;
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
-    // It passed the other ring before it came to this one, or the two are equally fast.
+    // The frame passed the other ring before it reached this one, or both rings are equally fast.
     if (leads && !trailing.may_arrive(a.ring_sequence)) beside_leads_ = !beside_leads_;
     while (trailing.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(trailing.bell());
@@ -152,7 +154,7 @@ bool tap::take_pair() {
 
 bool tap::take_frames() { return beside_ ? take_pair() : first_->take(back_.frame[0]); }
 
-// Copies the newest frame into back_. True: it is whole and lies in ready_.
+// Copies the newest frame into back_, then swaps it into ready_. Returns true if the frame is complete.
 bool tap::take_one() {
     const bool taken = take_frames();
     picture_styles styles;

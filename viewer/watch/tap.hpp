@@ -1,15 +1,16 @@
 #pragma once
-// The newest picture of a run, for eyes: of one ring, or of two side by side.
+// The newest picture of a run for display: of one ring, or of two side by side.
 //
-// A thread of its own sleeps on a doorbell of the ring and takes the newest frame as soon as there is one,
-// whenever the window has shown the last: a frame may be there for a fraction of a millisecond only. It makes
-// the colours, too. The functions below belong to the window's thread. Errors: the constructor throws error
-// (no answer, no such picture, no device here); poll() throws device_error when the GPU failed.
+// The tap's thread sleeps on a doorbell of the ring. Once the window has shown the last frame, the thread
+// takes the newest one as soon as it appears, because a frame may stay in the ring for only a fraction of a
+// millisecond. The thread also computes the colours. The public functions belong to the window's thread. The
+// constructor throws error (no answer, no such picture, no such device here); poll() throws device_error if
+// the GPU failed.
 //
-// Two pictures are of one frame where that can be had. A frame is seldom in two rings at once: it is taken
-// from the ring that it comes to first, and the other one is waited for, until that frame is there or is
-// gone. When half a second has brought no such pair, the newest of each are shown, and note() says so; a ring
-// that stands has the one that was shown last.
+// Two pictures show the same frame if possible. A frame is seldom in two rings at once: it is taken from the
+// ring that it reaches first, then the tap waits for the other ring until the frame is there or is gone. If
+// half a second brings no such pair, the newest frame of each ring is shown and note() reports it; a ring
+// without a new frame keeps the one shown last.
 
 #include <condition_variable>
 #include <memory>
@@ -26,19 +27,19 @@ using run::discarded;
 
 class tap {
 public:
-    /// `c` is a writable mapping of the run that outlives the tap. `make`: ring_tap.hpp; two pictures always
-    /// go through host memory.
+    /// `c` is a writable mapping of the run that outlives the tap. `make`: see ring_tap.hpp; two pictures
+    /// always go through host memory.
     tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what, interop_maker make,
         picture_way way = picture_way::best, const picture_styles& styles = {});
     ~tap();
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
 
-    /// True when there is a frame newer than the last one; asks for the next.
+    /// Returns true if there is a frame newer than the last one, and requests the next. Throws device_error.
     [[nodiscard]] bool poll();
-    /// Forgets a frame that was taken and not shown: the next one is newer than this call.
+    /// Drops a frame that was taken and not shown: the next one is newer than this call.
     void refresh();
-    /// How values become colours from now on. True: the frame that is shown looks otherwise now.
+    /// Sets how values become colours from now on. Returns true if the shown frame has been repainted.
     [[nodiscard]] bool set_styles(const picture_styles& styles);
     /// Interop only, after poll(): moves the frame into the texture.
     void show(unsigned texture) { first_->show(front_.frame[0], texture); }
@@ -48,27 +49,28 @@ public:
     [[nodiscard]] u64 ring_sequence() const noexcept { return front_.frame[0].ring_sequence; }
     [[nodiscard]] discarded losses();
     [[nodiscard]] const std::string& stage() const noexcept { return first_->stage(); }
-    /// The last whole frame, RGBA8, top row first; null on the interop path.
+    /// The last complete frame, RGBA8, top row first; null on the interop path.
     [[nodiscard]] const std::byte* pixels() const noexcept;
     [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
-    /// How a frame gets to the screen, and why not more directly.
+    /// The path of a frame to the screen, and why it is not a more direct one.
     [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
-    /// What taking the shown frame out of the ring cost, lease to release.
+    /// The time that taking the shown frame out of the ring took, lease to release.
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
-    /// One, or two: what is shown.
+    /// The one or two pictures that are shown.
     [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }
-    /// "frame 14 beside frame 12: ...": why two pictures are not of one frame; "": they are.
+    /// Why two pictures do not show the same frame: "frame 14 beside frame 12: ..."; "": they do.
     [[nodiscard]] const std::string& note() const noexcept { return front_.note; }
-    /// What lies at a pixel of the whole; nothing: no picture, or it is on the GPU.
+    /// The content of a pixel of the whole image; nullopt: outside every picture, no picture yet, or it is on
+    /// the GPU.
     [[nodiscard]] std::optional<pointed_pixel> pixel_at(u32 x, u32 y) const;
 
 private:
-    /// What goes to the screen at once.
+    /// The content of the screen at one time.
     struct shot {
         taken_frame frame[2];
-        std::vector<std::byte> rgba, part;  ///< the whole; room for one of two
+        std::vector<std::byte> rgba, part;  ///< the whole image; scratch space for one of two pictures
         std::vector<shown_picture> shown;
-        picture_styles styles;  ///< that the colours were made with
+        picture_styles styles;  ///< used for the colours
         std::string note;
         bool there = false;
     };
@@ -84,13 +86,13 @@ private:
     [[nodiscard]] bool is_stopping();
 
     std::unique_ptr<ring_tap> first_, beside_;
-    std::vector<shown_picture> places_;  ///< where the pictures lie
+    std::vector<shown_picture> places_;  ///< positions of the pictures
     u32 width_ = 0, height_ = 0;
     shot front_, ready_, back_;  ///< shown; taken; being taken
-    // The tap's thread.
-    bool beside_leads_ = false;  ///< frames come to its ring first
-    u64 unpaired_since_ns_ = 0;  ///< 0: the last were a pair
-    // Between the two threads, under the mutex.
+    // Used by the tap's thread only.
+    bool beside_leads_ = false;  ///< frames reach its ring first
+    u64 unpaired_since_ns_ = 0;  ///< 0: the last two frames were a pair
+    // Shared by the two threads, under the mutex.
     std::mutex mutex_;
     std::condition_variable wake_;
     bool wanted_ = true, fresh_ = false, stop_ = false;
