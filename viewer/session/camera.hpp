@@ -1,6 +1,6 @@
 #pragma once
-// An orbit camera: a point that it looks at, a distance and two angles. Plain maths between the mouse and the
-// parameters that say by their roles that they are a camera's.
+// An orbit camera: a target point, a distance and two angles. Pure maths between the mouse and the parameters
+// whose roles mark them as a camera's.
 
 #include <cstddef>
 #include <optional>
@@ -16,11 +16,11 @@ struct camera {
     f32 target[3] = {0, 0, 0};
     f32 fov_y = 0.8F;  ///< vertical field of view, radians
 };
-/// What the roles "camera.eye", "camera.target", "camera.fov" say; nothing: without the first two there is no
-/// camera.
+/// The camera from the fields with the roles "camera.eye", "camera.target" and "camera.fov"; nullopt if
+/// either of the first two is missing.
 [[nodiscard]] std::optional<camera> camera_of(const ring::parameter_schema& s,
                                               std::span<const std::byte> values) noexcept;
-/// Back into the same fields; "camera.up", where there is one, becomes the orbit's: y.
+/// Writes the camera back into the same fields; a "camera.up" field becomes the orbit's up vector, y.
 void put_camera(const camera& c, const ring::parameter_schema& s, std::span<std::byte> values) noexcept;
 
 struct orbit {
@@ -31,14 +31,16 @@ struct orbit {
 
 [[nodiscard]] orbit orbit_of(const camera& c) noexcept;
 void place_camera(const orbit& o, camera& c) noexcept;
-/// Turns by a mouse movement in fractions of the picture's height; the pitch stops short of the poles.
+/// Turns the orbit by a mouse movement in fractions of the picture's height. The pitch stops short of the
+/// poles.
 void turn(orbit& o, f32 dx, f32 dy) noexcept;
-/// Moves the target in the picture's plane so that what is under the mouse stays there.
+/// Moves the target in the picture's plane so that the point under the mouse stays under it. `dx`, `dy`: in
+/// fractions of the picture's height; `fov_y`: radians.
 void shift(orbit& o, f32 dx, f32 dy, f32 fov_y) noexcept;
-/// Nearer for steps > 0; each step is a tenth.
+/// Moves nearer for steps > 0, by a tenth of the distance per step.
 void dolly(orbit& o, f32 steps) noexcept;
 
-/// A direction as angles, and back.
+/// A direction as angles.
 struct direction_angles {
     f32 azimuth = 0, elevation = 0;  ///< radians
 };

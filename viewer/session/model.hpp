@@ -1,6 +1,6 @@
 #pragma once
-// What panels see: the run as it was last read, the picture, and what they may ask for. Plain data; the
-// session fills it once a frame, before the panels draw.
+// The panels' view of the session: the run as last read, the picture, and the panels' requests. Plain data;
+// the session fills it once per frame, before the panels draw.
 
 #include <cstddef>
 #include <map>
@@ -20,62 +20,62 @@
 namespace carousel::viewer {
 
 enum class run_phase : u8 {
-    waiting,   ///< no pipeline is running, or several and none is chosen
-    watching,  ///< with a supervisor or, as long as stages go on, without
-    ended,     ///< for good; what is shown is the last that was seen
+    waiting,   ///< no pipeline is running, or there are several and none is chosen
+    watching,  ///< with a supervisor or, while stages still run, without one
+    ended,     ///< for good; the last state read is still shown
 };
 
-/// The picture and how it is looked at.
+/// The picture and its view settings.
 struct picture_model {
     u32 width = 0, height = 0;            ///< 0: none yet
-    u64 ring_sequence = 0, shown_ns = 0;  ///< of the last whole frame
+    u64 ring_sequence = 0, shown_ns = 0;  ///< of the last complete frame
     std::string stage, path, problem;     ///< problem: why there is no picture
-    picture_choice wanted;                ///< set by panels, as are the looks
+    picture_choice wanted;                ///< set by panels, as are the styles
     picture_styles styles;
-    std::vector<shown_picture> shown;  ///< of the last whole frame: one, or two side by side
-    std::string note;                  ///< why two are not of one frame; "": they are
-    /// where the mouse is, in pixels of the whole, set by a panel; and what the session found there
+    std::vector<shown_picture> shown;  ///< of the last complete frame: one, or two side by side
+    std::string note;                  ///< why the two do not show the same frame; "": they do
+    /// mouse position in pixels of the whole image, set by a panel; and the session's result for it
     std::optional<std::pair<u32, u32>> pointer;
     std::optional<pointed_pixel> pointed;
     f64 copy_ms = 0,
-        show_ms =
-            0;  ///< of the shown frame: out of the ring; into the texture (the window thread's own time)
+        show_ms = 0;  ///< of the shown frame: out of the ring; into the texture (time of the window's thread)
     u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame in other colours
     u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded
-    const std::byte* pixels = nullptr;          ///< RGBA8; null on the interop path: ask the store
+    const std::byte* pixels = nullptr;          ///< RGBA8; null on the interop path: read it from the store
     bool paused = false, step = false;
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;
-    f32 zoom = 0;              ///< screen pixels a picture pixel; 0: fit
-    f32 pan_x = 0, pan_y = 0;  ///< of the picture's middle from the panel's, screen pixels
-    bool save_frame = false;   ///< asked for: the frame as a PNG
+    f32 zoom = 0;              ///< screen pixels per picture pixel; 0: fit
+    f32 pan_x = 0, pan_y = 0;  ///< offset of the picture's middle from the panel's, screen pixels
+    bool save_frame = false;   ///< a panel requests the frame as a PNG
 };
 
 struct model {
     run_phase phase = run_phase::waiting;
     run::record run;
-    std::vector<run::record> choices;  ///< while waiting, choosing or ended: the runs that live
-    bool choosing = false;             ///< the list of them is open
-    std::string chosen;                ///< set by a panel: attach to the one of this name
+    std::vector<run::record> choices;  ///< while waiting, choosing or ended: the live runs
+    bool choosing = false;             ///< the list of runs is open
+    std::string chosen;                ///< set by a panel: attach to the run of this name
     std::string ending;                ///< ended: "demo has ended: exit code 0"
-    std::string notice;                ///< one sentence on the connection; "" all is well
-    u64 now_ns = 0;                    ///< the snapshot's time in deterministic pictures, else the clock
+    std::string notice;                ///< one sentence on the connection; "": no problem
+    u64 now_ns = 0;                    ///< in deterministic pictures the snapshot's time, else the clock
     telemetry::snapshot snap;
     telemetry::rates rates;
     telemetry::history past;
     telemetry::event_tracker events;
     telemetry::timeline bars;
-    std::vector<seat_report> report;  ///< the supervisor's own words, may be empty
-    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last told
+    std::vector<seat_report> report;  ///< the supervisor's own words; may be empty
+    std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     picture_model picture;
     settings kept;
     u32 selected_seat = 0;
-    std::vector<command> commands;  ///< asked for by panels in this frame
-    ring::parameter_schema schema;  ///< of the run's parameters; none: it has none, or they aren't known yet
-    /// as edited here; schema.bytes of them, or none as long as they aren't known
+    std::vector<command> commands;  ///< requested by panels in this frame
+    /// of the run's parameters; empty: there are none, or they are not known yet
+    ring::parameter_schema schema;
+    /// as edited here: schema.bytes bytes, or empty while they are not known
     std::vector<std::byte> values;
-    bool values_changed = false;  ///< send what differs from the run's
-    bool reset_values = false;    ///< ask for those that the run was started with
+    bool values_changed = false;  ///< send the values that differ from the run's
+    bool reset_values = false;    ///< request the values that the run was started with
     bool help = false, screenshot = false, quit = false;
 
     [[nodiscard]] bool has_parameters() const noexcept {
@@ -87,7 +87,7 @@ struct model {
     void ask(std::string verb, const remote_seat& seat, int signal = 0) {
         commands.push_back({std::move(verb), seat.label, signal});
     }
-    /// Makes the seat's process fail by itself.
+    /// Requests a fault in the seat's process.
     void inject(shm::injected_fault fault, u32 seat) {
         commands.push_back({"inject", snap.seat_label(seat), 0, std::string(shm::name_of(fault))});
     }

@@ -13,7 +13,7 @@ namespace {
 constexpr u64 retry_ns = 200 * ns_per_ms;
 constexpr u64 all_fields = ~u64{0};
 
-/// The run's own bytes, or none: those that no `set` can have made are not believed.
+/// The run's bytes; empty if no `set` can have produced them.
 std::span<const std::byte> bytes_of_run(const model& m) {
     if (m.snap.parameter_bytes != m.schema.bytes || m.schema.bytes > m.snap.parameters.size()) return {};
     const auto bytes = std::span<const std::byte>(m.snap.parameters).first(m.schema.bytes);
@@ -26,7 +26,7 @@ void parameter_sync::forget(model& m) {
     m.schema = {};
     m.values.clear();
     m.values_changed = m.reset_values = false;
-    const u64 tickets = tickets_;  // an answer that is still to come finds no ticket of its number
+    const u64 tickets = tickets_;  // so that an answer still to come matches no ticket
     *this = {};
     tickets_ = tickets;
 }
@@ -64,7 +64,7 @@ void parameter_sync::note_edits(model& m) {
 
 void parameter_sync::send(model& m, control_client& to, u64 now) {
     if (!m.has_parameters() || m.phase != run_phase::watching) {
-        if (read_.size() == m.values.size()) m.values = read_;  // nobody is there to take it
+        if (read_.size() == m.values.size()) m.values = read_;  // no supervisor can take the edits
         m.values_changed = m.reset_values = reset_wanted_ = false;
         unsent_ = 0;
         return;
@@ -78,13 +78,13 @@ void parameter_sync::send(model& m, control_client& to, u64 now) {
         std::string values = changes(m);
         sent_ = std::exchange(unsent_, 0);
         if (values.empty())
-            sent_ = 0;  // there and back again
+            sent_ = 0;  // edited and changed back
         else
             send_one({.verb = "set", .stage = "", .values = std::move(values)}, to);
     }
 }
 
-// What was edited and differs from the run's, as JSON text; "": nothing does.
+// The edited values that differ from the run's, as JSON text; "": none.
 std::string parameter_sync::changes(const model& m) const {
     nlohmann::json values = m.schema.values_json(m.values, bytes_of_run(m));
     for (std::size_t k = 0; k < m.schema.fields.size(); ++k)
@@ -98,7 +98,7 @@ void parameter_sync::send_one(command c, control_client& to) {
 }
 
 bool parameter_sync::answered(const reply& r, u64 now) {
-    if (r.asked.ticket != ticket_) return false;  // of the run that was watched before
+    if (r.asked.ticket != ticket_) return false;  // an answer of the previously watched run
     ticket_ = 0;
     const u64 fields = std::exchange(sent_, 0);
     if (r.ok) {
@@ -113,7 +113,7 @@ bool parameter_sync::answered(const reply& r, u64 now) {
             unsent_ |= fields;
         return false;
     }
-    unsent_ = 0;  // read() takes the run's
+    unsent_ = 0;  // read() restores the run's values
     reset_wanted_ = false;
     return std::exchange(shown_message_, r.message) != r.message;
 }

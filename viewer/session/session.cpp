@@ -36,14 +36,14 @@ void session::update(model& m, picture_store& store) {
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
-        m.run = {};  // the tie ends by the user's word alone
+        m.run = {};  // only the user ends the tie to a run
         options_.name = std::exchange(m.chosen, "");
         next_poll_ns_ = 0;
     }
     if (m.phase == run_phase::watching) check_alive(m, now);
     if (m.phase != run_phase::watching || m.choosing) find_run(m, now);
     if (m.phase == run_phase::ended) m.notice = m.ending;
-    log_replies(m, now);  // before the block is read: what was answered is in it
+    log_replies(m, now);  // before the block is read, which then contains the answered changes
     if (m.phase == run_phase::watching) {
         read(m);
         follow_choice(m, store);
@@ -59,7 +59,7 @@ void session::update(model& m, picture_store& store) {
             m.events.explain(c->seat, r->last_exit);
 }
 
-// What was known last stays, where nobody answers now and when the run has ended.
+// Keeps the last known hosts if the supervisor does not answer, or after the run's end.
 void session::take_hosts(model& m, u64 now) {
     std::vector<host_report> reported = control_.hosts();
     if (reported.empty()) return;
@@ -69,7 +69,7 @@ void session::take_hosts(model& m, u64 now) {
 
 void session::log_replies(model& m, u64 now) {
     for (const reply& r : control_.take_replies()) {
-        if (r.asked.verb == "set" && !parameters_.answered(r, now)) continue;  // a drag is many of them
+        if (r.asked.verb == "set" && !parameters_.answered(r, now)) continue;  // dragging a slider sends many
         std::string what = r.asked.fault.empty() ? r.asked.verb : r.asked.fault;
         if (!r.asked.stage.empty()) what += " " + r.asked.stage;
         if (r.message.rfind(what + ":", 0) == 0) what.clear();  // the supervisor's sentence names it
@@ -86,7 +86,7 @@ void session::find_run(model& m, u64 now) {
         std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
     m.choices = runs;
     if (m.phase == run_phase::watching) return;
-    if (m.phase == run_phase::ended) {  // that run alone, should somebody take it over after all
+    if (m.phase == run_phase::ended) {  // only the same run, in case a supervisor takes it over after all
         std::erase_if(runs, [&m](const run::record& r) {
             return r.folder != m.run.folder || r.run_id != m.run.run_id;
         });
@@ -126,7 +126,7 @@ void session::attach(model& m, const run::record& r) {
     control_.aim(r.socket(), r.run_id);
 }
 
-// All that begins with the block that is there now.
+// Restarts everything that depends on the current control block.
 void session::begin_with_block(model& m) {
     drop_tap(m, "");
     sampler_.reset();
@@ -140,7 +140,7 @@ void session::begin_with_block(model& m) {
     control_.ask_parameters_again();
 }
 
-// The control block stays mapped, so that it is known whether the run comes back.
+// The control block stays mapped, to detect if the run comes back.
 void session::detach(model& m, run_phase phase, const std::string& notice) {
     drop_tap(m, "");
     if (m.phase == run_phase::watching && !notice.empty())
@@ -160,7 +160,7 @@ void session::check_alive(model& m, u64 now) {
     if (present.recreated) begin_with_block(m);
     for (const run::run_update& n : present.updates) m.events.add({now_ns(), n.kind, shm::none, n.text});
     if (present.liveness.state == run::liveness::over) {
-        read(m);  // the last words
+        read(m);  // the final state
         m.ending = fmt::format("{} has ended: {}", m.run.name, present.liveness.ending);
         detach(m, run_phase::ended, m.ending);
         next_poll_ns_ = 0;
@@ -200,7 +200,7 @@ void session::open_tap(model& m, u64 now) {
     }
 }
 
-// Another ring or plane takes another tap; another range or colours change the frame that is shown.
+// Another ring or plane needs a new tap; another range or colour map only repaints the shown frame.
 void session::follow_choice(model& m, picture_store& store) {
     if (!(m.picture.wanted == choice_)) {
         choice_ = m.picture.wanted;
@@ -217,7 +217,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         was_paused_ = true;
         return;
     }
-    if (std::exchange(was_paused_, false)) tap_->refresh();  // what was taken meanwhile is old
+    if (std::exchange(was_paused_, false)) tap_->refresh();  // drops a frame taken during the pause
     try {
         const bool resized = p.width != tap_->width() || p.height != tap_->height();
         if (resized || p.pixels == nullptr) {
@@ -256,7 +256,7 @@ void session::show_frame(model& m, picture_store& store, bool is_new) {
     ++(is_new ? p.shown_frames : p.repainted);
 }
 
-// The texture keeps the last whole frame; only the host copy goes.
+// The texture keeps the last complete frame; only the host copy is dropped.
 void session::drop_tap(model& m, const std::string& why) noexcept {
     m.picture.pixels = nullptr;
     m.picture.pointed.reset();

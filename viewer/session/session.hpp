@@ -1,8 +1,9 @@
 #pragma once
-// The viewer's tie to a run: finds it, maps it, reads it, taps its picture. With the first look at a run it
-// is tied to that one, (folder, run id), for good: it follows it to another supervisor and to memory made
-// anew, stays with what it saw last when the run has ended, and takes another run only when the user chooses
-// one. Whatever goes wrong becomes a sentence in the model; nothing throws. The window's thread.
+// The viewer's connection to a run: finds, maps and reads it, and taps its picture. After the first contact
+// the session stays with that run, (folder, run id): it follows the run to another supervisor and to
+// recreated memory, keeps showing the last state after the run has ended, and switches only when the user
+// chooses another run. Every error becomes a sentence in the model; nothing throws. Call in the window's
+// thread only.
 
 #include <memory>
 #include <optional>
@@ -17,14 +18,14 @@
 namespace carousel::viewer {
 
 struct session_options {
-    std::string name;          ///< "": the only one that runs at the first look
-    picture_choice what = {};  ///< at first; then as the model says
+    std::string name;          ///< "": the only run at the first contact
+    picture_choice what = {};  ///< initially; after that model::picture.wanted applies
     bool use_gl = false;
     picture_way way = picture_way::best;
-    i32 supervisor = 0;  ///< watch the run of this `carousel run` process, and none other; 0: any
+    i32 supervisor = 0;  ///< watch only the run of this `carousel run` process; 0: any
 };
 
-/// Where pictures go; has no GL in it, so that everything above can run without.
+/// Receives the pictures. Contains no GL, so that everything above it can run without GL.
 class picture_store;
 
 class session {
@@ -34,14 +35,14 @@ public:
     session(const session&) = delete;
     session& operator=(const session&) = delete;
 
-    /// Once a frame: brings the model up to date.
+    /// Call once per frame: updates the model.
     void update(model& m, picture_store& store);
-    /// Sends what the panels asked for.
+    /// Sends the panels' requests.
     void handle_command(model& m);
-    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: SIGTERM to the
-    /// process that will be it.
+    /// Sends `shutdown` and waits for the answer, at most 2 s. Before there is a run: sends SIGTERM to the
+    /// `carousel run` process of the options.
     void end_run(const model& m);
-    /// The process that was asked for is gone, and its run with it.
+    /// True if the `carousel run` process of the options has exited, and its run with it.
     [[nodiscard]] bool is_over() const;
 
 private:
@@ -60,20 +61,20 @@ private:
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
-    shm::process_id supervisor_;  ///< options_.supervisor by its full name
+    shm::process_id supervisor_;  ///< options_.supervisor with its start time
     control_client control_;
-    std::optional<run::observer> observer_;            ///< of the run that is watched, or was until it ended
-    std::shared_ptr<const run::mapped_block> mapped_;  ///< that sampler and tap use
+    std::optional<run::observer> observer_;            ///< of the watched run, also after its end
+    std::shared_ptr<const run::mapped_block> mapped_;  ///< used by sampler and tap
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
-    picture_choice choice_;  ///< that the tap was opened with, or is to be
+    picture_choice choice_;  ///< of the current tap, or of the next one
     bool begun_ = false;
     telemetry::rate_tracker tracker_;
     u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
-    bool schema_known_ = false;   ///< of the block that is watched
-    std::string attach_problem_;  ///< why the run that is there can't be watched
-    bool was_paused_ = false;     ///< the picture was held in the last frame
+    bool schema_known_ = false;   ///< of the watched block
+    std::string attach_problem_;  ///< why the run that was found cannot be watched
+    bool was_paused_ = false;     ///< in the last frame
 };
 
 }  // namespace carousel::viewer

@@ -71,7 +71,7 @@ settings load_settings(const std::string& path) {
 
 namespace {
 
-// Temporary files of viewers that were killed in the middle of a write: PATH.PID with no such process.
+// Removes temporary files of viewers that were killed during a write: PATH.PID without a process PID.
 void sweep(const std::string& path) {
     const std::string begin = fs::path(path).filename().string() + ".";
     std::error_code failed;
@@ -104,7 +104,7 @@ std::string save_settings(const std::string& path, const settings& s) {
     const auto not_kept = [&](int why) {
         return fmt::format("keeping the layout in {}: {}", path, output_cause(why));
     };
-    const std::optional<output_target> to = find_output(path);  // a symbolic link stays
+    const std::optional<output_target> to = find_output(path);  // a symbolic link is not replaced
     if (!to) return not_kept(errno);
     if (!to->replaced) {
         const int failed = write_output_file(path, {std::as_bytes(std::span(text.data(), text.size()))});
