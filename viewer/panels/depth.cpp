@@ -1,5 +1,5 @@
-// How deep each stage works: frames in flight and frames ahead of its readers, as it has chosen them now,
-// beside what there is room for, and why.
+// The depth of each stage: its frames in flight and its frames ahead of its readers, as currently chosen,
+// next to the room available, and the reason.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using theme::px;
 
 struct depth_column {
     const char* title;
-    f32 width;  // interface units; 0 stretches
+    f32 width;  // interface units; 0: stretches
     const char* help;
 };
 constexpr depth_column depth_columns[] = {
@@ -27,7 +27,7 @@ constexpr depth_column depth_columns[] = {
     {"why so many", 0, "what the choice rests on"},
 };
 
-// A bar of `room` places: `used` of them filled, `allowed` of them framed.
+// A bar with `room` places: `used` of them filled, `allowed` of them framed.
 void draw_places(u32 used, u32 allowed, u32 room, ImU32 color) {
     const theme::palette& c = theme::colors();
     const std::string text = fmt::format("{} / {} / {}", used, allowed, room);

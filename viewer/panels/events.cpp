@@ -1,4 +1,4 @@
-// What happened, newest last, with the age of each line.
+// The events of the run, newest last, with the age of each line.
 #include <fmt/format.h>
 
 #include "viewer/panels/list.hpp"
@@ -47,9 +47,9 @@ private:
         ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
         ImGui::PopTextWrapPos();
     }
-    // Stays at the newest line unless the reader scrolls away from it, until he is back there. Who scrolls is
-    // told by what else changed: a panel or a wrapping of lines that is another size moves the end away from
-    // a reader who did nothing.
+    // Stays at the newest line until the user scrolls up, and again once the user is back at the end. A
+    // scroll is assumed only if the end did not move: when a panel or line wrapping changes size, the end
+    // moves without any user action.
     void follow() {
         const f32 y = ImGui::GetScrollY(), end = ImGui::GetScrollMaxY();
         if (end == end_ && y < y_ - 0.5F) following_ = false;

@@ -1,4 +1,4 @@
-// The newest whole frame, how it got here, and who has died meanwhile.
+// The newest complete frame, its path to the screen, and the last crash.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -154,7 +154,7 @@ private:
         return true;
     }
 
-    // Around the picture only: every pixel that is filled twice costs a software GL as much again.
+    // Fills only around the picture: on a software GL, each pixel filled twice costs twice.
     void draw_surround(ImDrawList* d, ImVec2 at, ImVec2 end, bool shown) const {
         constexpr ImU32 color = IM_COL32(8, 9, 11, 255);
         if (!shown) return d->AddRectFilled(at, end, color);
@@ -177,7 +177,7 @@ private:
                    IM_COL32(150, 160, 175, 255), text.c_str(), nullptr, width);
     }
 
-    // Who died, how, and when it came back: until some seconds after its return.
+    // The crashed stage, how it died, and when it came back; shown until some seconds after its return.
     static void draw_banner(const model& m, ImDrawList* d, ImVec2 at, ImVec2 size) {
         std::string text;
         ImU32 color = theme::colors().bad;
@@ -212,7 +212,7 @@ private:
         ui::mark("image.banner", at, ImVec2(at.x + size.x, at.y + height));
     }
 
-    /// Nothing where the parameters have no camera.
+    /// Does nothing if the parameters contain no camera.
     template <typename F>
     static void move_camera(model& m, F&& how) {
         std::optional<camera> c = m.has_parameters() ? camera_of(m.schema, m.values) : std::nullopt;
@@ -224,15 +224,15 @@ private:
         m.values_changed = true;
     }
 
-    // Left drag turns the camera, right drag moves it, middle drag moves the picture, the wheel zooms (with
-    // Ctrl: the camera).
+    // Left drag turns the camera, right drag moves it, middle drag moves the picture, the wheel zooms the
+    // picture (with Ctrl: the camera).
     void steer(model& m, picture_store& store, ImVec2 at, ImVec2 size) {
         picture_model& p = m.picture;
         ImGuiIO& io = ImGui::GetIO();
         if (ImGui::IsItemHovered() && io.MouseWheel != 0) {
             if (io.KeyCtrl) {
                 move_camera(m, [&](orbit& o, const camera&) { dolly(o, io.MouseWheel); });
-            } else {  // about the mouse
+            } else {  // zooms about the mouse position
                 const f32 before = p.zoom > 0 ? p.zoom : fit_zoom_;
                 const f32 x = p.pan_x, y = p.pan_y;
                 const f32 mx = io.MousePos.x - at.x - size.x / 2 - x,
@@ -260,8 +260,8 @@ private:
         if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);
     }
 
-    // The value comes from the session, a frame later; of a picture that is not the host's only the colours
-    // are known, and of one whose run has gone.
+    // The exact value comes from the session, one frame later. For a picture on the GPU, and after the run is
+    // gone, only the colours are known.
     void pick(model& m, picture_store& store) {
         picture_model& p = m.picture;
         const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -289,7 +289,7 @@ private:
                         : fmt::format("x {} y {}", x, y);
     }
 
-    // In a lower corner of the picture: the one that the mouse is not in.
+    // In the lower corner of the picture that the mouse is not in.
     void draw_picked(ImDrawList* d, ImVec2 at, ImVec2 end) const {
         if (picked_frame_ != ImGui::GetFrameCount()) return;
         ImGui::PushFont(theme::small_font());
@@ -347,7 +347,7 @@ private:
         ImGui::PopFont();
     }
 
-    ImVec2 low_, high_;  ///< the picture on the screen, in the last frame
+    ImVec2 low_, high_;  ///< the picture's rectangle on the screen, in the last frame
     f32 fit_zoom_ = 1;
     std::string picked_;
     int picked_frame_ = -10;

@@ -31,8 +31,8 @@ void draw_bar(ImDrawList* d, ImVec2 low, ImVec2 high, colour_map map) {
     }
 }
 
-/// The colours of a picture's values, in its upper left corner. Nothing for a picture alone whose colours are
-/// its own.
+/// The legend of a picture's values, in its upper left corner. Draws nothing for a single picture with its
+/// own colours.
 void draw_legend(const picture_model& p, std::size_t which, const picture_place& at, ImDrawList* d) {
     const shown_picture& s = p.shown[which];
     if (!s.scale.of_values && p.shown.size() == 1) return;
@@ -70,7 +70,7 @@ void draw_legend(const picture_model& p, std::size_t which, const picture_place&
     ui::mark(fmt::format("image.legend.{}", which), low, high);
 }
 
-/// A table of what the frames carry, in the upper right corner; what finds no room there is counted.
+/// A table of what the frames carry, in the upper right corner; entries without room are only counted.
 void draw_carried(const picture_model& p, const picture_place& at, ImDrawList* d) {
     std::vector<std::string> facts;
     for (const shown_picture& s : p.shown) {
@@ -101,7 +101,7 @@ void draw_carried(const picture_model& p, const picture_place& at, ImDrawList* d
     ui::mark("image.carried", low, high);
 }
 
-/// At the foot, in the middle.
+/// At the bottom, in the middle.
 void draw_note(const std::string& note, const picture_place& at, ImDrawList* d) {
     if (note.empty()) return;
     const std::string text = ui::fitted(note, at.room_high.x - at.room_low.x - px(40));

@@ -1,6 +1,6 @@
 #pragma once
-// What stands in the picture: the scale of its values, what its frame carries, why two pictures are not of
-// one frame.
+// Draws the notes over the picture: the scale of its values, what its frame carries, and why two pictures do
+// not show the same frame.
 
 #include <imgui.h>
 
@@ -8,7 +8,7 @@
 
 namespace carousel::viewer {
 
-/// Where the picture lies on the screen, and the panel's room for it.
+/// The picture's rectangle on the screen, and the panel's room for it.
 struct picture_place {
     ImVec2 low, high;  ///< of the whole picture
     ImVec2 room_low, room_high;

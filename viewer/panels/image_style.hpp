@@ -1,16 +1,16 @@
 #pragma once
-// How the picture is looked at, below it: which ring and plane, which range of values in which colours, and
-// which other ring beside it.
+// The picture's view settings, below it: ring and plane, range of values and colour map, and the ring shown
+// next to it.
 
 #include "viewer/panels/panel.hpp"
 
 namespace carousel::viewer {
 
-/// A row a picture.
+/// Draws one row per picture.
 void draw_style(model& m);
-/// What its rows take, pixels.
+/// Height of the rows, pixels.
 [[nodiscard]] f32 style_height(const model& m);
-/// True: the key was one of these.
+/// Returns true if it handled the key.
 bool style_key(model& m, const key_press& k);
 
 }  // namespace carousel::viewer

@@ -21,7 +21,7 @@ std::vector<panel*> at(std::vector<placed_panel>& panels, place where) {
     return found;
 }
 
-/// What the tallest of a place's panels takes.
+/// Height that the tallest panel of a place wants.
 f32 wanted_at(std::vector<placed_panel>& panels, place where, const model& m) {
     f32 most = 0;
     for (const panel* p : at(panels, where)) most = std::max(most, p->wanted_height(m));
@@ -40,7 +40,7 @@ void draw_titles(std::span<panel* const> sharing, u32& front) {
     }
 }
 
-// A border that can be dragged: moves `fraction` of the span [from, to]. Drawn between two panels.
+// A draggable border between two panels: moves `fraction` of the span [from, to].
 void border(const char* name, bool vertical, ImVec2 low, ImVec2 high, f32 from, f32 to, f32& fraction,
             f32 least, f32 most) {
     ImGui::SetCursorScreenPos(low);
@@ -103,7 +103,7 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     const f32 gap = px(6), width = high.x - low.x, height = high.y - low.y;
     const f32 left_end = left_end_of(panels, m, height);
     const f32 middle = low.x + width * s.main_split, below = low.y + height * left_end;
-    // Narrower than that, the parameters' sliders would cut their values off.
+    // A narrower panel would cut off the values of the parameters' sliders.
     const f32 foot_share = std::max(s.bottom_split, std::min(0.5F, px(224) / (middle - low.x)));
     const f32 foot = low.x + (middle - low.x) * foot_share;
     const auto show = [&](place where, f32 x0, f32 y0, f32 x1, f32 y1) {
@@ -114,7 +114,7 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     show(place::image, low.x, low.y, middle - gap / 2, below - gap / 2);
     show(place::scene, low.x, below + gap / 2, foot - gap / 2, high.y);
     show(place::timeline, foot + gap / 2, below + gap / 2, middle - gap / 2, high.y);
-    // The window is cleared to the panels' colour; what lies between them is drawn.
+    // The window is cleared to the panels' colour; the gaps between them are drawn.
     ImDrawList* d = ImGui::GetWindowDrawList();
     const auto strip = [&](f32 x0, f32 y0, f32 x1, f32 y1) {
         d->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), theme::colors().background);
@@ -151,16 +151,16 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     }
 }
 
-// As kept, but in a low window the image, which has room to spare there, leaves the scene what it takes.
+// The stored share; but in a low window the image, which has room to spare there, leaves the scene the height
+// it wants.
 f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 least_image = 0.5F;
     const f32 wanted = (wanted_at(panels, place::scene, m) + px(6)) / height;
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
-// As kept, but in a low window stages and rings take room from plots and events, down to what these need to
-// show anything: a row of plots, and a tenth of the height for events. Stages and rings that are higher
-// scroll.
+// The stored shares; but in a low window stages and rings take room from plots and events, down to a useful
+// minimum: one row of plots, and a tenth of the height for events. Stages and rings that do not fit scroll.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 most[] = {0.3F, 0.45F}, least_events = 0.1F;
     const f32 least_plots = std::min(0.4F, (wanted_at(panels, place::plots, m) + px(6)) / height);

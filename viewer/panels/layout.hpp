@@ -1,7 +1,7 @@
 #pragma once
-// Where the panels stand: two columns with movable borders, or, in a small window, one panel at a time behind
-// tabs. Panels with the same place share it: one of them is in front, a click on another's title or a key
-// brings that one to the front.
+// The arrangement of the panels: two columns with movable borders or, in a small window, one panel at a time
+// under tabs. Panels with the same place share it: one of them is in front; a click on another's title, or a
+// key, brings that one to the front.
 
 #include <imgui.h>
 
@@ -13,14 +13,14 @@
 
 namespace carousel::viewer {
 
-/// Lower ends of stages, rings, plots in the right column, shares of its height.
+/// Lower ends of stages, rings, plots in the right column, as shares of its height.
 using right_ends = std::array<f32, 3>;
 
 class layout {
 public:
     /// Draws all panels into the rectangle.
     void draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
-    /// Wherever several panels share a place, the next one comes to the front.
+    /// In every place shared by several panels, brings the next panel to the front.
     void bring_next() noexcept {
         for (u32& k : front_) ++k;
     }
@@ -33,14 +33,13 @@ private:
     void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
                    ImVec2 high);
 
-    std::array<u32, place_count>
-        front_{};  ///< by place: which of its panels is in front, modulo their number
+    std::array<u32, place_count> front_{};  ///< by place: index of the front panel, modulo their number
 };
 
-/// Height of a panel's title line and edges.
+/// Height of a panel's title line and edges, pixels.
 [[nodiscard]] f32 frame_height();
-/// The front one of the panels of a place in its rectangle: title line with its menu, then its content.
-/// Several have their titles side by side, and a click on one changes `front`.
+/// Draws the front panel of a place into its rectangle: the title line with its menu, then the content. If
+/// panels share the place, their titles are side by side, and a click on one changes `front`.
 void draw_panel(std::span<panel* const> sharing, u32& front, model& m, picture_store& store, ImVec2 low,
                 ImVec2 high);
 

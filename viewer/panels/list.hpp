@@ -1,5 +1,5 @@
 #pragma once
-// One function a panel.
+// One function per panel.
 
 #include "viewer/panels/panel.hpp"
 

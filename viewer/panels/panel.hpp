@@ -1,7 +1,7 @@
 #pragma once
-// A panel: one part of the window. The application owns window, layout and model; a panel draws what the
-// model holds and writes what the user asks for into it. One file a panel under panels/, one line in
-// panels/list.cpp.
+// A panel: one part of the window. The application owns window, layout and model. A panel draws the model's
+// contents and writes the user's requests into the model. Each panel has one file under panels/ and one line
+// in panels/list.cpp.
 
 #include <memory>
 #include <vector>
@@ -19,18 +19,17 @@ public:
     [[nodiscard]] virtual const char* title() const noexcept = 0;  ///< "Stages"
     /// Another run is watched.
     virtual void attach(const model&) {}
-    /// Inside the panel's own child window, below its title.
+    /// Draws inside the panel's own child window, below its title.
     virtual void draw(model& m, picture_store& store) = 0;
-    /// At the right end of the title line: small buttons, legends. `width`: pixels that it may take.
+    /// Draws small buttons and legends at the right end of the title line. `width`: the pixels available.
     virtual void menu(model&, f32 /*width*/) {}
-    /// What its content takes from top to bottom, title and edges included, pixels; 0: as much or little as
-    /// it gets.
+    /// Height of the content in pixels, including title and edges; 0: adapts to any height.
     [[nodiscard]] virtual f32 wanted_height(const model&) const { return 0; }
-    /// True: the key was for this panel.
+    /// Returns true if the panel handled the key.
     virtual bool on_key(model&, const key_press&) { return false; }
 };
 
-/// Where a panel stands; the layout decides what that means. Several may share a place.
+/// The place of a panel; the layout gives it a rectangle. Several panels may share a place.
 enum class place : u8 { image, scene, timeline, stages, rings, plots, events };
 inline constexpr std::size_t place_count = 7;
 

@@ -18,11 +18,11 @@ using ring::parameter;
 using ring::parameter_kind;
 
 constexpr f32 degree = 3.14159265F / 180.0F;
-constexpr f64 widest_slider = 1e6;  // wider, a pixel of it is no value that anybody means
+constexpr f64 widest_slider = 1e6;  // on a wider slider one pixel is too coarse to be useful
 
-/// How one element is shown: in degrees, for one.
+/// How an element is shown, for example in degrees.
 struct shown_range {
-    f64 low = 0, high = 1, unit = 1;  ///< shown value * unit is the parameter's
+    f64 low = 0, high = 1, unit = 1;  ///< shown value * unit is the parameter's value
     bool slides = false;
     const char* unit_name = "";
 };
@@ -40,7 +40,7 @@ shown_range range_of(const parameter& p) {
     return r;
 }
 
-// So many that a slider's two hundredth can be told from the next.
+// Enough decimals to distinguish 1/200 of a slider from the next.
 int decimals_of(const shown_range& r) {
     const f64 span = r.high - r.low;
     if (!r.slides || span >= 1000) return 0;
@@ -81,7 +81,7 @@ bool draw_integer_slider(const parameter& p, const shown_range& r, std::span<std
     return true;
 }
 
-// Numbers that no slider reaches: all elements side by side, to be typed.
+// Numbers without a slider: all elements side by side, typed by the user.
 bool draw_row(const parameter& p, const shown_range& r, std::span<std::byte> values, typed_row& typed) {
     std::array<f64, 4> row{};
     for (u32 k = 0; k < p.count; ++k) row[k] = number_in(p, values, k) / r.unit;

@@ -1,5 +1,5 @@
-// Throughput and latency over time, with a mark for each restart; bytes a second; the latencies of the last
-// seconds as a histogram.
+// Throughput and latency over time, with a mark per restart; bytes per second; a histogram of the latencies
+// of the last seconds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ plot_spec timed(const model& m, const char* title, const char* unit, f64 y_least
     s.y_least = y_least;
     s.x_low = -static_cast<f64>(m.kept.plot_span_s);
     s.x_high = 0;
-    s.x_gap = 1;  // ten samples a second while somebody looks
+    s.x_gap = 1;  // ten samples per second while the run is watched
     for (const telemetry::restart_mark& r : m.past.marks())
         s.marks.push_back({seconds_ago(m, r.time_ns), theme::colors().bad,
                            fmt::format("{} died", m.snap.stage_name(r.stage))});
@@ -48,7 +48,7 @@ void add_line(const model& m, plot_spec& s, const std::string& name, ImU32 color
 }
 
 f32 at_or_zero(const std::vector<f32>& v, std::size_t k) { return k < v.size() ? v[k] : 0.0F; }
-/// No frame, no latency: 0 ms is none that was measured.
+/// 0 ms means that no latency was measured.
 f32 measured(f32 ms) { return ms > 0 ? ms : std::numeric_limits<f32>::quiet_NaN(); }
 
 plot_spec frames(const model& m) {
@@ -79,7 +79,7 @@ plot_spec bytes(const model& m) {
     return s;
 }
 
-// Of the sinks, from the source's claim; in a run whose sinks measure none, of the chosen stage.
+// Latencies of the sinks, from the source's claim; of the chosen stage if the run's sinks measure none.
 plot_spec histogram(const model& m) {
     telemetry::bucket_counts sum{};
     u64 total = 0;

@@ -16,7 +16,7 @@ namespace {
 using telemetry::slot_phase;
 using theme::px;
 
-// Colour alone would leave some readers out: each state has a shape too.
+// Some users cannot distinguish the colours, so each state has its own shape, too.
 void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
     const ImU32 color = theme::slot_color(p);
     const f32 inset = px(3);
@@ -31,7 +31,7 @@ void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
         case slot_phase::ready:
             d->AddRectFilled(low, high, color, px(2));
             break;
-        case slot_phase::leased:  // framed: somebody holds it
+        case slot_phase::leased:  // framed: a reader holds it
             d->AddRectFilled(low, high, color, px(2));
             d->AddRect(ImVec2(low.x + px(2), low.y + px(2)), ImVec2(high.x - px(2), high.y - px(2)),
                        theme::text_on(color), px(1), 0, px(1.2F));
@@ -135,8 +135,8 @@ std::string readers_text(const model& m, std::size_t link) {
     return text.empty() ? "no readers" : text;
 }
 
-/// The widest window that a process of the producing stage uses now; what was planned as long as none says
-/// it.
+/// The widest window that a process of the producing stage uses now; the planned window while no process
+/// reports one.
 u32 open_window(const model& m, const telemetry::link_view& l) {
     u32 widest = 0;
     for (const telemetry::seat_view& s : m.snap.seats)
@@ -220,7 +220,7 @@ private:
         ImGui::Dummy(ImVec2(1, px(2)));
     }
 
-    f32 content_ = 0;  ///< height of what was drawn last
+    f32 content_ = 0;  ///< of the last drawn content
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What may be set about the run while it goes on: a control a field, by the schema that its stages name. Set
-// by the supervisor.
+// The parameters that can be set during the run: one control per field of the stages' schema. The supervisor
+// applies the changes.
 #include <algorithm>
 
 #include "viewer/panels/layout.hpp"
@@ -67,7 +67,7 @@ public:
     }
 
 private:
-    f32 content_ = 0;  ///< height of what was drawn last
+    f32 content_ = 0;  ///< of the last drawn content
     typed_row typed_;
 
     void draw_parameters(model& m) {
@@ -85,7 +85,7 @@ private:
         m.values_changed = m.values_changed || changed;
     }
 
-    // The camera as the orbit that the mouse turns: its parts have no controls of their own.
+    // Draws the camera as the orbit that the mouse turns; its other fields have no controls.
     static bool draw_camera(model& m) {
         std::optional<camera> c = camera_of(m.schema, m.values);
         if (!c) return false;
@@ -99,7 +99,7 @@ private:
         return true;
     }
 
-    // The next choice, the other state of a switch. False: there is none.
+    // Selects the next choice, or toggles a switch. Returns false if there is no such field.
     static bool turn_on(model& m, parameter_kind kind) {
         const ring::parameter* p = first_shown(m, kind);
         if (p == nullptr) return false;

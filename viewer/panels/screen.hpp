@@ -1,6 +1,6 @@
 #pragma once
-// The whole window's content: the line at the top, the panels, the help, and the question which run to watch.
-// Draws from the model alone, so that tests can draw it with any model on any window.
+// The window's whole content: the top line, the panels, the help, and the choice of the run to watch. Draws
+// from the model alone, so that tests can draw any model in any window.
 
 #include <imgui.h>
 
@@ -13,7 +13,7 @@ namespace carousel::viewer {
 class screen {
 public:
     screen() : panels_(make_panels()) {}
-    /// Between begin_frame() and ImGui::Render(). `window_text`: what it is drawn on.
+    /// Call between begin_frame() and ImGui::Render(). `window_text`: see window::description().
     void draw(model& m, picture_store& store, const std::string& window_text);
     void on_key(model& m, const key_press& k);
 

@@ -14,7 +14,8 @@ using theme::px;
 
 namespace {
 
-/// `seat`: as model::ask() takes it, of this host or of another one. `keys`: it can be chosen for them.
+/// `seat`: an argument of model::ask(), of this host or a remote one. `keys`: the seat can be selected for
+/// keys.
 template <typename Seat>
 void draw_buttons(model& m, const Seat& seat, const std::string& label, bool alive, bool paused, bool keys) {
     const auto hint = [keys](const char* name) { return keys ? name : ""; };
@@ -57,7 +58,7 @@ void draw_host(const model& m, const host_report& h) {
     d->PopClipRect();
 }
 
-// What its supervisor tells: there is no control block of that host here.
+// Draws the supervisor's report: the control block of that host is not available here.
 void draw_remote_row(model& m, const host_report& h, const remote_seat& s) {
     const theme::palette& c = theme::colors();
     const bool ended = m.phase == run_phase::ended;
@@ -111,7 +112,7 @@ void draw_shares(const telemetry::stage_shares& t) {
                            static_cast<f32>(t.wait_output)};
     const ImU32 tones[3] = {c.good, theme::with_alpha(theme::stage_color(0), 0.5F),
                             theme::with_alpha(theme::stage_color(1), 0.65F)};
-    f32 x = at.x;  // a stage may wait for a slot while frames are in work: the waits get what busy leaves
+    f32 x = at.x;  // a stage may wait for a slot while it processes frames: the waits get what busy leaves
     for (int k = 0; k < 3; ++k) {
         const f32 next = std::min(x + shares[k] * width, at.x + width);
         if (next > x + 0.5F) d->AddRectFilled(ImVec2(x, low.y), ImVec2(next, low.y + height), tones[k]);

@@ -1,5 +1,5 @@
-// One row an instance: how it is, what it does with its time, and buttons that harm it. Below them, where the
-// pipeline is on several hosts, the others with their stages.
+// One row per instance: its state, its time shares, and buttons that kill or disturb it. Below them, if the
+// pipeline runs on several hosts, the other hosts with their stages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct state_words {
     ImU32 color;
 };
 
-// The supervisor's word where there is one: backoff and failed can't be seen in the control block.
+// The supervisor's report is preferred: the control block does not contain backoff and failed.
 state_words state_of(const model& m, u32 seat) {
     const theme::palette& c = theme::colors();
     const telemetry::seat_view& s = m.snap.seats[seat];
@@ -37,7 +37,7 @@ state_words state_of(const model& m, u32 seat) {
 
 struct column {
     const char* title;
-    f32 width;  // interface units; 0 stretches
+    f32 width;  // interface units; 0: stretches
     bool right;
     const char* help;
 };
@@ -62,8 +62,8 @@ constexpr column columns[] = {
 constexpr int gpu_column = 12;
 static_assert(columns[gpu_column].title[0] == 'G');
 
-/// What a narrow table does without, first to last, so that names and buttons stay: memory, GPU mem, epoch,
-/// CPU, beat, p50, restarts, p99, busy.
+/// The columns that a narrow table drops, in this order, so that names and buttons stay: memory, GPU mem,
+/// epoch, CPU, beat, p50, restarts, p99, busy.
 constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
 constexpr f32 name_width = 76, cell_padding = 9;
 
@@ -136,7 +136,7 @@ public:
         return false;
     }
 
-    // Faults for the chosen stage; what every row has as a button is named by its key alone.
+    // Faults for the chosen stage. Actions with a button in every row are only named here, by their key.
     void menu(model& m, f32 width) override {
         width -= draw_limit(m, width - px(330));
         if (width < px(330) || m.snap.seats.empty()) return;
@@ -175,7 +175,8 @@ private:
         return fmt::format("{} {}", fault.letter, fault.title);
     }
 
-    // A letter that slips harms nobody: what does takes Ctrl, and says so where it was left out.
+    // A mistyped letter must not harm the run: harmful keys need Ctrl; the same key without Ctrl only logs a
+    // hint.
     static bool on_plain_key(model& m, int key) {
         const char k = static_cast<char>(key);
         if (k == 'C') {
@@ -192,7 +193,7 @@ private:
         return true;
     }
 
-    /// What limits the pipeline, where there is room for it; how wide that is.
+    /// Draws the bottleneck of the pipeline if there is room. Returns the width used.
     static f32 draw_limit(const model& m, f32 room) {
         const telemetry::bottleneck b = m.phase == run_phase::watching
                                             ? telemetry::find_bottleneck(m.snap, m.rates)
@@ -213,7 +214,7 @@ private:
         return shown ? width : 0;
     }
 
-    /// Those that there is room for.
+    /// Shows the columns that fit.
     static void show_columns(bool on_gpu) {
         bool shown[std::size(columns)];
         std::fill(std::begin(shown), std::end(shown), true);

@@ -1,5 +1,6 @@
-// The last frames as bars: a lane a stage, from its claim over submit to commit, and a line until its readers
-// were done. A stall shows as a long bar in the lane of whoever caused it; a frame in work has an open end.
+// The last frames as bars, one lane per stage: from the stage's claim over submit to commit, then a line
+// until its readers were done. A stall shows as a long bar in the lane of the stage that caused it; a frame
+// in work has an open end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -117,13 +118,13 @@ private:
         }
     }
 
-    // Several frames of one stage overlap in time: neighbours take turns on three sub-lanes.
+    // Frames of one stage overlap in time, so consecutive frames use three sub-lanes in turn.
     template <typename F>
     static void draw_bar(ImDrawList* d, const telemetry::frame_bar& b, bool open, ImU32 color, f32 y,
                          f32 lane, const F& x_of) {
         const f32 pitch = (lane - px(6)) / 3, top = y + px(3) + pitch * static_cast<f32>(b.ring_sequence % 3),
                   bottom = top + std::max(px(2), pitch - px(2));
-        // 0: still enqueueing
+        // a submit time before the claim: still enqueueing
         const u64 submitted = b.submitted_ns < b.claimed_ns ? b.committed_ns : b.submitted_ns;
         const f32 x0 = x_of(b.claimed_ns), x1 = x_of(submitted), x2 = std::max(x_of(b.committed_ns), x0 + 1);
         if (b.is_tombstone) color = theme::colors().bad;
@@ -151,7 +152,7 @@ private:
                     : ""));
     }
 
-    u64 frozen_ns_ = 0;  ///< right end of the axis; 0: it runs
+    u64 frozen_ns_ = 0;  ///< right end of the axis; 0: the axis moves
 };
 
 }  // namespace
