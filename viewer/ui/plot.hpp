@@ -1,6 +1,6 @@
 #pragma once
-// Line and bar plots with axes: title and unit, round tick values, marks on the time axis, values under the
-// mouse.
+// Line and bar plots with axes: title and unit, round tick values, marks on the time axis, and the values
+// under the mouse.
 
 #include <imgui.h>
 
@@ -15,7 +15,7 @@ namespace carousel::viewer {
 struct plot_line {
     std::string name;
     ImU32 color = 0;
-    std::vector<ImVec2> points;  ///< in order of x; a y that is no number: nothing was measured there
+    std::vector<ImVec2> points;  ///< ordered by x; y NaN: nothing was measured there
 };
 struct plot_mark {
     f64 x = 0;
@@ -30,22 +30,22 @@ struct plot_spec {
     std::string title, unit;  ///< "Throughput", "frames/s"
     std::string x_unit;       ///< "s"
     f64 x_low = 0, x_high = 1;
-    f64 y_least = 1;  ///< the axis shows at least 0 .. this
+    f64 y_least = 1;  ///< the axis shows at least 0 to y_least
     std::vector<plot_line> lines;
     std::vector<plot_mark> marks;
-    std::vector<plot_note> notes;  ///< beside the title, in place of the lines' names
-    f64 x_gap = 0;       ///< nothing was measured between points that are farther apart; 0: they never are
-    bool bars = false;   ///< the first line's points are bars from 0
-    bool log_x = false;  ///< x is log10 of what the ticks show
+    std::vector<plot_note> notes;  ///< next to the title, instead of the lines' names
+    f64 x_gap = 0;                 ///< points farther apart have no measurement between them; 0: no gaps
+    bool bars = false;             ///< the first line's points are drawn as bars from 0
+    bool log_x = false;            ///< x is the log10 of the value shown at the ticks
 };
 
-/// Draws at the cursor and takes `size`. `name` is for tests.
+/// Draws at the cursor in an area of `size` pixels. `name` is for tests.
 void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
 
-/// What a line says at x: of its nearest point within the gap; nothing where nothing was measured.
+/// The line's value at x: that of its nearest point within `x_gap`; nullopt where nothing was measured.
 [[nodiscard]] std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept;
 
-/// A round step (1, 2 or 5 times a power of ten) that cuts `span` into at most `parts`.
+/// A round step (1, 2 or 5 times a power of ten) that divides `span` into at most `parts` parts.
 [[nodiscard]] f64 tick_step(f64 span, int parts) noexcept;
 
 }  // namespace carousel::viewer

@@ -58,7 +58,7 @@ void apply(bool dark, f32 scale) {
     s.CellPadding = ImVec2(5, 3);
     s.ScrollbarSize = 11;
     s.WindowRounding = s.PopupRounding = 5;
-    s.ChildRounding = 0;  // panels are what the window was cleared to: they have no corners to round
+    s.ChildRounding = 0;  // the window is cleared to the panels' colour: a panel has no corners to round
     s.FrameRounding = s.GrabRounding = 4;
     s.WindowBorderSize = 0;
     s.ChildBorderSize = 1;
@@ -80,7 +80,7 @@ void apply(bool dark, f32 scale) {
     c[ImGuiCol_HeaderHovered] = vec(with_alpha(now.accent, 0.24F));
     c[ImGuiCol_HeaderActive] = vec(with_alpha(now.accent, 0.32F));
     c[ImGuiCol_CheckMark] = vec(now.accent);
-    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // the value is written over it
+    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // the value is drawn over it
     c[ImGuiCol_SliderGrabActive] = vec(with_alpha(now.accent, 0.7F));
     c[ImGuiCol_TableHeaderBg] = vec(now.panel);
     c[ImGuiCol_TableBorderLight] = c[ImGuiCol_TableBorderStrong] = vec(now.grid);
@@ -99,17 +99,17 @@ void load_fonts(f32 scale) {
     ImFontAtlas* atlas = ImGui::GetIO().Fonts;
     atlas->Clear();
     const char* path = find_font();
-    if (path == nullptr) {  // a bitmap font: only whole multiples look well
+    if (path == nullptr) {  // a bitmap font: only integer multiples look good
         ImFontConfig config;
         config.SizePixels = 13.0F * std::max(1.0F, std::round(scale));
         small_ = large_ = atlas->AddFontDefault(&config);
         return;
     }
-    static constexpr std::array<ImWchar, 3> letters{0x20, 0xFF, 0};  // Latin-1: the interface uses no others
+    static constexpr std::array<ImWchar, 3> letters{0x20, 0xFF, 0};  // Latin-1: the interface needs no more
     const auto add = [&](f32 size) {
         return atlas->AddFontFromFileTTF(path, std::round(size * scale), nullptr, letters.data());
     };
-    add(15);  // the first is the default
+    add(15);  // the first font is the default
     small_ = add(13);
     large_ = add(20);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Colours, spacing and letters. Slot and stage colours are of a set that people with any colour vision can
-// tell apart (Okabe and Ito); slot states differ in shape as well.
+// Colours, spacing and fonts. Slot and stage colours come from a set that people with any colour vision can
+// distinguish (Okabe and Ito); slot states also differ in shape.
 
 #include <imgui.h>
 
@@ -13,25 +13,26 @@ struct palette {
     ImU32 background, panel, raised, border, text, muted, faint, accent, good, warning, bad, grid;
 };
 
-/// Sets ImGui's style and the palette. `scale`: interface pixels a unit.
+/// Sets ImGui's style and the palette. `scale`: pixels per interface unit.
 void apply(bool dark, f32 scale);
 [[nodiscard]] const palette& colors() noexcept;
 [[nodiscard]] f32 scale() noexcept;
 /// Interface units to pixels.
 [[nodiscard]] inline f32 px(f32 units) noexcept { return units * scale(); }
 
-/// Loads a sans serif of the system, else ImGui's own; before the first frame.
+/// Loads a sans serif font of the system, else ImGui's own. Call before the first frame.
 void load_fonts(f32 scale);
 [[nodiscard]] ImFont* small_font() noexcept;
 [[nodiscard]] ImFont* large_font() noexcept;
 
 [[nodiscard]] ImU32 slot_color(telemetry::slot_phase p) noexcept;
 [[nodiscard]] ImU32 stage_color(u32 stage) noexcept;
-/// Of a line for a ring: its stage's, paler behind each further output, so that rings of one stage differ.
+/// The colour of a ring's line: its stage's colour, paler for each further output, so that the rings of one
+/// stage differ.
 [[nodiscard]] ImU32 ring_color(const telemetry::snapshot& s, std::size_t link) noexcept;
 [[nodiscard]] ImU32 event_color(telemetry::event_kind k) noexcept;
 [[nodiscard]] ImU32 with_alpha(ImU32 color, f32 alpha) noexcept;
-/// Black or white, whichever can be read on it.
+/// Black or white, whichever is readable on `color`.
 [[nodiscard]] ImU32 text_on(ImU32 color) noexcept;
 
 }  // namespace carousel::viewer::theme

@@ -1,6 +1,6 @@
 #pragma once
-// Small widgets that the panels share. Every button has a name, under which tests find its rectangle, and
-// says its key.
+// Small widgets shared by the panels. Every button has a name, under which tests find its rectangle, and
+// shows its key in the tooltip.
 
 #include <imgui.h>
 
@@ -16,28 +16,28 @@ struct widget {
     std::string name;
     f32 x = 0, y = 0, width = 0, height = 0;  ///< pixels of the window
 };
-/// Rectangles of the frame that is being drawn; begin_marks() forgets those of the last one.
+/// Rectangles of the frame being drawn; begin_marks() clears those of the last frame.
 void begin_marks();
 [[nodiscard]] const std::vector<widget>& marks() noexcept;
-/// Notes the last item, or a rectangle, under a name.
+/// Records the rectangle of the last item, or the given one, under a name.
 void mark(std::string_view name);
 void mark(std::string_view name, ImVec2 low, ImVec2 high);
 
-/// A button named NAME; `keys` ("K") and `help` make its tooltip.
+/// A button named `name`; `keys` ("K") and `help` form its tooltip. Returns true when pressed.
 bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger = false,
             bool enabled = true);
-/// A button that stays down.
+/// A button that stays down while `value` is true.
 bool toggle(std::string_view name, const char* label, const char* keys, const char* help, bool& value);
-/// Text at the right edge of the present table cell.
+/// Text at the right edge of the current table cell.
 void right_text(std::string_view text, ImU32 color = 0);
 void text(std::string_view text, ImU32 color = 0);
 void small_text(std::string_view text, ImU32 color = 0);
 /// A tooltip for the last item.
 void tip(std::string_view text);
-/// Shortened with "..." to fit `width` pixels in the present font.
+/// Shortened with "..." to fit `width` pixels in the current font.
 [[nodiscard]] std::string fitted(std::string_view text, f32 width);
 
-/// "59.8", "1234": a rate or a time with three digits that matter; "-" when it isn't known.
+/// A rate or a time with three significant digits: "59.8", "1234"; "-" if it is not known.
 [[nodiscard]] std::string number(f64 value, bool known = true);
 /// "12 s", "3 min 05 s".
 [[nodiscard]] std::string duration(f64 seconds);
