@@ -1,6 +1,6 @@
 #pragma once
-// ImGui's draw data into the bound framebuffer: the whole window, or only what changed where the framebuffer
-// keeps its pixels.
+// Draws ImGui's draw data into the bound framebuffer: the whole window or, if the framebuffer keeps its
+// pixels, only the changed part.
 
 #include <epoxy/gl.h>
 #include <imgui.h>
@@ -23,15 +23,15 @@ namespace carousel::viewer {
 
 class gl_paint {
 public:
-    /// `pixels_stay`: what was drawn is still there at the next frame, and drawing less is worth the while (a
+    /// `pixels_stay`: the framebuffer keeps its pixels until the next frame, and drawing less saves time (a
     /// software GL).
     explicit gl_paint(bool pixels_stay) : pixels_stay_(pixels_stay) {}
 
-    /// Paints a frame of w x h pixels; of a framebuffer that keeps its pixels only what redraw::changed()
-    /// names, so `data` is changed. False: there was nothing to paint.
+    /// Paints a frame of w x h pixels. If the framebuffer keeps its pixels, paints only the boxes of
+    /// redraw::changed() and modifies `data` for that. Returns false if there was nothing to paint.
     bool paint(ImDrawData* data, i32 w, i32 h, u64 picture_version, bool everything) {
         glViewport(0, 0, w, h);
-        const ImU32 ground_color = theme::colors().panel;  // what panels would fill, for nothing
+        const ImU32 ground_color = theme::colors().panel;  // the panels' background: costs only the clear
         const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(ground_color);
         glClearColor(ground.x, ground.y, ground.z, 1);
         const u64 pixels = u64(std::max(0, w)) * u64(std::max(0, h));
@@ -50,7 +50,7 @@ public:
         ground_ = ground_color;
         const std::vector<pixel_box> boxes = redraw_.changed(*data, picture_version, everything);
         if (boxes.empty()) return false;
-        // as ImGui's backend counts
+        // rounded as in ImGui's backend
         const i32 rows = static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);
         glEnable(GL_SCISSOR_TEST);
         for (const pixel_box& b : boxes) {
@@ -63,9 +63,9 @@ public:
         ImGui_ImplOpenGL3_RenderDrawData(data);
         return true;
     }
-    /// The framebuffer lost its pixels.
+    /// Call if the framebuffer has lost its pixels.
     void forget() noexcept { redraw_.forget(); }
-    /// Of all pixels of all frames the share that was painted.
+    /// The share of all pixels of all frames that was painted.
     [[nodiscard]] f64 painted_share() const noexcept {
         return all_ > 0 ? static_cast<f64>(painted_) / static_cast<f64>(all_) : 0;
     }
@@ -77,8 +77,8 @@ private:
     u64 painted_ = 0, all_ = 0;
 };
 
-/// A GL that draws on the CPU: every pixel costs the pipeline's cores. Not one on top of Vulkan (zink, whose
-/// name holds llvmpipe's): what was shown is another image there at the next frame.
+/// True if GL draws on the CPU, where every pixel takes time from the pipeline's cores. Not for GL on top of
+/// Vulkan (zink, whose name contains llvmpipe's): its next frame goes to another image.
 inline bool is_software_gl() {
     const auto* name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
     if (name == nullptr) return false;

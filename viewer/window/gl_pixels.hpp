@@ -1,5 +1,5 @@
 #pragma once
-// Reading the framebuffer that is bound: GL's rows begin at the bottom, pictures at the top.
+// Reads the bound framebuffer. GL's rows start at the bottom, a picture's at the top.
 
 #include <epoxy/gl.h>
 

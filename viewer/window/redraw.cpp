@@ -20,7 +20,7 @@ float_box meet(const float_box& a, const float_box& b) {
             std::min(a.bottom, b.bottom)};
 }
 
-/// Interface units to pixels of the framebuffer.
+/// Converts interface units to framebuffer pixels.
 struct to_pixels {
     ImVec2 origin, scale;
     f32 height;
@@ -28,7 +28,7 @@ struct to_pixels {
         : origin(d.DisplayPos),
           scale(d.FramebufferScale),
           height(std::floor(d.DisplaySize.y * d.FramebufferScale.y)) {}
-    /// Whole pixels, cut as ImGui's OpenGL backend cuts them for glScissor(): a rectangle with fractions may
+    /// Whole pixels, truncated as ImGui's OpenGL backend does for glScissor(): a rectangle with fractions may
     /// lose its last column or row.
     [[nodiscard]] float_box clip(const ImDrawCmd& c) const {
         const float_box exact{(c.ClipRect.x - origin.x) * scale.x, (c.ClipRect.y - origin.y) * scale.y,
@@ -59,7 +59,7 @@ u64 mix_bytes(u64 h, const void* data, std::size_t size) {
     return size == 0 ? h : mix(h, word);
 }
 
-/// Calls f(list, command, first index) for every command that draws triangles.
+/// Calls f(list, command) for every command that draws triangles.
 template <typename F>
 void for_commands(const ImDrawData& data, F&& f) {
     for (int n = 0; n < data.CmdListsCount; ++n) {
@@ -71,7 +71,7 @@ void for_commands(const ImDrawData& data, F&& f) {
 
 }  // namespace
 
-// A tile's content is the row of triangles that touch it, in their order: equal rows paint equal pixels.
+// A tile's content is the sequence of triangles that touch it: equal sequences paint equal pixels.
 void redraw::scan(const ImDrawData& data, u64 picture_version) {
     now_.assign(std::size_t(columns_) * std::size_t(rows_), {odd, false});
     const to_pixels pixels(data);
@@ -104,7 +104,7 @@ void redraw::scan(const ImDrawData& data, u64 picture_version) {
     });
 }
 
-// Runs of tiles in a row, joined with the run of the same columns above.
+// Runs of tiles in a row, merged with the run of the same columns above.
 std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
     std::vector<pixel_box> out;
     for (i32 y = 0; y < rows_; ++y)
@@ -123,7 +123,7 @@ std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
                 out.push_back(run);
         }
     if (out.size() <= most_boxes) return out;
-    pixel_box all = out.front();  // each box costs a pass over the triangles
+    pixel_box all = out.front();  // one box instead: each box costs a pass over the triangles
     for (const pixel_box& b : out)
         all = {std::min(all.left, b.left), std::min(all.top, b.top), std::max(all.right, b.right),
                std::max(all.bottom, b.bottom)};
@@ -146,7 +146,8 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
                                (everything || now_[k].picture || drawn_[k].picture));
     const std::vector<pixel_box> boxes = boxes_of(wanted);
     drawn_.resize(now_.size());
-    for (const pixel_box& b : boxes)  // a joined box holds tiles that nobody asked for: they are drawn, too
+    // A merged box includes tiles that were not requested: they are drawn, too.
+    for (const pixel_box& b : boxes)
         for (i32 y = b.top / tile; y < (b.bottom + tile - 1) / tile; ++y)
             for (i32 x = b.left / tile; x < (b.right + tile - 1) / tile; ++x) {
                 const std::size_t k = std::size_t(y) * std::size_t(columns_) + std::size_t(x);
@@ -186,7 +187,7 @@ void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes) {
                 }
                 kept.ElemCount = static_cast<unsigned>(indices.Size) - kept.IdxOffset;
                 if (kept.ElemCount == 0) continue;
-                // The backend truncates min.x, height - max.y and both differences: with a fractional scale
+                // The backend truncates min.x, height - max.y and both differences: with a fractional scale,
                 // aim inside the pixels.
                 const f32 in = pixels.scale.x == 1 && pixels.scale.y == 1 ? 0 : 0.125F;
                 kept.ClipRect = ImVec4((part.left + in) / pixels.scale.x + pixels.origin.x,

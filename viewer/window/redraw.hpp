@@ -1,9 +1,9 @@
 #pragma once
-// What of a window has to be drawn again. A software GL pays for every pixel, and of a window's pixels few
-// change from one frame to the next: this compares what ImGui wants drawn with what was drawn, tile by tile,
-// whatever panel it belongs to.
+// Determines which parts of a window must be drawn again. A software GL takes time for every pixel, and few
+// pixels of a window change from one frame to the next. This class compares ImGui's draw data with what was
+// drawn before, tile by tile, independent of the panels.
 //
-// Needs a window whose pixels stay (a single buffer): see window_glfw.cpp. No GL in here. The main thread
+// Requires a window that keeps its pixels (a single buffer): see window_glfw.cpp. Contains no GL. Main thread
 // only.
 
 #include <vector>
@@ -14,7 +14,7 @@ struct ImDrawData;
 
 namespace carousel::viewer {
 
-/// Pixels from the window's upper left corner; right and bottom lie outside.
+/// Pixels from the window's upper left corner; right and bottom are exclusive.
 struct pixel_box {
     i32 left = 0, top = 0, right = 0, bottom = 0;
     bool operator==(const pixel_box&) const = default;
@@ -22,17 +22,17 @@ struct pixel_box {
 
 class redraw {
 public:
-    static constexpr i32 tile = 64;  ///< pixels; llvmpipe's own tiles have this size and the same corner
+    static constexpr i32 tile = 64;  ///< pixels; llvmpipe's tiles have the same size and origin
     static constexpr std::size_t most_boxes = 24;
 
-    /// The disjoint boxes that differ from what was drawn last, and from now on count as drawn.
-    /// `picture_version` stands for the contents of every texture but the font's. With `everything` false
-    /// only tiles that have or had such a picture are looked at: the others wait for the next call that asks
-    /// for all.
+    /// The disjoint boxes that differ from the last drawing; from now on they count as drawn.
+    /// `picture_version` identifies the contents of every texture except the font's. With `everything` false,
+    /// only tiles that contain or contained such a picture are checked; the others wait for the next call
+    /// with `everything` true.
     [[nodiscard]] std::vector<pixel_box> changed(const ImDrawData& data, u64 picture_version,
                                                  bool everything);
 
-    /// Nothing drawn so far counts: the next call of changed() names the whole window.
+    /// Discards what was drawn: the next changed() returns the whole window.
     void forget() noexcept { drawn_.clear(); }
 
 private:
@@ -45,11 +45,11 @@ private:
 
     i32 width_ = 0, height_ = 0, columns_ = 0, rows_ = 0;
     std::vector<tile_state> now_;
-    std::vector<tile_state> drawn_;  ///< empty: nothing is known
+    std::vector<tile_state> drawn_;  ///< empty: unknown
 };
 
-/// Leaves of the draw data the triangles that touch the boxes, clipped to them. The backend may then draw it
-/// as any other.
+/// Keeps only the triangles of the draw data that touch the boxes, clipped to them. The backend can draw the
+/// result as usual.
 void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes);
 
 }  // namespace carousel::viewer

@@ -1,10 +1,10 @@
 #pragma once
-// The window seam: what the viewer draws on. Three of them: a GLFW window, an offscreen GL surface (EGL
-// without a display), and none at all (the interface is laid out and thrown away). Everything above is the
-// same on each.
+// The interface of what the viewer draws on. There are three implementations: a GLFW window, an offscreen GL
+// surface (EGL without a display), and a null window (the interface is laid out and discarded). All code
+// above is the same for each.
 //
-// The main thread only. An ImGui context is current in every call; the GL context, if any, is current from
-// make_* to the destructor.
+// Main thread only. An ImGui context is current in every call; the GL context, if any, is current from make_*
+// to the destructor.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ struct ImDrawData;
 
 namespace carousel::viewer {
 
-/// A key as its upper-case ASCII character, or one of these.
+/// A key as its upper-case ASCII character, or one of these codes.
 namespace key {
 inline constexpr int escape = 256, left = 257, right = 258, up = 259, down = 260, f1 = 261, f12 = 272;
 }
@@ -33,34 +33,35 @@ struct window_options {
 class window {
 public:
     virtual ~window() = default;
-    /// Takes the input since the last call and begins an ImGui frame. False: the user wants it closed.
+    /// Takes the input since the last call and begins an ImGui frame. Returns false if the user closes the
+    /// window.
     virtual bool begin_frame() = 0;
-    /// Draws and shows what ImGui::Render() has made, and may change it. `picture_version` stands for the
+    /// Draws and shows the output of ImGui::Render(), which it may modify. `picture_version` identifies the
     /// contents of the textures.
     virtual void end_frame(ImDrawData* data, u64 picture_version) = 0;
     [[nodiscard]] virtual std::vector<key_press> take_keys() = 0;
     [[nodiscard]] virtual bool has_gl() const noexcept = 0;
-    /// Interface pixels a unit: 2 on a HiDPI display.
+    /// Pixels per interface unit: 2 on a HiDPI display.
     [[nodiscard]] virtual f32 scale() const noexcept = 0;
-    /// The last frame as RGBA8, top row first; empty where there are no pixels.
+    /// The last frame as RGBA8, top row first; empty if there are no pixels.
     [[nodiscard]] virtual std::vector<u8> read_pixels(u32& width, u32& height) = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     virtual void set_title(const std::string&) {}
-    /// Waits until `every_ns` after the last frame began to be waited for; input may cut a long wait short.
+    /// Waits until the next frame is due, `every_ns` after the last one; input may end a long wait early.
     virtual void pace(u64 every_ns);
-    /// Screen units, to be kept between runs.
+    /// Screen units, to be stored between runs.
     virtual void size(i32& width, i32& height) const = 0;
-    /// Shown to nobody at the moment (minimised): there is no need to draw at full rate.
+    /// True if the window is not visible (minimised), so that it need not be drawn at full rate.
     [[nodiscard]] virtual bool hidden() const noexcept { return false; }
-    /// Of the pixels of all frames the share that had to be painted (a software GL leaves what stays the
-    /// same).
+    /// The share of the pixels of all frames that was painted (on a software GL, unchanged pixels are not
+    /// painted).
     [[nodiscard]] virtual f64 painted_share() const noexcept { return 1; }
 
 protected:
     u64 next_ns_ = 0;  ///< when the next frame is due
 };
 
-/// Each throws device_error: no display, no GL 3.3, and what to do instead.
+/// Each throws device_error (no display, no GL 3.3) with the alternatives in its message.
 [[nodiscard]] std::unique_ptr<window> make_glfw_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_offscreen_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_null_window(const window_options& options);

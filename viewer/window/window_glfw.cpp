@@ -1,5 +1,5 @@
 #include <epoxy/gl.h>
-// After epoxy, which stands in for GL's own header.
+// Must follow epoxy, which replaces GL's own header.
 #define GLFW_INCLUDE_NONE
 #include <GLFW/glfw3.h>
 #include <fmt/format.h>
@@ -26,10 +26,9 @@ namespace carousel::viewer {
 namespace {
 
 constexpr u64 frame_ns = ns_per_s / 60;
-constexpr u64 figures_ns =
-    50 *
-    ns_per_ms;  ///< on a software GL all but the picture is painted so often, unless somebody uses the window
-constexpr u64 used_ns = 300 * ns_per_ms;  ///< after an input it counts as used
+constexpr u64 figures_ns = 50 * ns_per_ms;  ///< on a software GL everything but the picture is painted at
+                                            ///< this interval, unless the window is in use
+constexpr u64 used_ns = 300 * ns_per_ms;    ///< the window counts as in use for this time after an input
 
 std::string last_glfw_error() {
     const char* text = nullptr;
@@ -58,14 +57,14 @@ int key_of(int glfw) {
             break;
     }
     if (glfw >= GLFW_KEY_F1 && glfw <= GLFW_KEY_F12) return key::f1 + (glfw - GLFW_KEY_F1);
-    return glfw >= 32 && glfw < 128 ? glfw : 0;  // GLFW names printable keys by their ASCII
+    return glfw >= 32 && glfw < 128 ? glfw : 0;  // GLFW's codes of printable keys are ASCII
 }
 
 class glfw_window final : public window {
 public:
     explicit glfw_window(const window_options& o) {
-        // Never in step with a display, see glfwSwapInterval() below; NVIDIA's driver has this switch beside
-        // it.
+        // Never synchronise with a display, see glfwSwapInterval() below; NVIDIA's driver has this switch,
+        // too.
         ::setenv("__GL_SYNC_TO_VBLANK", "0", 0);
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format(
@@ -73,15 +72,15 @@ public:
                 "--screenshot FILE",
                 last_glfw_error(), std::getenv("DISPLAY") != nullptr ? std::getenv("DISPLAY") : "not set"));
         open(o);
-        // On a software GL painting costs the pipeline's cores. With a single buffer the pixels stay, and
-        // only what changes is painted.
+        // On a software GL, painting takes time from the pipeline's cores. A single buffer keeps its pixels,
+        // so that only changes are painted.
         if (is_software_gl()) {
             glfwDestroyWindow(window_);
             if (try_open(o, false)) {
                 GLboolean two = GL_TRUE;
                 glGetBooleanv(GL_DOUBLEBUFFER, &two);
                 single_ = two == GL_FALSE;
-            } else {  // EGL has none
+            } else {  // EGL has no single buffer
                 (void)last_glfw_error();
                 open(o);
             }
@@ -102,7 +101,7 @@ public:
         glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* w, int, int) {
             static_cast<glfw_window*>(glfwGetWindowUserPointer(w))->paint_->forget();
         });
-        ImGui_ImplGlfw_InitForOpenGL(window_, true);  // chains to our callbacks
+        ImGui_ImplGlfw_InitForOpenGL(window_, true);  // calls our callbacks, too
         ImGui_ImplOpenGL3_Init("#version 330 core");
     }
     ~glfw_window() override {
@@ -116,11 +115,12 @@ public:
         ImGui_ImplOpenGL3_NewFrame();
         ImGui_ImplGlfw_NewFrame();
         ImGuiIO& io = ImGui::GetIO();
-        // A window resized to nothing: laid out for one pixel, drawn on none.
+        // A window resized to nothing: laid out for one pixel, not drawn.
         io.DisplaySize = ImVec2(std::max(io.DisplaySize.x, 1.0F), std::max(io.DisplaySize.y, 1.0F));
         io.DeltaTime = std::max(io.DeltaTime, 1e-4F);
         ImGui::NewFrame();
-        if (io.MouseWheel != 0 || io.MouseWheelH != 0) used_at_ns_ = now_ns();  // ImGui::Render() clears it
+        // Checked here because ImGui::Render() clears the wheel.
+        if (io.MouseWheel != 0 || io.MouseWheelH != 0) used_at_ns_ = now_ns();
         return glfwWindowShouldClose(window_) == GLFW_FALSE;
     }
     void end_frame(ImDrawData* data, u64 picture_version) override {
@@ -143,7 +143,7 @@ public:
         if (!single_)
             glfwSwapBuffers(window_);
         else if (painted)
-            glFlush();  // shows it
+            glFlush();  // shows the frame
     }
     [[nodiscard]] std::vector<key_press> take_keys() override { return std::exchange(keys_, {}); }
     [[nodiscard]] bool has_gl() const noexcept override { return true; }
@@ -152,7 +152,7 @@ public:
         glfwGetWindowContentScale(window_, &x, &y);
         return std::clamp(std::max(x, y), 0.5F, 4.0F);
     }
-    /// Empty at the first call, which asks for the next frame's.
+    /// The first call returns an empty vector and requests the pixels of the next frame.
     [[nodiscard]] std::vector<u8> read_pixels(u32& width, u32& height) override {
         if (pixels_.empty()) {
             read_wanted_ = true;
@@ -175,12 +175,12 @@ public:
         return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
     }
 
-    // A software GL doesn't wait for a screen: without this the viewer would take a core that the pipeline
-    // needs.
+    // A software GL does not wait for a screen: without this wait the viewer would take a core that the
+    // pipeline needs.
     void pace(u64 every_ns) override {
         if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
         if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
-        const u64 now = now_ns();  // nothing happens here: sleeps until somebody touches the window
+        const u64 now = now_ns();  // nothing changes: sleep until there is input
         if (now < next_ns_) glfwWaitEventsTimeout(static_cast<f64>(next_ns_ - now) / 1e9);
         next_ns_ = std::max(now_ns(), std::min(next_ns_, now + every_ns)) + every_ns;
     }
@@ -193,7 +193,7 @@ private:
         throw device_error(
             fmt::format("no window with OpenGL 3.3: {}; LIBGL_ALWAYS_SOFTWARE=1 draws on the CPU", why));
     }
-    /// Hidden: it may have to be opened once more.
+    /// The window is hidden at first, because it may have to be opened a second time.
     bool try_open(const window_options& o, bool two_buffers) {
         glfwDefaultWindowHints();
         glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
@@ -214,9 +214,9 @@ private:
         window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
         if (window_ == nullptr) return false;
         glfwMakeContextCurrent(window_);
-        // Never in step with a display: a driver may make the GPU itself wait for one (seen on an H200 with a
-        // virtual display: a second a frame, in which no other process of that GPU came to its turn). app.cpp
-        // keeps the pace.
+        // Never synchronise with a display: a driver may make the GPU itself wait for one (seen on an H200
+        // with a virtual display: one second per frame, during which no other process could use that GPU).
+        // app.cpp limits the frame rate.
         glfwSwapInterval(0);
         return true;
     }

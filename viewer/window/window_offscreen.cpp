@@ -1,5 +1,5 @@
-// GL without a display: EGL on an NVIDIA GPU, else its surfaceless platform (Mesa), else its first device,
-// and a framebuffer object to draw on.
+// GL without a display: EGL on an NVIDIA GPU, else EGL's surfaceless platform (Mesa), else EGL's first
+// device; draws into a framebuffer object.
 #include <epoxy/egl.h>
 #include <epoxy/gl.h>
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace carousel::viewer {
 namespace {
 
-// An NVIDIA GPU, where CUDA-GL interop can be had, unless the user wants the CPU to draw.
+// Opens an NVIDIA GPU, which supports CUDA-GL interop, unless the user requests drawing on the CPU.
 EGLDisplay open_gpu() {
     const char* software = std::getenv("LIBGL_ALWAYS_SOFTWARE");
     if (software != nullptr && *software != '\0' && *software != '0') return EGL_NO_DISPLAY;

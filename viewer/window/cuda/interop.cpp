@@ -1,9 +1,9 @@
-// CUDA-GL interop by a pixel buffer that both sides know: CUDA writes it, GL copies it into the texture, all
-// on the GPU.
+// CUDA-GL interop through a pixel buffer shared by both: CUDA writes it and GL copies it into the texture,
+// all on the GPU.
 #include "viewer/window/make_interop.hpp"
 
 #include <epoxy/gl.h>
-// After epoxy: it stands in for GL/gl.h, which the next header wants.
+// Must follow epoxy, which replaces GL/gl.h, included by the next header.
 #include <cuda_gl_interop.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ public:
     }
     void copy(device::queue& q, const std::byte* from) override {
         auto* stream = static_cast<cudaStream_t>(q.native_stream());
-        unmap(stream);  // of a copy that failed half-way
+        unmap(stream);  // left mapped by a copy that failed half-way
         CAROUSEL_CUDA_RUN("the viewer", cudaGraphicsMapResources(1, &resource_, stream));
         mapped_ = true;
         stream_ = stream;
