@@ -38,7 +38,7 @@ std::optional<u32> number_in(std::string_view text) {
 site::site(const server_options& o, watcher& w)
     : options(o), run(w), shots(w, o.request, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
           boost::asio::post(io, [this, p] {
-              const std::set<connection*> now = streams;  // one may leave at the offer
+              const std::set<connection*> now = streams;  // a copy: offer() may remove a stream
               for (connection* c : now) c->offer(p);
           });
       }) {}
@@ -111,7 +111,7 @@ void connection::on_request() {
     if (is_well_addressed(*target)) route(target->path, target->query);
 }
 
-/// False: the request was refused.
+/// Returns false if the request was refused.
 bool connection::is_well_addressed(const request_target& target) {
     const std::size_t hosts = request_.count(http::field::host);
     if (hosts > 1 || (hosts == 0 && request_.version() >= 11)) {
@@ -143,7 +143,7 @@ void connection::route(std::string_view path, std::string_view query) {
                       "/parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
-        // The page loads nothing from elsewhere, and nobody may frame it to steal a click.
+        // The dashboard loads nothing from elsewhere, and no other site may frame it to steal a click.
         respond({status::ok,
                  "text/html; charset=utf-8",
                  dashboard_html(),
@@ -200,7 +200,7 @@ void connection::health() {
              {}});
 }
 
-/// False: the request was refused, because it is not an action or lacks the token.
+/// Returns false if the request was refused, because it is not an action or lacks the token.
 bool connection::may_act(std::string_view query) {
     if (request_.method() != http::verb::post) {
         refuse(status::method_not_allowed, "actions are POST requests");
@@ -223,7 +223,7 @@ bool connection::may_act(std::string_view query) {
     return false;
 }
 
-// NAME/watch
+// `path`: NAME/watch
 void connection::choose(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
     const auto slash = path.find('/');
@@ -238,7 +238,7 @@ void connection::choose(std::string_view path, std::string_view query) {
              {}});
 }
 
-// STAGE/ACTION; a stage of another host is HOST/STAGE or, as a page writes it, HOST%2FSTAGE.
+// `path`: STAGE/ACTION; a stage of another host is HOST/STAGE or, from the dashboard, HOST%2FSTAGE.
 void connection::act(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
     const auto slash = path.rfind('/');
@@ -253,7 +253,7 @@ void connection::act(std::string_view path, std::string_view query) {
     ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});
 }
 
-// "", or /reset
+// `path`: "" or /reset
 void connection::set_parameters(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
     command c;
@@ -271,7 +271,7 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
     ask_supervisor(std::move(c));
 }
 
-// The picture that all viewers are shown; the run is not involved.
+// Selects the picture for all viewers; the run is not involved.
 void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
     const auto rings = site_.run.with_view([](const view& v) {
@@ -307,7 +307,7 @@ void connection::ask_supervisor(command c) {
     });
     const std::shared_ptr<const run::mapped_block> here = site_.run.attached();
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
-    // The run that the page showed to who pressed the button; scripts may leave it out.
+    // The run that the dashboard showed when the user pressed the button; scripts may omit it.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
     if (!shown.empty() && shown != run_id)
         return refuse(status::conflict, "this page watches another run by now: nothing was done");
@@ -318,7 +318,7 @@ void connection::ask_supervisor(command c) {
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
                                      c = std::move(c)] {
         const reply r = control_client::ask(socket, run_id, c);
-        // Read now: what /status.json knows may be a tenth of a second old.
+        // Read now: /status.json may be a tenth of a second old.
         const u64 from =
             c.verb == "set" && here ? telemetry::read_snapshot(here->observed->block()).parameter_from : 0;
         boost::asio::post(self->site_.io, [self, r, from] { self->answer_action(r, from); });
@@ -329,7 +329,7 @@ void connection::answer_action(const reply& r, u64 from) {
     --site_.actions;
     nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
     if (r.asked.verb == "set")
-        text["from"] = from;  // and no line among the events: a slider sends ten changes a second
+        text["from"] = from;  // not logged as an event: a slider sends ten changes per second
     else
         site_.run.log_event(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
                             fmt::format("page: {} {}: {}", r.asked.verb, r.asked.stage, r.message));

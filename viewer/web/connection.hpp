@@ -1,6 +1,6 @@
 #pragma once
-// One client of the server: reads a request, answers it, reads the next; or takes the stream until it goes.
-// It lives as long as something is under way for it. The server's thread.
+// One client of the server: reads a request, answers it and reads the next, or receives the stream until the
+// client leaves. A connection lives while an operation is pending for it. Server thread only.
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -26,10 +26,10 @@ public:
     void reject(const std::string& why);
     /// Closes a connection whose request is incomplete, to make room for another client.
     void close_incomplete();
-    /// The name that a client of the stream has given itself; "" none.
+    /// The name that a client of the stream has chosen (?viewer=); "": none.
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
-    /// A new picture for the stream: sent now, or missed when the last is still under way and a newer one
-    /// comes first.
+    /// Offers a new picture to the stream: it is sent now or, if the last one is still in transit, unless a
+    /// newer one replaces it.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:
@@ -67,13 +67,13 @@ private:
     std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
     request request_;
     bool keep_ = false;
-    std::optional<std::list<connection*>::iterator> incomplete_;  ///< its place in site::incomplete
+    std::optional<std::list<connection*>::iterator> incomplete_;  ///< position in site::incomplete
     // The stream.
     bool streaming_ = false, sending_ = false;
     std::string viewer_;
-    pictures::jpeg_ptr next_, under_way_;  ///< the one to send; the one that is being sent
-    std::string part_;                     ///< its heading
-    char sink_[256] = {};                  ///< what a client of the stream says is of no interest
+    pictures::jpeg_ptr next_, under_way_;  ///< the next one to send; the one being sent
+    std::string part_;                     ///< header of the part being sent
+    char sink_[256] = {};                  ///< discards what a client of the stream sends
 };
 
 }  // namespace carousel::viewer::web

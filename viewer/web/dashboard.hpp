@@ -1,6 +1,6 @@
 #pragma once
-// The page itself, made at build time from dashboard.html, dashboard.css and dashboard.js: one text that
-// needs nothing from elsewhere.
+// The dashboard, assembled by CMake from dashboard.html, dashboard.css and the dashboard*.js files: one text
+// that loads nothing from elsewhere.
 
 #include <string>
 

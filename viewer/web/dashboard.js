@@ -8,7 +8,7 @@ const pollTimeoutMs = 4000, actionTimeoutMs = 15000;
 const slotStates = [['free', 'free'], ['fill', 'being filled'], ['ready', 'ready'], ['leased', 'leased by a reader'], ['done', 'read by all'],
   ['quarantined', 'quarantined: its writer died']];
 
-// The token leaves the address at once: addresses are copied, photographed and kept in histories.
+// The token is removed from the address at once: addresses are copied, photographed and stored in histories.
 let token = sessionStorage.getItem('carousel-token') || '';
 const given = new URLSearchParams(location.search).get('token');
 if (given) {
@@ -50,7 +50,7 @@ function banner(c) {
     : `. Back as pid ${c.new_pid} after ${c.back_after_s < 0.01 ? 'less than 10 ms' : 'about ' + span(c.back_after_s)}.`);
 }
 
-/// Green only while frames move: a run whose frames wait for a stage is not well, though all others run.
+/// Green only while frames move: a run whose frames wait for one stage is not healthy, even if all other stages run.
 function pill(s) {
   const p = s.pipeline, state = p && s.phase === 'running' ? p.state : s.phase;
   const slow = p && p.frames_per_second_wanted > 0 && p.frames_per_second_wanted < 1;   // rates are averages of 2 s
@@ -64,15 +64,15 @@ function problems(list) {
   $('problems').replaceChildren(...list.map(text => el('li', {}, text)));
 }
 
-let runShown = '';   // what is pressed here goes to that run or to none
+let runShown = '';   // actions reach this run or none
 let refusalUntil = 0;
-/// Shows for a while why something was not done.
+/// Shows for some seconds why an action was not done.
 function refused(why) {
   $('may-act').textContent = why;
   refusalUntil = performance.now() + 6000;
   return why;
 }
-/// '' when it was done, else the sentence that is shown.
+/// Posts an action. Returns '' if it was done, else the sentence that is shown.
 async function post(path, body) {
   try {
     const reply = await fetch(path, {method: 'POST', headers: {'X-Carousel-Token': token, 'X-Carousel-Run': runShown}, body,
@@ -106,7 +106,7 @@ document.addEventListener('click', e => {
 
 let noticeShown = '';
 function notice(s) {
-  const key = JSON.stringify([s.notice, s.choices, s.may_act]);   // buttons stay the same elements: a click must not fall between two
+  const key = JSON.stringify([s.notice, s.choices, s.may_act]);   // the button elements are kept: a click must not fall between an old and a new one
   if (key === noticeShown) return;
   noticeShown = key;
   $('notice').hidden = s.notice === '';
@@ -117,16 +117,16 @@ function notice(s) {
   }));
 }
 
-/// What each column is, for narrow windows, where each row is a card.
+/// The column titles, for narrow windows, where each row is a card.
 const columns = [...$('rows').parentNode.tHead.rows[0].cells].map(th => th.innerHTML.replace('<br>', ' '));
 const cell = (text, c) => el('td', {class: c || 'n'}, text);
 const hostStates = {running: 's-running', ended: 's-down', lost: 's-failed', refused: 's-failed'};
-/// Another host of the pipeline, above its stages.
+/// The row of another host of the pipeline, above its stages.
 function hostRow(h) {
   return el('tr', {class: 'host'}, el('td', {colspan: String($('rows').parentNode.tHead.rows[0].cells.length)},
     el('b', {class: hostStates[h.state] || 's-starting'}, `host ${h.name}`), h.text.slice(`host ${h.name}`.length)));
 }
-/// A process there: what its supervisor tells. Latencies are counted in its own control block.
+/// A process of another host, from its supervisor's report. Latencies are counted in that host's control block.
 function remoteRow(p) {
   const exit = p.last_exit || '–';
   return el('tr', {class: 'remote'}, el('td', {}, p.label), cell(p.state, 's-' + p.state), cell(p.pid === null ? '–' : String(p.pid)), cell(span(p.age_s)),
@@ -153,7 +153,7 @@ function stages(s) {
     flat.push(null);
     h.stages.forEach(p => rows.push(remoteRow(p)) && flat.push(p));
   }
-  // Buttons stay the same elements while their processes do: a click must not fall between two of them.
+  // The button elements are kept while their processes stay: a click must not fall between an old and a new one.
   const why = whyNoAction(s), key = JSON.stringify([why, flat.map(p => p && [p.label, p.paused, isDown(p)])]);
   const old = [...$('rows').children].map(r => r.lastChild);
   rows.forEach((r, k) => {
@@ -163,7 +163,7 @@ function stages(s) {
   });
   rowsShown = key;
   for (const r of rows) if (r.cells.length === columns.length) [...r.cells].forEach((c, k) => { c.dataset.label = columns[k]; });
-  const focused = document.activeElement;   // a row that is replaced takes the focus off its buttons
+  const focused = document.activeElement;   // replacing a row takes the focus from its buttons
   $('rows').replaceChildren(...rows);
   if (focused !== document.activeElement && $('rows').contains(focused)) focused.focus({preventScroll: true});
   if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are off: open the address with ?token=… that was printed when this page was started';
@@ -188,7 +188,7 @@ function events(list) {
   $('event-list').replaceChildren(...list.slice().reverse().map(e => el('li', {}, el('time', {}, span(e.age_s)), el('span', {class: 'k-' + e.kind}, e.text))));
 }
 
-/// Nothing can be done until the server answers again; the next answer rebuilds the controls.
+/// Disables all controls until the server answers again; the next answer rebuilds them.
 function lost() {
   $('phase').className = 'pill lost';
   $('phase').textContent = 'no answer';
@@ -201,7 +201,7 @@ function lost() {
 async function poll() {
   try {
     const s = await (await fetch('/status.json?viewer=' + viewer, {headers: {'X-Carousel-Token': token}, signal: AbortSignal.timeout(pollTimeoutMs)})).json();
-    $('parameters-reset').disabled = false;   // its fieldset decides
+    $('parameters-reset').disabled = false;   // its fieldset disables it if necessary
     pill(s);
     notice(s);
     problems(s.problems);
@@ -223,7 +223,7 @@ async function poll() {
   setTimeout(poll, 500);
 }
 
-/// A ring's line has its stage's colour, paler behind each further output, so that rings of one stage differ.
+/// The colour of a ring's line: its stage's colour, paler for each further output, so that the rings of one stage differ.
 function ringColor(h, k) {
   const stageOf = r => r.stage.split('.')[0], own = stageOf(h.rings[k]), colors = palette();
   const at = Math.max(0, h.stages.findIndex(s => s.name === own)), before = h.rings.slice(0, k).filter(r => stageOf(r) === own).length;
@@ -237,7 +237,7 @@ async function plots() {
     plot('fps', h, h.stages.map((s, k) => line(s.name, k, s.frames_per_second)));
     plot('latency', h, [...h.stages.map((s, k) => line(s.name, k, s.latency_p99_ms)), {name: 'end to end', color: css('--text'), values: h.end_to_end_p99_ms}]);
     plot('bytes', h, h.rings.map((r, k) => ({name: r.stage, color: ringColor(h, k), values: r.bytes_per_second.map(v => v / 1e9), format: v => bytes(v * 1e9) + '/s'})));
-  } catch (e) { /* poll() says so */ }
+  } catch (e) { /* poll() reports it */ }
   setTimeout(plots, 1000);
 }
 
@@ -290,6 +290,6 @@ function plot(id, h, lines) {
     `${l.name} ${l.values.length ? (l.format || number)(l.values[l.values.length - 1]) : '–'}`)));
 }
 
-addEventListener('load', stream);   // an endless picture would keep the page from ever having loaded
+addEventListener('load', stream);   // not earlier: an endless picture would delay the load event forever
 poll();
 plots();

@@ -1,10 +1,10 @@
 'use strict';
-// The panel "Parameters": its controls are made of the fields that the supervisor publishes; nothing of them is known here. It stands
-// before dashboard.js in one script, and uses el, $, post, step and runShown of it.
-const changeEveryMs = 100, restMs = 700;   // between two changes; how long a control that was let go keeps what it shows
+// The panel "Parameters": its controls are built from the fields that the supervisor publishes; no field is known in advance. This file
+// precedes dashboard.js in one script, and uses its el, $, post, step and runShown.
+const changeEveryMs = 100, restMs = 700;   // between two changes; how long a released control keeps its value
 let parameterControls = [], parametersShown = '';
 
-/// What was changed here and hasn't been sent: one request at a time, of one name the newest value. `null` is the name of a reset.
+/// The unsent changes: one request at a time, only the newest value per name. `null` is the name of a reset.
 const changes = {
   waiting: new Map(), busy: false, last: -Infinity,
   put(name, value) {
@@ -15,7 +15,7 @@ const changes = {
     if (this.busy || this.waiting.size === 0) return;
     this.busy = true;
     await new Promise(done => setTimeout(done, Math.max(0, this.last + changeEveryMs - performance.now())));
-    const first = [...this.waiting][0];   // looked up after the wait: the newest
+    const first = [...this.waiting][0];   // read after the wait: the newest value
     if (first) {
       const [name, value] = first;
       this.waiting.delete(name);
@@ -32,47 +32,47 @@ const changes = {
 const inDegrees = f => f.kind === 'number' && f.unit === 'rad';
 const factorOf = f => inDegrees(f) ? 180 / Math.PI : 1;
 const unitOf = f => inDegrees(f) ? '°' : f.unit || '';
-const textOf = (f, v) => String(Number((v * factorOf(f)).toPrecision(inDegrees(f) ? 4 : 6)));   // more digits than a float has are noise
+const textOf = (f, v) => String(Number((v * factorOf(f)).toPrecision(inDegrees(f) ? 4 : 6)));   // a float has no more significant digits
 
-/// Ends of a slider in the field's own unit; null where the range is no range.
+/// Ends of a slider in the field's own unit; null if the field has no finite range.
 function sliderRange(f) {
   const [low, high] = f.usual_low < f.usual_high ? [f.usual_low, f.usual_high] : [f.low, f.high];
   return Number.isFinite(low) && Number.isFinite(high) && low < high ? [low, high] : null;
 }
 function stepOf(f) {
   if (f.step > 0) return f.step * factorOf(f);
-  const range = f.count > 1 ? null : sliderRange(f);   // a point may be anywhere: how far away says nothing of its steps
+  const range = f.count > 1 ? null : sliderRange(f);   // a point may be anywhere: its range implies no step
   const each = range ? step((range[1] - range[0]) * factorOf(f), 200) : 0.1;
   return f.kind === 'integer' ? Math.max(1, Math.round(each)) : each;
 }
-/// 120 for 119.98, so that the steps from there are whole degrees too.
+/// 120 for 119.98, so that the steps from there are whole degrees, too.
 const roundedEnd = degrees => Math.abs(Math.round(degrees) - degrees) < 0.1 ? Math.round(degrees) : degrees;
-/// What a person has entered, in the field's unit. An end of the range in degrees is that end, not a rounding error beyond it.
+/// The entered number in the field's unit. An end of the range entered in degrees is exactly that end, not a rounding error beyond it.
 function entered(f, text) {
   const v = Number(text) / factorOf(f), near = 1e-6 * (f.high - f.low);
   return inDegrees(f) ? [f.low, f.high].find(end => Math.abs(v - end) <= near) ?? v : v;
 }
 
-/// One field: its values by element, and the inputs that show them.
+/// One field: its values per element, and the inputs that show them.
 class Control {
   constructor(field) {
     this.field = field;
     this.list = [];
     this.inputs = [];    // [{element, input, show}]
-    this.until = 0;      // till then it is in the user's hand
+    this.until = 0;      // until then the user is changing it
     this.pressed = false;
   }
   inHand() {
     return this.pressed || performance.now() < this.until
       || this.inputs.some(i => i.input === document.activeElement && i.input.type === 'number' && i.input.value !== i.shown);
   }
-  /// Somebody may have set it elsewhere.
+  /// Takes the run's value, which another program may have set.
   accept(value) {
     if (this.inHand()) return;
     this.list = Array.isArray(value) ? [...value] : [value];
     this.show();
   }
-  /// `why` it can't be used; '': it can.
+  /// `why`: the reason that the control is disabled; '': it is enabled.
   explain(why) {
     const f = this.field;
     for (const i of this.inputs) i.input.title = why || (i.input.type === 'number' ? `from ${textOf(f, f.low)} to ${textOf(f, f.high)}` : '');
@@ -82,7 +82,7 @@ class Control {
   }
   change(element, value, by) {
     this.list[element] = value;
-    this.until = Infinity;   // until it is answered
+    this.until = Infinity;   // until the server answers
     this.show(by);
     changes.put(this.field.name, this.list.length > 1 ? [...this.list] : value);
   }
@@ -99,7 +99,7 @@ class Control {
   number(element, label) {
     const f = this.field, input = el('input', {type: 'number', step: stepOf(f), 'aria-label': label});
     input.addEventListener('change', () => input.value.trim() === '' ? this.show() : this.change(element, entered(f, input.value)));
-    input.addEventListener('blur', () => { if (!this.inHand()) this.show(); });   // half a number, left alone
+    input.addEventListener('blur', () => { if (!this.inHand()) this.show(); });   // the input was left with an incomplete number
     return this.add(element, input, v => textOf(f, v));
   }
   slider(range, id) {
@@ -108,7 +108,7 @@ class Control {
     input.addEventListener('input', () => this.change(0, Math.min(f.high, Math.max(f.low, entered(f, input.value))), input));
     input.addEventListener('pointerdown', () => this.pressed = true);
     for (const end of ['pointerup', 'pointercancel', 'blur']) input.addEventListener(end, () => this.pressed = false);
-    // A slider rounds to its steps and stops at its ends: what it was told is not what it says.
+    // A slider rounds to its steps and clamps to its ends: the value read differs from the value set.
     return this.add(0, input, v => { input.value = v * factorOf(f); return input.value; });
   }
   checkbox(element, attributes) {
@@ -145,7 +145,7 @@ class Control {
 }
 
 function buildParameters(fields) {
-  changes.waiting.clear();   // what was meant for another run
+  changes.waiting.clear();   // changes for another run
   $('parameters-note').textContent = '';
   parameterControls = fields.map(f => new Control(f));
   $('parameter-list').replaceChildren(...parameterControls.map(c => el('div', {class: 'parameter'}, ...c.row())));
@@ -155,7 +155,7 @@ function parameters(s) {
   const p = s.parameters, fields = p ? p.fields.filter(f => f.role !== 'hidden' && f.role !== 'camera.up') : [];
   $('parameters').hidden = fields.length === 0;
   if (fields.length === 0) return;
-  const key = JSON.stringify([runShown, p.type, fields]);   // a control stays the same element: no hand may lose it
+  const key = JSON.stringify([runShown, p.type, fields]);   // the control elements are kept, so that a drag is not interrupted
   if (key !== parametersShown) buildParameters(fields);
   parametersShown = key;
   const why = whyNoAction(s);

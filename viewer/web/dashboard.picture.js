@@ -1,6 +1,6 @@
 'use strict';
-// The panel with the picture: the picture itself, the scale of its values, the values under the mouse, and the choice of ring and plane. It
-// follows dashboard.js in one script, and uses el, $, post and span of it.
+// The panel with the picture: the picture itself, the scale of its values, the values under the mouse, and the choice of ring and plane.
+// This file follows dashboard.js in one script, and uses its el, $, post and span.
 const pixelEveryMs = 120, streamPatienceMs = 3000;
 const live = $('live');
 let streamSince = 0;
@@ -9,7 +9,7 @@ function stream() {
   live.src = document.hidden ? 'data:,' : `/stream.mjpg?viewer=${viewer}&t=${Date.now()}`;
 }
 document.addEventListener('visibilitychange', stream);
-/// An image fires no event when its stream ends cleanly, as with the process that serves it. The server knows whether this viewer has a stream.
+/// An image fires no event when its stream ends cleanly, for example with the server's process. The server reports whether this viewer has a stream.
 function checkStream(p) {
   if (document.hidden || p.stream_open || performance.now() - streamSince < streamPatienceMs) return;
   if (p.watchers < p.most_watchers) return stream();
@@ -19,7 +19,7 @@ function checkStream(p) {
 
 function pictureName(p) { return `${p.stage} ${p.plane} ${p.type} · frame ${p.frame.toLocaleString('en-US')}`; }
 
-/// The colours of the values, a part for each picture, as wide as that is.
+/// The colour scales, one part per picture with the picture's share of the width.
 function scales(shown) {
   $('scales').hidden = shown.length === 0 || (shown.length === 1 && shown[0].values === null);
   if ($('scales').hidden) return $('scales').replaceChildren();
@@ -35,7 +35,7 @@ function scales(shown) {
   }));
 }
 
-/// A list of which one is chosen; what is chosen is posted under `key`.
+/// A drop-down list; the chosen line is posted under `key`.
 function choice(label, key, lines, now) {
   const list = el('select', {'data-request': key});
   for (const line of lines) {
@@ -46,7 +46,7 @@ function choice(label, key, lines, now) {
   return el('label', {}, label, list);
 }
 
-/// The range of values, and two numbers where it is fixed.
+/// The controls for the range of values, with two numbers if it is fixed.
 function rangeChoice(key, request) {
   const fixed = request.includes('..'), parts = [choice('range', key, ['auto', 'extremes', 'fixed'], fixed ? 'fixed' : request)];
   if (!fixed) return parts;
@@ -62,13 +62,13 @@ function controls(s) {
   const key = JSON.stringify([rings, p.request, s.may_act, shown.map(x => [x.stage, x.plane, x.planes, x.values !== null])]);
   const set = $('picture-set');
   set.hidden = rings.length === 0;
-  if (key === requestShown || (document.activeElement && document.activeElement.dataset.range)) return;   // somebody types
+  if (key === requestShown || (document.activeElement && document.activeElement.dataset.range)) return;   // the user is typing
   requestShown = key;
   const row = (x, prefix) => !x ? [] : [choice('plane', prefix + 'plane', x.planes, x.plane),
     ...(x.values ? [...rangeChoice(prefix + 'range', p.request[prefix + 'range']),
       choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.request[prefix + 'colours'])] : [])];
   const first = shown[0], second = p.request.beside ? shown[1] : null;
-  // Whoever started the page may have called a ring by another name than its own.
+  // The command that started the dashboard may have used another of the ring's names.
   const own = (request, ring) => rings.includes(request) || !ring ? request : ring.stage;
   const rows = [el('div', {class: 'request'}, choice('ring', 'stage', rings, own(p.request.stage, first)), ...row(first, ''),
     choice('beside it', 'beside', ['', ...rings], own(p.request.beside, second)))];
@@ -95,7 +95,7 @@ document.addEventListener('change', e => {
 });
 
 const pointer = {at: null, busy: false};
-/// What lies under the mouse, of the frame that the page's program holds then: it is named.
+/// Shows the value under the mouse, and names its frame: the one that the server holds at that time.
 async function askPixel() {
   if (pointer.busy || !pointer.at || !live.naturalWidth) return;
   pointer.busy = true;
@@ -104,7 +104,7 @@ async function askPixel() {
   try {
     const p = await (await fetch(`/pixel.json?x=${Math.max(0, x)}&y=${Math.max(0, y)}`)).json();
     $('pixel').textContent = p && pointer.at ? `x ${p.x} y ${p.y} of ${p.stage} ${p.plane}: ${p.text} · frame ${p.frame.toLocaleString('en-US')}` : '';
-  } catch (e) { /* poll() says so */ }
+  } catch (e) { /* poll() reports it */ }
   pointer.busy = false;
 }
 live.addEventListener('mousemove', e => { pointer.at = [e.clientX, e.clientY]; });

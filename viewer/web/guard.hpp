@@ -1,8 +1,8 @@
 #pragma once
-// The checks that a request passes before it is answered. The web UI is for the users of this machine: a Host
-// that is neither an IP address nor a name of this machine means that another site has pointed its own name
-// here (DNS rebinding), and is refused, except for paths that any monitoring system may read. Actions also
-// need the token, which no other site knows (core/token.hpp).
+// The checks that a request passes before it is answered. The dashboard is for the users of this machine. A
+// Host that is neither an IP address nor a name of this machine means that another site's name resolves to
+// this address (DNS rebinding); such a request is refused, except for paths that any monitoring system may
+// read. Actions also need the token, which no other site knows (core/token.hpp).
 
 #include <optional>
 #include <string>
@@ -22,11 +22,11 @@ struct request_target {
     std::string_view authority;  ///< of the absolute form, which overrides Host; "" of the origin form
     std::string_view path, query;
 };
-/// "/status.json?x=1" or "http://host:8080/status.json?x=1"; nothing for any other form.
+/// Splits "/status.json?x=1" or "http://host:8080/status.json?x=1"; nullopt for any other form.
 [[nodiscard]] std::optional<request_target> split_target(std::string_view target) noexcept;
 
-/// The value of `key` in "a=1&b=2"; "" if it is missing. Nothing is decoded: tokens are hexadecimal, numbers
-/// are numbers.
+/// The value of `key` in "a=1&b=2"; "" if it is missing. Not percent-decoded: the values are hexadecimal
+/// tokens and numbers.
 [[nodiscard]] std::string_view query_value(std::string_view query, std::string_view key) noexcept;
 
 }  // namespace carousel::viewer::web

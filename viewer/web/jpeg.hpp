@@ -1,5 +1,5 @@
 #pragma once
-// JPEG pictures for the stream, by libjpeg-turbo. One thread an object.
+// Encodes JPEG pictures for the stream, with libjpeg-turbo. Use each object from one thread only.
 
 #include <span>
 #include <string>

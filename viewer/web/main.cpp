@@ -1,6 +1,6 @@
-// carousel-web: a running pipeline as a web page. Started by `carousel view`, or by the supervisor of
-// `carousel run --http`. It reads the newest frame only, never blocks the pipeline, and may be killed at any
-// time.
+// carousel-web: shows a running pipeline as a web dashboard. Started by `carousel view`, or by the supervisor
+// of `carousel run --http`. It reads only the newest frame, never blocks the pipeline, and may be killed at
+// any time.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ namespace web = carousel::viewer::web;
 
 struct options {
     std::string name, http = "127.0.0.1:8080";
-    std::string run_id;    ///< of the run that it belongs to; "": it serves whatever run has the name
-    std::string asked;     ///< as given to `carousel run --http`
+    std::string run_id;    ///< of its run; "": it serves any run of that name
+    std::string asked;     ///< address as given to `carousel run --http`
     pid_t started_by = 0;  ///< the supervisor that started it
     web::server_options served;
 };
@@ -44,7 +44,7 @@ void print_address(const http_address& a, const std::string& token) {
                         a.text()));
 }
 
-/// What the run has come to, said once each time it changes.
+/// Prints the state of the run each time it changes.
 class state_printer {
 public:
     explicit state_printer(web::watcher& w) : watcher_(w) {}
@@ -69,7 +69,7 @@ private:
     std::string run_id_, notice_;
 };
 
-/// For the next supervisor of the run. Without the record, that one starts a page of its own.
+/// A record for the next supervisor of the run, which otherwise starts its own dashboard.
 void leave_record(const options& o, const http_address& address) {
     try {
         run::write_dashboard_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
@@ -79,8 +79,8 @@ void leave_record(const options& o, const http_address& address) {
     }
 }
 
-/// A page that belongs to a run: it ends with its supervisor's word, or with the run if that supervisor was
-/// killed. Stages continue without a supervisor, and so does the page.
+/// A run's dashboard ends when its supervisor ends it or, if that supervisor was killed, with the run. Stages
+/// continue without a supervisor, and so does the dashboard.
 bool still_needed(web::watcher& watcher, pid_t started_by) {
     if (::getppid() == started_by) return true;
     return watcher.with_view([](const web::view& v) { return v.phase == web::run_phase::running; });
@@ -89,7 +89,7 @@ bool still_needed(web::watcher& watcher, pid_t started_by) {
 void serve(options& o) {
     o.served.address = parse_http_address(o.http);
     for (const std::string& host : o.served.hosts) check_http_host(host);
-    // A supervisor that starts this page again passes the same token, so open pages stay valid.
+    // A supervisor that restarts the dashboard passes the same token, so that open browser pages stay valid.
     const char* given = std::getenv("CAROUSEL_WEB_TOKEN");
     o.served.token = given != nullptr && *given != '\0' ? given : new_token();
     const bool of_run = !o.run_id.empty();

@@ -1,6 +1,6 @@
 #pragma once
-// The run for Prometheus: its text format (version 0.0.4). Names and units are a contract as /status.json's
-// keys are.
+// The run's metrics in the Prometheus text format (version 0.0.4). Names and units are stable, like the keys
+// of /status.json.
 
 #include <string>
 
@@ -8,8 +8,9 @@
 
 namespace carousel::viewer::web {
 
-/// Without a run: carousel_up 0 and no more. The instance of a stage is the label stage_instance: `instance`
-/// is the scraped address in Prometheus, which would rename ours to exported_instance.
+/// The metrics of the run; without a run only carousel_up 0. `now`: CLOCK_MONOTONIC, ns. The instance of a
+/// stage has the label stage_instance, because Prometheus uses `instance` for the scraped address and would
+/// rename ours to exported_instance.
 [[nodiscard]] std::string metrics_text(const view& v, u64 now);
 
 }  // namespace carousel::viewer::web

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-/// With all keys: who reads a page needn't know what the messages between our own programs leave out.
+/// With all keys: a client need not know the defaults omitted from the messages between our own programs.
 json field_json(const ring::parameter& p) {
     return {{"name", p.name},
             {"kind", ring::name_of(p.kind)},
@@ -33,7 +33,7 @@ json field_json(const ring::parameter& p) {
 
 json parameters_of(const view& v) {
     const ring::parameter_schema& schema = v.schema;
-    // Between a block that was made anew and the supervisor's word on it, the old schema may not fit the new
+    // Between a block's recreation and the supervisor's report on it, the old schema may not match the new
     // bytes.
     if (v.phase == run_phase::waiting || !schema || schema.bytes != v.snap.parameter_bytes ||
         schema.bytes > v.snap.parameters.size())

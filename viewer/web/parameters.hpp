@@ -1,15 +1,14 @@
 #pragma once
-// What may be set about the watched run, for the page and for programs.
+// The parameters of the watched run, for the dashboard and for programs.
 //
-// /parameters.json, and "parameters" of /status.json: null where the pipeline has none, or where its
-// supervisor hasn't named them yet:
+// /parameters.json, and "parameters" of /status.json; null if the pipeline has none or its supervisor has not
+// reported them yet:
 //   type · number: changes since the start · from: the first frame of the newest set
-//   fields [{name, kind "number" | "integer" | "flag" | "choice", count, initial [...] (of a choice its
-//   index), low, high,
-//            usual_low, usual_high (equal: there is no usual range), step (0: none), label, unit, role,
-//            below, choices [...]}]
-//     all keys in each, as ring::parameter has them
-//   values {name: value}: what frames to come will have, as POST /parameters takes them
+//   fields [{name, kind "number" | "integer" | "flag" | "choice", count, initial [...] (a choice: its
+//            index), low, high, usual_low, usual_high (equal: there is no usual range), step (0: none),
+//            label, unit, role, below, choices [...]}]
+//     each field has all keys, as in ring::parameter
+//   values {name: value}: the values for future frames, in the form of POST /parameters
 // POST /parameters {name: value, ...}, POST /parameters/reset: {ok, message, from}
 
 #include <nlohmann/json_fwd.hpp>
@@ -23,8 +22,7 @@ namespace carousel::viewer::web {
 [[nodiscard]] nlohmann::json parameters_of(const view& v);
 [[nodiscard]] std::string parameters_json(const view& v);
 
-/// The values that a request's body names, as one JSON text; nothing, with a sentence in `why`, for a body
-/// that names none.
+/// The values in a request's body as JSON text; nullopt, with a sentence in `why`, if the body contains none.
 [[nodiscard]] std::optional<std::string> values_in(const std::string& body, std::string& why);
 
 }  // namespace carousel::viewer::web

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int ramp_colours = 17;  ///< of a map, for a page that draws its scale
+constexpr int ramp_colours = 17;  ///< of a map, for a client that draws the scale
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
@@ -27,7 +27,7 @@ json ramp_of(colour_map map) {
     return out;
 }
 
-/// "": it was taken.
+/// Returns "" if the value was accepted, else the reason.
 std::string take(picture_request& w, const std::string& key, const std::string& value,
                  const std::map<std::string, std::string>& rings) {
     const auto ring = rings.find(value);
@@ -85,7 +85,7 @@ std::optional<picture_request> read_picture_request(const std::string& body,
             why = fmt::format("{}: expected a text", key);
         if (!why.empty()) return std::nullopt;
     }
-    // A ring before its plane, whatever their order in the body.
+    // A ring comes before its plane, whatever their order in the body.
     for (const char* key :
          {"stage", "plane", "range", "colours", "beside", "beside_plane", "beside_range", "beside_colours"}) {
         if (!asked.contains(key)) continue;

@@ -1,16 +1,16 @@
 #pragma once
-// Which picture the page shows, to all who look: which plane of which ring, in which colours, and which
-// other beside it.
+// The picture that the dashboard shows to all its viewers: the plane of a ring, its colours, and the ring
+// shown next to it.
 //
-// POST /picture {KEY: VALUE, ...}, with the token; what isn't named stays as it is:
-//   stage, plane: texts, "" as at first; STAGE.OUTPUT names any output, a first one, too
-//   beside, beside_plane: another ring; "" none
+// POST /picture {KEY: VALUE, ...}, with the token; a missing key keeps its value:
+//   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a first one
+//   beside, beside_plane: another ring; "": none
 //   range, beside_range: "auto", "extremes", "LOW..HIGH" · colours, beside_colours: "auto", "grey", "viridis"
-// It answers {ok, message}. "request" of the picture in /status.json has these keys, all of them.
+// Returns {ok, message}. "request" of the picture in /status.json has all of these keys.
 //
-// GET /pixel.json?x=X&y=Y, pixels of the whole picture:
-//   {stage, plane, x, y, frame, text}: what lies there, exactly, its own place, and of which frame it is;
-//   null: nothing that is known
+// GET /pixel.json?x=X&y=Y, in pixels of the whole picture:
+//   {stage, plane, x, y, frame, text}: the pixel's exact value, its position in its own picture, and its
+//   frame; null: nothing is known there
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -29,8 +29,8 @@ struct picture_request {
 };
 
 [[nodiscard]] nlohmann::json picture_request_json(const picture_request& w);
-/// What a request's body changes. `rings`: the names that those of the run have, and to each the ring's own.
-/// Nothing, with a sentence in `why`: it can't be.
+/// Applies a request's body to `now`. `rings`: maps every accepted name of a ring to the ring's own name.
+/// Returns nullopt, with a sentence in `why`, if the body is invalid.
 [[nodiscard]] std::optional<picture_request> read_picture_request(
     const std::string& body, const std::map<std::string, std::string>& rings, picture_request now,
     std::string& why);

@@ -100,7 +100,7 @@ void pictures::loop() {
             }
         }
         const u64 now = viewed_ns_ = now_ns();
-        // What the tap has taken while nobody looked is old.
+        // Drop a frame that the tap took while there were no viewers: it is old.
         if (std::exchange(idle, false) && tap_) tap_->refresh();
         bool fresh = false;
         if (now >= next_ns) fresh = take(now);
@@ -118,7 +118,7 @@ void pictures::loop() {
     }
 }
 
-/// True: last_ is a new frame.
+/// Returns true if last_ is a new frame.
 bool pictures::take(u64 now) {
     try {
         std::shared_ptr<const run::mapped_block> run = watcher_.attached();
@@ -142,7 +142,7 @@ bool pictures::take(u64 now) {
     }
 }
 
-// Another ring or plane takes another tap; another range or colours are of the next frame.
+// Another ring or plane needs a new tap; another range or colour map applies from the next frame.
 void pictures::follow_request() {
     const picture_request request = status().request;
     if (request == opened_) return;

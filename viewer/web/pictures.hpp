@@ -1,9 +1,8 @@
 #pragma once
-// Pictures for the page, taken by a thread of its own while somebody looks and only then: nobody looking,
-// nothing is leased, copied or encoded, and after half a minute the tap (on a GPU: its context) is gone too.
-// All are made from the tap's newest whole frame; the last one is kept through crashes and the run's end.
-// Functions may be called from any thread; what they are given to call is called from the picture thread and
-// must not block.
+// Pictures for the dashboard, taken by the picture thread only while a client needs them. Without clients, no
+// frame is leased, copied or encoded, and after half a minute the tap (on a GPU: its context) is closed, too.
+// All pictures come from the tap's newest complete frame; the last one is kept through crashes and after the
+// run's end. Functions may be called from any thread. Callbacks run in the picture thread and must not block.
 
 #include <condition_variable>
 #include <deque>
@@ -25,16 +24,16 @@ struct jpeg_picture {
     std::string bytes;
 };
 struct png_answer {
-    std::string bytes;  ///< empty: `problem` says why
+    std::string bytes;  ///< empty: see `problem`
     std::string problem;
     u64 ring_sequence = 0;
-    u64 age_ns = 0;  ///< since it was taken
+    u64 age_ns = 0;  ///< since the frame was taken
 };
 struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
     u64 ring_sequence = 0, taken_ns = 0;
     std::vector<shown_picture> shown;  ///< one, or two side by side
-    std::string note;                  ///< why two are not of one frame; "": they are
+    std::string note;                  ///< why the two do not show the same frame; "": they do
     picture_request request;
     u32 streams = 0;
     std::string stage, path, problem;  ///< problem: why there is no newer picture
@@ -54,17 +53,17 @@ public:
     pictures(const pictures&) = delete;
     pictures& operator=(const pictures&) = delete;
 
-    /// One more or one fewer looks at the stream.
+    /// Adds `more` viewers of the stream (negative: removes).
     void add_viewers(int more);
-    /// The newest there is, for one who begins to look; may be null.
+    /// The newest picture, for a new viewer; may be null.
     [[nodiscard]] jpeg_ptr newest();
-    /// Answers with a frame newer than the question; where none comes within a second, with the last one.
-    /// False: too many ask.
+    /// Calls `fn` with a frame newer than this call or, if none arrives within a second, with the last one.
+    /// Returns false if too many requests are pending.
     [[nodiscard]] bool ask_png(on_png fn);
-    /// Answers with what lies at a pixel of the picture that was taken last, as pixel_json() says it. False:
-    /// too many ask.
+    /// Calls `fn` with the pixel of the last picture taken, as pixel_json() formats it. Returns false if too
+    /// many requests are pending.
     [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
-    /// From the next picture on.
+    /// Takes effect with the next picture.
     void show(const picture_request& request);
     [[nodiscard]] picture_status status();
 
@@ -91,12 +90,12 @@ private:
     u64 every_ns_;
     int quality_;
     on_jpeg fresh_;
-    // The picture thread's own.
+    // Picture thread only.
     std::shared_ptr<const run::mapped_block> run_;
     std::unique_ptr<tap> tap_;
-    picture_request opened_;  ///< that the tap shows
+    picture_request opened_;  ///< request that the tap currently follows
     std::unique_ptr<jpeg_encoder> encoder_;
-    std::vector<u8> last_;  ///< RGBA8 of the last whole frame
+    std::vector<u8> last_;  ///< RGBA8 of the last complete frame
     u64 next_open_ns_ = 0, open_delay_ns_ = 0, viewed_ns_ = 0;
     // Under the mutex.
     std::mutex mutex_;

@@ -57,7 +57,7 @@ struct server::parts {
     void accept() {
         acceptor.async_accept([this](error_code failed, tcp::socket socket) {
             if (failed == boost::asio::error::operation_aborted) return;
-            if (failed) {  // out of file descriptors, mostly: they come back
+            if (failed) {  // mostly out of file descriptors: a temporary error
                 pause.expires_after(turn_every);
                 pause.async_wait([this](error_code) { accept(); });
                 return;
@@ -72,8 +72,8 @@ struct server::parts {
         });
     }
 
-    /// Closes the connection whose request has been incomplete for longest. False: every request is complete
-    /// and is being answered, which ends soon.
+    /// Closes the connection whose request has been incomplete for longest. Returns false if every request is
+    /// complete and being answered, which ends soon.
     bool make_room() {
         if (all.incomplete.empty()) return false;
         all.incomplete.front()->close_incomplete();

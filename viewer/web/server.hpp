@@ -1,17 +1,19 @@
 #pragma once
-// The HTTP server of the web UI: one thread, which never waits for a client. Boost.Beast parses.
-//   GET /               the web UI                    GET /snapshot.png   the newest picture, whole
+// The HTTP server of the dashboard: one thread, which never waits for a client. Boost.Beast parses.
+//   GET /               the dashboard                 GET /snapshot.png   the newest picture, complete
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
 //   GET /metrics        for Prometheus                GET /healthz        200 while frames can move, else 503
 //   GET /pixel.json     the values of a pixel         POST /stages/STAGE/ACTION   kill, stop, cont, restart,
 //                                                                                 down, up; needs the token
-//                                                     POST /picture     which picture: picture_request.hpp;
-//                                                     token
+//                                                     POST /picture     selects the picture:
+//                                                                       picture_request.hpp; needs the token
+//                                                     POST /parameters  parameters.hpp; needs the token
+//                                                     POST /runs/NAME/watch   selects a run; needs the token
 //
 // At most one picture per client of the stream is in transit: a slow client misses pictures, and a client
 // that accepts nothing for 20 s is dropped. Connections, streams, sizes and times are bounded. If all
-// connections are taken, the one that has waited longest for the rest of its request is closed, so that slow
-// clients can't exclude others.
+// connections are taken, the one whose request has been incomplete for longest is closed, so that slow
+// clients cannot exclude others.
 //
 // A request whose Host is not a name of this machine is refused, except for /metrics and /healthz
 // (guard.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An action
@@ -32,23 +34,23 @@ namespace carousel::viewer::web {
 struct server_options {
     http_address address;
     std::string token;
-    std::vector<std::string> hosts;  ///< further names of this machine, as in --http-host
-    picture_request request;         ///< whose picture, at first
-    f64 fps = 25;                    ///< of the stream, at most
+    std::vector<std::string> hosts;  ///< additional names of this machine (--http-host)
+    picture_request request;         ///< the first picture to show
+    f64 fps = 25;                    ///< maximum of the stream
     int quality = 80;                ///< of its JPEG pictures, 1..100
 };
 
 class server {
 public:
-    /// Listens. Throws config_error: the address is taken or not this machine's.
+    /// Starts listening. Throws config_error if the address is in use or not this machine's.
     server(const server_options& options, watcher& w);
     ~server();
     server(const server&) = delete;
     server& operator=(const server&) = delete;
 
-    /// Where it listens; with port 0 the one that was free.
+    /// The listening address; with port 0 the port that was assigned.
     [[nodiscard]] http_address address() const;
-    /// Until SIGINT or SIGTERM; `tick` is called ten times a second and ends it by returning false.
+    /// Runs until SIGINT or SIGTERM, or until `tick`, which is called ten times per second, returns false.
     void run(const std::function<bool()>& tick);
 
 private:

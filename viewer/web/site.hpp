@@ -1,5 +1,5 @@
 #pragma once
-// What the connections of a server have in common. The server's thread, except where it says otherwise.
+// State shared by the connections of a server. Server thread only, except where noted.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -23,16 +23,16 @@ struct site {
 
     server_options options;
     watcher& run;
-    // Connections are destroyed with io, the last of what they use.
+    // Connections are destroyed with io, so the containers that list them are declared before it.
     std::set<connection*> streams;      ///< clients of the stream
-    std::list<connection*> incomplete;  ///< whose request has not arrived whole, the longest first
-    /// True if a client that calls itself so (?viewer=) receives the stream.
+    std::list<connection*> incomplete;  ///< connections with an incomplete request, the longest waiting first
+    /// True if a client of that name (?viewer=) receives the stream.
     [[nodiscard]] bool has_stream_of(std::string_view viewer) const noexcept;
-    u32 connections = 0, actions = 0;  ///< open; asked of the supervisor and not answered
+    u32 connections = 0, actions = 0;  ///< open; sent to the supervisor and not answered
     bool closing = false;
     boost::asio::io_context io{1};
     pictures shots;                      ///< its thread posts into io
-    boost::asio::thread_pool asking{1};  ///< questions to the supervisor, which block
+    boost::asio::thread_pool asking{1};  ///< blocking requests to the supervisor
 };
 
 }  // namespace carousel::viewer::web

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t most_events = 100;
 
-/// Four digits are what anybody reads.
+/// Four digits are enough for readers.
 f64 rounded(f64 v) {
     if (!std::isfinite(v) || v == 0) return 0;
     const f64 scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(v))));
@@ -27,8 +27,8 @@ json text_or_null(const std::string& text) { return text.empty() ? json() : json
 json number_or_null(bool known, f64 v) { return known ? json(rounded(v)) : json(); }
 const char* device_name(u32 kind) { return kind == 1 ? "cuda" : "cpu"; }
 
-// The supervisor knows more states than the control block does (backoff, failed, down); without its report,
-// the block is read.
+// The supervisor knows more states than the control block (backoff, failed, down); without its report, the
+// block is used.
 std::string state_of(const view& v, u32 seat) {
     if (seat >= v.snap.seats.size()) return "";
     const telemetry::seat_view& s = v.snap.seats[seat];
@@ -157,7 +157,7 @@ json ring_json(const view& v, std::size_t k) {
             {"readers", readers_json(v, l)}};
 }
 
-/// Of the slowest sink.
+/// The frames and rate of the slowest sink.
 struct delivery {
     u64 frames = 0;
     f64 per_second = 0;
@@ -185,8 +185,7 @@ std::string text_of_limit(const view& v, const telemetry::bottleneck& limit) {
     return telemetry::describe(limit, v.snap.stage_name(limit.stage), v.snap.fps);
 }
 
-/// {state, the same with the stages that it waits for}: the supervisor's report, otherwise what the block
-/// shows.
+/// {state, the same with the stages that it waits for}: from the supervisor's report, else from the block.
 std::pair<std::string, std::string> run_state(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return {name_of(v.phase), name_of(v.phase)};
@@ -263,7 +262,7 @@ const char* name_of_kind(telemetry::event_kind k) {
     return "info";
 }
 
-/// By its folder, which decides where it is found.
+/// The name of the run's folder, by which the run is found.
 std::string folder_name(const run::record& r) { return r.folder.substr(r.folder.rfind('/') + 1); }
 
 std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }

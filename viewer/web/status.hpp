@@ -1,51 +1,50 @@
 #pragma once
-// What the page and programs read about a run, as JSON. The keys are a contract: new ones may come, none goes
-// or changes its meaning without another "version". Numbers are in the unit that a key ends in (_s, _ms,
-// _bytes); shares are 0..1; what isn't known is null.
+// A run's state as JSON, for the dashboard and for programs. The keys are stable: new ones may be added, but
+// none is removed or changes its meaning without another "version". A number is in the unit that its key ends
+// in (_s, _ms, _bytes); shares are 0..1; unknown values are null.
 //
 // /status.json:
-//   version 1 · phase "waiting" | "running" | "ended" · notice: a sentence, "" when all is well · may_act:
-//   false, actions lack the token · problems [sentences], as in `carousel ps --json` ·
+//   version 2 · phase "waiting" | "running" | "ended" · notice: a sentence, "": no problem ·
+//   may_act: false if actions lack the token · problems [sentences], as in `carousel ps --json`
 //   pipeline {name, state "running" | "starting" | "paused" | "waiting" | ... | "unsupervised", state_text,
-//             hindrance: why frames can't move, "" they can, as /healthz, file, run_id, width, height,
-//             frames_per_second_wanted (0:
-//   as fast as it goes), frames_wanted | null, supervisor_pid,
-//             age_s, frames (delivered by every sink), frames_per_second, end_to_end_p50_ms,
-//             end_to_end_p99_ms, from_capture_p50_ms and _p99_ms (null: no capture times), restarts,
-//             bottleneck {kind "stage" | "gpu" | "pace" | "none" | "paused" | "down" | "unknown", stage |
-//             null, busy | null, text}}
+//             hindrance: why frames cannot move, "": they can, as in /healthz, file, run_id, width, height,
+//             frames_per_second_wanted (0: as fast as possible), frames_wanted | null, supervisor_pid, age_s,
+//             frames (delivered by every sink), frames_per_second, end_to_end_p50_ms, end_to_end_p99_ms,
+//             from_capture_p50_ms and _p99_ms (null: no capture times), restarts,
+//             bottleneck {kind "stage" | "gpu" | "pace" | "none" | "paused" | "down" | "unknown",
+//                         stage | null, busy | null, text}}
 //   stages [{name, device, frames, frames_per_second, busy, wait_input, wait_output, wait_own, wait_turn,
-//   latency_p50_ms, latency_p99_ms,
-//            end_to_end_p50_ms, end_to_end_p99_ms, from_capture_p50_ms, from_capture_p99_ms (sinks, else
-//            null), tombstone_frames, torn_frames, in_flight, processes [{label, instance, pid, state,
-//            paused, restarts, last_exit, cpu_percent, memory_bytes, age_s, jobs_in_flight}]}]
+//            latency_p50_ms, latency_p99_ms, end_to_end_p50_ms, end_to_end_p99_ms, from_capture_p50_ms,
+//            from_capture_p99_ms (sinks, else null), tombstone_frames, torn_frames, in_flight,
+//            processes [{label, instance, pid, state, paused, restarts, last_exit, cpu_percent, memory_bytes,
+//                        age_s, jobs_in_flight}]}]
 //   hosts [{name, address, state "running" | "lost" | "ended" | "refused", clock_ahead_ms | null,
-//   clock_error_ms | null, text,
+//           clock_error_ms | null, text,
 //           stages [{label "HOST/STAGE", pid, state, paused, restarts, last_exit, frames_per_second, busy,
-//           wait_input, wait_output, wait_own, wait_turn, cpu_percent, memory_bytes, age_s}]}]: the other
-//           hosts of the pipeline, empty: none. What isn't known is null; their pids are theirs
+//                    wait_input, wait_output, wait_own, wait_turn, cpu_percent, memory_bytes, age_s}]}]:
+//          the other hosts of the pipeline; empty: none. Their pids are valid on their hosts only
 //   rings [{stage, slot_bytes, memory, window, newest_frame | null, sent_per_second, received_per_second,
-//   bytes_per_second,
+//           bytes_per_second,
 //           slots [{state "free" | "fill" | "ready" | "leased" | "done" | "quarantined", frame | null}],
 //           readers [{stage, kind "blocking" | "latest" | "closed", lag, leased, skipped}]}]
 //   picture {width, height, stage, frame, age_s | null, way, problem, watchers, most_watchers, discarded,
-//           stream_open: the viewer that ?viewer= names receives /stream.mjpg (asked for with the same name),
-//           carries [{name, value}]: metadata of the frame, what of its planes is in use, its capture
-//           shown [{stage, plane, planes [...], type, x, y, width, height, zoom, frame, carries,
-//                   values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
-//                   above,
-//                                  nan, infinite, beyond}}]: one, or two side by side, and where they lie
-//           note: why two are not of one frame, "" they are · request: picture_request.hpp}
+//            stream_open: the client named by ?viewer= receives /stream.mjpg (requested with the same name),
+//            carries [{name, value}]: the frame's metadata, the used part of its planes, its capture
+//            shown [{stage, plane, planes [...], type, x, y, width, height, zoom, frame, carries,
+//                    values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
+//                                   above, nan, infinite, beyond}}]: one or two, with their positions
+//            note: why the two do not show the same frame, "": they do · request: picture_request.hpp}
 //   crash null | {stage, how, asked null | "down" | "restart", text, follows | null, old_pid, new_pid | null,
-//           age_s, back_after_s | null}: the last end of a process, and what follows until it has a successor
-//   choices [{name, pid, file | null}]: while no run is watched, those that could be (POST /runs/NAME/watch)
-//   parameters: parameters.hpp, and /parameters.json
+//                 age_s, back_after_s | null}: the last exit of a process; follows: what happens until
+//                its successor runs
+//   choices [{name, pid, file | null}]: while no run is watched, the runs to choose (POST /runs/NAME/watch)
+//   parameters: parameters.hpp, as in /parameters.json
 //   events [{age_s, kind "info" | "good" | "warning" | "bad", text}], newest last, at most 100
 // Latencies, rates and shares are of the last 2 s.
 //
-// /history.json: the last two minutes, one entry each 0.25 s, oldest first, for plots:
-//   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] · rings [{stage,
-//   bytes_per_second [...]}] end_to_end_p99_ms [...] · deaths [{age_s, stage}]
+// /history.json: the last two minutes, one entry per 0.25 s, oldest first, for plots:
+//   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] ·
+//   rings [{stage, bytes_per_second [...]}] · end_to_end_p99_ms [...] · deaths [{age_s, stage}]
 
 #include <string>
 
@@ -54,14 +53,14 @@
 
 namespace carousel::viewer::web {
 
-/// Of one viewer of the live picture.
+/// The stream's state for one viewer.
 struct stream_status {
     bool open = false;
-    u32 most = 0;  ///< viewers at the same time
+    u32 most = 0;  ///< maximum number of viewers at the same time
 };
 [[nodiscard]] std::string status_json(const view& v, const picture_status& p, const stream_status& stream,
                                       bool may_act, u64 now);
-/// Why frames can't move, or no supervisor leads the run, in one sentence; "": neither.
+/// One sentence: why frames cannot move, or that no supervisor leads the run; "": neither.
 [[nodiscard]] std::string hindrance(const view& v);
 [[nodiscard]] std::string history_json(const view& v, u64 now);
 

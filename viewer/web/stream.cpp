@@ -1,4 +1,4 @@
-// connection: the live picture, as parts of one endless multipart answer.
+// connection: the live picture, as parts of one endless multipart response.
 #include <fmt/format.h>
 
 #include <array>
@@ -12,7 +12,7 @@ namespace {
 
 using boost::beast::error_code;
 constexpr auto write_patience = std::chrono::seconds(20);
-constexpr int send_buffer_bytes = 256 * 1024;  // what the kernel holds for a slow client is old when it comes
+constexpr int send_buffer_bytes = 256 * 1024;  // small: buffered pictures reach a slow client too late
 constexpr std::size_t longest_viewer = 64;
 constexpr std::string_view boundary = "carousel-frame";
 
@@ -49,7 +49,7 @@ void connection::begin_stream(std::string_view query) {
                              });
 }
 
-// A client that goes away while no pictures come is noticed by its reading end.
+// Reads, to detect a client that leaves while there are no pictures to send.
 void connection::watch_for_end() {
     stream_.expires_never();
     stream_.async_read_some(boost::asio::buffer(sink_),
@@ -71,8 +71,8 @@ void connection::send_picture() {
     sending_ = true;
     part_ = fmt::format("Content-Type: image/jpeg\r\nContent-Length: {}\r\nX-Carousel-Frame: {}\r\n\r\n",
                         under_way_->bytes.size(), under_way_->ring_sequence);
-    static const std::string tail =
-        fmt::format("\r\n--{}\r\n", boundary);  // at once: browsers show a part when the next begins
+    // Sent immediately: browsers show a part only when the next one begins.
+    static const std::string tail = fmt::format("\r\n--{}\r\n", boundary);
     const std::array<boost::asio::const_buffer, 3> parts{
         boost::asio::buffer(part_), boost::asio::buffer(under_way_->bytes), boost::asio::buffer(tail)};
     stream_.expires_after(write_patience);

@@ -138,7 +138,7 @@ void watcher::attach(const run::record& r) {
     try {
         run::observer found(r, run::observer::access::take_leases);
         observer_.emplace(std::move(found));
-    } catch (const error& e) {  // starting, or ending
+    } catch (const error& e) {  // the run is starting or ending
         view_.notice = e.what();
         return;
     }
@@ -155,12 +155,12 @@ void watcher::attach(const run::record& r) {
 }
 
 void watcher::begin_with_block() {
-    sampler_.reset();  // it reads the block that mapped_ holds
+    sampler_.reset();  // it reads the block that mapped_ keeps mapped
     mapped_ = observer_->mapped();
     sampler_ = std::make_unique<sampler>(mapped_->observed->block(), sample_every_ns);
     tracker_ = telemetry::rate_tracker();
     view_.report.clear();
-    // A block that was made anew may have other fields: what was answered before it doesn't count.
+    // A recreated block may have other fields: the earlier answer is no longer valid.
     control_.ask_parameters_again();
     parameters_known_ = false;
     view_.schema = {};
@@ -189,7 +189,7 @@ void watcher::check_alive() {
     if (present.recreated) begin_with_block();
     for (const run::run_update& n : present.updates) view_.events.add({now_ns(), n.kind, shm::none, n.text});
     if (present.liveness.state != run::liveness::over) return;
-    read();  // the last words
+    read();  // the final state
     end(present.liveness.ending);
 }
 
@@ -208,7 +208,7 @@ void watcher::read() {
     view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
 }
 
-// What was known last stays where nobody answers now.
+// Keeps the last known hosts if the supervisor does not answer.
 void watcher::take_hosts() {
     std::vector<host_report> reported = control_.hosts();
     if (reported.empty()) return;
@@ -216,8 +216,8 @@ void watcher::take_hosts() {
     view_.hosts = std::move(reported);
 }
 
-// Asked for in the thread of control_, once a second until it is answered; one that can't be read is told
-// once.
+// control_ requests them in its thread, once per second until they are answered; an unreadable answer is
+// reported once.
 void watcher::learn_parameters() {
     for (const reply& r : control_.take_replies())
         view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, r.message});
