@@ -1,12 +1,12 @@
-// carousel-peek: the newest picture of a run, small, for `carousel top --image`, which may load no CUDA
-// itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never holds the pipeline up, and may
-// be killed at any time.
-//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]    fd 3: a SOCK_SEQPACKET socket to who asks; its end is
-//                                                      ours
+// carousel-peek: sends the newest picture of a run, scaled down, to `carousel top --image`, which must not
+// load CUDA itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never blocks the pipeline,
+// and may be killed at any time.
+//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]    fd 3: a SOCK_SEQPACKET socket to the client, whose
+//                                                      closing ends this process
 //   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\tWORDS\n" and WIDTH x HEIGHT RGB bytes, top row first, at
-//                       most as large as asked for; WORDS: the scale of its values and what the frame
-//                       carries, on one line; "none" while there is no picture; "error: TEXT" where there
-//                       can't be one, and the end
+//                       most the requested size; WORDS: the scale of the values and what the frame carries,
+//                       on one line; "none" while there is no picture; "error: TEXT" if there cannot be one,
+//                       followed by exit
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,10 +27,10 @@ namespace {
 
 using namespace carousel;
 constexpr int socket_fd = 3;
-constexpr u64 patience_ns = 250 * ns_per_ms;  // for a newer picture; a pipeline that is held has none
-constexpr u32 most_pixels = 50'000;           // three bytes each must fit a message
+constexpr u64 patience_ns = 250 * ns_per_ms;  // timeout for a newer picture: a paused pipeline has none
+constexpr u32 most_pixels = 50'000;           // 3 bytes per pixel must fit into a message
 
-/// What is to be read beside a picture: the scale of its values, and what its frame carries.
+/// The text for a picture: the scale of its values, and what its frame carries.
 std::string words_of(const viewer::shown_picture& p) {
     const std::string carried = viewer::line_of(p.carried);
     if (!p.scale.of_values) return carried;
@@ -40,7 +40,7 @@ std::string words_of(const viewer::shown_picture& p) {
                        carried.empty() ? "" : " · ", carried);
 }
 
-/// True when there is a picture, new or old.
+/// Returns true if there is a picture, new or old.
 bool take_newest(viewer::tap& t, bool& have) {
     t.refresh();
     for (const u64 until = now_ns() + patience_ns; now_ns() < until; ::usleep(2'000))
@@ -50,7 +50,7 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
-    shm::guard_pages(run.block(), {});  // the tap opens the words of the ring that it reads
+    shm::guard_pages(run.block(), {});  // the tap opens the pages with the words that a reader writes
     viewer::tap t(run.block(), run::control_socket(folder), {viewer::plane_from_text(stage)}, {});  // no GL
     bool have = false;
     for (;;) {
