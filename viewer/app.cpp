@@ -33,7 +33,7 @@ struct imgui_owner {
     imgui_owner() {
         IMGUI_CHECKVERSION();
         ImGui::CreateContext();
-        ImGui::GetIO().IniFilename = nullptr;  // the layout is kept by settings.hpp
+        ImGui::GetIO().IniFilename = nullptr;  // settings.hpp stores the layout
     }
     ~imgui_owner() { ImGui::DestroyContext(); }
     imgui_owner(const imgui_owner&) = delete;
@@ -70,7 +70,7 @@ public:
         session_ = std::make_unique<session>(
             session_options{o.name, o.what, window_->has_gl(), o.way, o.supervisor});
     }
-    // The session's tap holds GL and CUDA objects: it goes before the window.
+    // The session's tap owns GL and CUDA objects, so it is destroyed before the window.
     ~app() {
         session_.reset();
         store_.reset();
@@ -114,7 +114,7 @@ private:
         if (options_.deterministic) model_.now_ns = model_.snap.taken_ns;
         theme::apply(model_.kept.dark, scale_);
         const bool open = window_->begin_frame();
-        // ImGui::Render() clears it
+        // before ImGui::Render() clears it
         wheeled_ = ImGui::GetIO().MouseWheel != 0 || ImGui::GetIO().MouseWheelH != 0;
         const std::vector<key_press> keys = window_->take_keys();
         keys_seen_ = !keys.empty();
@@ -134,7 +134,7 @@ private:
         return open;
     }
 
-    // Nothing moves and nobody touches anything: then a few frames a second show as much as sixty.
+    // Without movement and input, a few frames per second show as much as sixty.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
         u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.events.events().size() +
@@ -175,7 +175,7 @@ private:
         }
         try_write(next_name("frame", p.ring_sequence), pixels, p.width, p.height);
     }
-    // False: the window gives its pixels with the next frame.
+    // Returns false if the window delivers its pixels with the next frame.
     bool save_window(const std::string& path) {
         u32 width = 0, height = 0;
         const std::vector<u8> pixels = window_->read_pixels(width, height);
@@ -196,7 +196,7 @@ private:
                            {"colours", name_of(p.scale.colours)}});
         return out;
     }
-    // By rename, so that a reader never sees half of it.
+    // By rename, so that a reader never sees a partial file.
     void dump_widgets() {
         if (options_.dump_widgets.empty()) return;
         nlohmann::json all = nlohmann::json::object();
@@ -234,7 +234,8 @@ private:
                 log::warning("{}", why);
         }
         if (!options_.stats.empty()) stats_.write(options_.stats, model_, *window_);
-        // By the window's own close alone: a viewer that is killed or told to end leaves the pipeline be.
+        // Only if the user closes the window: a viewer that is killed or receives a signal leaves the
+        // pipeline running.
         if (options_.end_run && closed_) session_->end_run(model_);
         return exit_code::ok;
     }

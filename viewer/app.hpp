@@ -1,6 +1,6 @@
 #pragma once
-// The program between command line and panels: opens a window of the kind asked for, watches a run, draws
-// until it is closed.
+// The program between command line and panels: opens a window of the requested kind, watches a run, and draws
+// until the window is closed.
 
 #include <string>
 
@@ -12,28 +12,28 @@ namespace carousel::viewer {
 enum class window_kind : u8 { glfw, offscreen, null };
 
 struct options {
-    std::string name;     ///< -p: which pipeline; "": the only one
-    picture_choice what;  ///< whose picture, and which beside it
+    std::string name;     ///< -p: the pipeline's name; "": the only one
+    picture_choice what;  ///< the picture to show, and the one next to it
     picture_styles styles;
-    f64 wait_s = -1;            ///< give up when no run is there after so long; < 0: the window waits
-    u64 frames = 0;             ///< end after so many drawn frames; 0: until closed
-    f64 for_s = 0;              ///< end after so many seconds; 0: until closed
-    std::string screenshot;     ///< the window as a PNG at the end
+    f64 wait_s = -1;            ///< exit if no run appears within this time; < 0: wait indefinitely
+    u64 frames = 0;             ///< exit after this number of drawn frames; 0: until closed
+    f64 for_s = 0;              ///< exit after this number of seconds; 0: until closed
+    std::string screenshot;     ///< the window as a PNG, written at exit
     std::string dump_widgets;   ///< widget rectangles as JSON, written with each frame
-    std::string settings_file;  ///< "": the user's
+    std::string settings_file;  ///< "": the user's settings file
     window_kind kind = window_kind::glfw;
-    i32 width = 0, height = 0;   ///< 0: as kept
-    bool deterministic = false;  ///< pictures that depend on the run's state alone
-    bool end_run = false;        ///< closing the window ends the pipeline
-    i32 supervisor = 0;          ///< watch the run of this process alone, and end with it; 0: any run
+    i32 width = 0, height = 0;   ///< 0: from the settings
+    bool deterministic = false;  ///< draw pictures that depend only on the run's state
+    bool end_run = false;        ///< end the pipeline when the user closes the window
+    i32 supervisor = 0;          ///< watch only the run of this process, and exit with it; 0: any run
     picture_way way = picture_way::best;
-    std::string stats;  ///< what was drawn and what it cost, as JSON, written at the end
-    f64 max_fps = 60;   ///< drawn frames a second at most
+    std::string stats;  ///< statistics of drawing and its cost, as JSON, written at exit
+    f64 max_fps = 60;   ///< maximum of drawn frames per second
     bool light = false;
     f32 scale = 0;
 };
 
-/// Runs until closed. Returns an exit code; throws error (no display, no GL 3.3).
+/// Runs until closed. Returns an exit code. Throws error (no display, no GL 3.3).
 int run_viewer(const options& o);
 
 }  // namespace carousel::viewer

@@ -1,6 +1,6 @@
 #pragma once
-// What a viewer did and what it cost, as one JSON object: for --stats FILE, so that scripts can compare ways
-// of the picture.
+// The viewer's statistics and its cost as one JSON object, for --stats FILE: scripts use it to compare the
+// ways of getting a frame to the screen.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace carousel::viewer {
 class stats {
 public:
     stats();
-    /// Once a drawn frame.
+    /// Call once per drawn frame.
     void feed(const model& m);
     /// {seconds, drawn_per_second, painted_share, shown_per_second, way, take_ms, show_ms, cpu_share, ...};
     /// times as {mean, p50, p99}. Throws output_error.
