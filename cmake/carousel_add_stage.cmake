@@ -1,23 +1,23 @@
-# What a stage is built with, in this tree and, through find_package(carousel), in anybody's.
+# The functions that build a stage, in this tree and, through find_package(carousel), in any other project.
 #
-# carousel_add_stage(NAME SOURCE... [LIBS LIBRARY...]): the program of one stage. NAME is what a pipeline
-# file's `run` says; the sources define main() by carousel::stage_main<your_class>(argc, argv).
-# carousel_add_stage_test(NAME SOURCE... [LIBS LIBRARY...]): a program that tests stages by
-# <carousel/testing.hpp>, and its ctest. It ends with 0, with 77 when it can't run here (no GPU), with
-# anything else when it has failed. After enable_testing().
+# carousel_add_stage(NAME SOURCE... [LIBS LIBRARY...]): the program of one stage. NAME is the value of `run`
+# in a pipeline file; the sources define main() as carousel::stage_main<your_class>(argc, argv).
+# carousel_add_stage_test(NAME SOURCE... [LIBS LIBRARY...]): a program that tests stages with
+# <carousel/testing.hpp>, and its ctest. It exits with 0 on success, with 77 if it cannot run here (no GPU),
+# with any other code on failure. Call after enable_testing().
 #
-# Sources may be .cu files where the project has enabled CUDA.
+# Sources may be .cu files if the project has enabled CUDA.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-  # nvcc takes C++20 from 12.0 on; the CMake 3.25 of Debian 12 doesn't know it.
+  # nvcc supports C++20 from 12.0 on; CMake 3.25 (Debian 12) does not know that.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
 
-# Internal: the options of both.
+# Internal: the options of both functions.
 function(carousel_stage_options name)
   target_compile_features(${name} PRIVATE cxx_std_20)
   set_target_properties(${name} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
-  # Pictures are a function of their inputs, bit for bit, on every machine: no contraction into fused operations.
+  # Pictures must be bit-identical on every machine: no contraction into fused operations.
   target_compile_options(${name} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
   if(COMMAND carousel_target_options)

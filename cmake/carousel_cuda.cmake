@@ -1,7 +1,7 @@
-# Finds CUDA. Result: CAROUSEL_WITH_CUDA. Whatever keeps CUDA out (no nvcc, one older than 12.0, one that refuses the host
-# compiler) is said in one line that begins with "CUDA:", and the CPU backend alone is built.
+# Finds CUDA and sets CAROUSEL_WITH_CUDA. If CUDA cannot be used (no nvcc, one older than 12.0, or one that refuses the host
+# compiler), one status line that begins with "CUDA:" gives the reason, and only the CPU backend is built.
 
-# The nvcc to use: CMAKE_CUDA_COMPILER or $CUDACXX if the user named one, else the one on the PATH or in a usual place.
+# The nvcc to use: CMAKE_CUDA_COMPILER or $CUDACXX if set, else the one on the PATH or in a usual place.
 function(carousel_find_nvcc result)
   if(CMAKE_CUDA_COMPILER)
     set(${result} ${CMAKE_CUDA_COMPILER} PARENT_SCOPE)
@@ -19,9 +19,10 @@ function(carousel_find_nvcc result)
   endif()
 endfunction()
 
-# This machine's GPUs if it has any. Else code and PTX for the oldest that nvcc names and for 90: the driver translates the PTX of
-# one of the two for every other GPU when a program first meets it, and keeps the result. Code for all of them would make the
-# first ./pipelines/launch minutes longer on a machine that can run none of it; -DCMAKE_CUDA_ARCHITECTURES=all makes it.
+# The architectures of this machine's GPUs, if there are any. Otherwise code and PTX for the oldest one that nvcc lists and for 90:
+# for every other GPU, the driver compiles the PTX of one of the two when a program first uses that GPU, and caches the result. Code
+# for all architectures would make the first ./pipelines/launch minutes longer on a machine that can run none of it;
+# -DCMAKE_CUDA_ARCHITECTURES=all builds it.
 function(carousel_cuda_architectures nvcc result)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                   OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE failed TIMEOUT 20)
@@ -46,7 +47,7 @@ function(carousel_cuda_architectures nvcc result)
   endif()
 endfunction()
 
-# Does nvcc compile anything here? A toolkit often refuses a newer host compiler. The answer is kept for this nvcc.
+# Tests whether nvcc can compile here: a toolkit often refuses a newer host compiler. The result is cached for this nvcc.
 function(carousel_nvcc_works nvcc result)
   if(CAROUSEL_NVCC_WORKS STREQUAL nvcc)
     set(${result} ON PARENT_SCOPE)
@@ -102,14 +103,14 @@ if(CAROUSEL_WITH_CUDA)
     carousel_cuda_architectures(${nvcc} CMAKE_CUDA_ARCHITECTURES)
   endif()
   set(CMAKE_CUDA_COMPILER ${nvcc})
-  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)   # never a dependency on the toolkit's shared libraries
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)   # no dependency on the toolkit's shared libraries
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  string(APPEND CMAKE_CUDA_FLAGS " -Wno-deprecated-gpu-targets")   # a note on old architectures is no fault of the code
+  string(APPEND CMAKE_CUDA_FLAGS " -Wno-deprecated-gpu-targets")   # the warning about old architectures is not about the code
   list(LENGTH CMAKE_CUDA_ARCHITECTURES architectures)
   if(architectures GREATER 2)
-    # One file for all architectures takes three times as long as for one: let it use a second core.
+    # Compiling for all architectures takes three times as long as for one: use a second core.
     string(APPEND CMAKE_CUDA_FLAGS " --threads 2")
   endif()
   list(JOIN CMAKE_CUDA_ARCHITECTURES " " text)

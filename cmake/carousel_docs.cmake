@@ -1,5 +1,5 @@
-# The target `docs`, where Doxygen is found: the reference of the headers that are installed, in docs/html of
-# the build folder. No part of `all`. A warning is an error.
+# The target `docs`, if Doxygen is found: the reference of the installed headers, in docs/html of the build
+# folder. Not part of `all`. Warnings are errors.
 set(docs_folder ${PROJECT_BINARY_DIR}/docs)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/Doxyfile.in ${docs_folder}/Doxyfile @ONLY)
 find_program(CAROUSEL_DOXYGEN doxygen)

@@ -1,6 +1,6 @@
 # `cmake --install` and find_package(carousel): the programs, the pipeline files, the libraries carousel::stage and
-# carousel::testing with all that they need, and the headers that a stage of one's own includes. Everything under shared/ that is a
-# static library is exported, and the kernels, for a sink's hash; the shipped stages' own classes, and what packs pictures, are not.
+# carousel::testing with their dependencies, and the headers that a user's stage includes. Exported are all static libraries under
+# shared/ except carousel_picture, which packs pictures, and the kernels, for a sink's hash; the shipped stages' classes are not.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/carousel)
 set(share_folder ${CMAKE_INSTALL_DATADIR}/carousel)
@@ -9,15 +9,15 @@ set(share_folder ${CMAKE_INSTALL_DATADIR}/carousel)
 carousel_targets_below(${PROJECT_SOURCE_DIR}/shared STATIC_LIBRARY CAROUSEL_LIBRARIES)
 list(REMOVE_ITEM CAROUSEL_LIBRARIES carousel_picture)
 list(APPEND CAROUSEL_LIBRARIES carousel_kernels carousel_stage carousel_testing)
-add_dependencies(programs ${CAROUSEL_LIBRARIES})   # so that what it has built can be installed
+add_dependencies(programs ${CAROUSEL_LIBRARIES})   # so that an installation after building it is complete
 set(dependencies)
 foreach(library IN LISTS CAROUSEL_LIBRARIES)
   string(REGEX REPLACE "^carousel_" "" name ${library})
-  set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})   # carousel_stage is carousel::stage outside
+  set_target_properties(${library} PROPERTIES EXPORT_NAME ${name})   # carousel_stage is carousel::stage in other projects
   if(NOT TARGET carousel::${name})
-    add_library(carousel::${name} ALIAS ${library})                  # ... and inside
+    add_library(carousel::${name} ALIAS ${library})                  # ... and in this one
   endif()
-  # Each foreign target in a link interface comes from a package of the same name, which the user's project must find too.
+  # Each external target in a link interface comes from a package of the same name, which the user's project must find, too.
   get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
   string(REGEX REPLACE "\\$<BUILD_INTERFACE:[^>]*>" "" links "${links}")
   string(REGEX MATCHALL "[A-Za-z0-9_]+::" packages "${links}")
@@ -26,7 +26,7 @@ endforeach()
 list(TRANSFORM dependencies REPLACE "::$" "")
 list(REMOVE_ITEM dependencies carousel CUDA CUDAToolkit)
 if(CAROUSEL_WITH_CUDA)
-  # A stage that runs on the CPU links the CUDA runtime through the library, though its project needs no toolkit: the runtime comes along.
+  # A CPU stage links the CUDA runtime through the library, although its project needs no toolkit: install the runtime, too.
   find_package(CUDAToolkit REQUIRED)
   get_target_property(runtime CUDA::cudart_static IMPORTED_LOCATION)
   install(FILES ${runtime} DESTINATION ${CMAKE_INSTALL_LIBDIR}/carousel RENAME libcudart_static.a)
@@ -45,14 +45,14 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/carousel-config-version.c
 install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/carousel-config-version.cmake
   ${CMAKE_CURRENT_LIST_DIR}/carousel_add_stage.cmake DESTINATION ${package_folder})
 
-# --- headers: the public ones, and what they need behind carousel/detail/ ---------------------------------------------------------
+# --- headers: the public ones, and what they need, in carousel/detail/ ------------------------------------------------------------
 install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
   set(TO \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
   include(\"${CMAKE_CURRENT_LIST_DIR}/install_headers.cmake\")")
 
-# --- programs (all in one folder: `carousel` finds the stages beside itself) and pipeline files ----------------------------------
+# --- programs (all in one folder: `carousel` finds the stages in its own) and pipeline files ----------------------------------
 if(CAROUSEL_PROGRAMS)
   install(TARGETS ${CAROUSEL_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-# The folders in it hold sources alone: left in, they would be installed empty.
+# Its subfolders contain only sources: without EXCLUDE, they would be installed empty.
 install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" PATTERN "*.net" REGEX "/pipelines/[^/.]+$" EXCLUDE)

@@ -1,5 +1,5 @@
-# Compile options that every target shares. Floating point has one specified meaning on the CPU and the GPU: nothing is
-# contracted or reordered (images are equal bit for bit), so these flags are part of the semantics, not of the tuning.
+# Compile options of every target. Floating point has one specified meaning on the CPU and the GPU: nothing is contracted or
+# reordered (images are bit-identical), so these flags are part of the semantics, not of the tuning.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -9,20 +9,20 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(CAROUSEL_CCACHE ccache)
 if(CAROUSEL_CCACHE)
-  # Without these words ccache keeps nothing of a file that uses a precompiled header.
+  # Without these settings ccache does not cache a file that uses a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,locale ${CAROUSEL_CCACHE})
   if(CAROUSEL_WITH_CUDA)
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CAROUSEL_CCACHE})
   endif()
 endif()
-# The Python module links the same libraries as the programs do, so all code is position-independent. Nobody puts a function of his
-# own in the place of one of ours: calls within a library stay direct.
+# The Python module links the same libraries as the programs, so all code is position-independent. No program interposes a function
+# of ours: calls within a library stay direct.
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fPIC> $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC,-fno-semantic-interposition>)
 
-# Sources of a target are compiled together, up to forty at a time: what they include is instantiated and emitted once, which takes
-# a third of the time. A file still includes what it uses: the debug preset compiles each by itself, and there -Wshadow speaks, which
-# would see other files' names here.
+# The sources of a target are compiled together, up to forty at a time: their includes are instantiated and emitted once, which takes
+# a third of the time. A file must still include what it uses: the debug preset compiles each file by itself. Only that preset uses
+# -Wshadow, which would see other files' names here.
 option(CAROUSEL_UNITY "Compile the sources of a target together" ON)
 if(CAROUSEL_UNITY)
   set(CMAKE_UNITY_BUILD ON)
@@ -31,7 +31,7 @@ if(CAROUSEL_UNITY)
 else()
   set(CAROUSEL_SHADOW -Wshadow)
 endif()
-# carousel_compile_alone(TARGET SOURCE...): these files of the target have a name inside that others have for something else.
+# carousel_compile_alone(TARGET SOURCE...): compiles files separately whose internal names clash with those of other files.
 function(carousel_compile_alone target)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${target} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
@@ -39,32 +39,32 @@ endfunction()
 option(CAROUSEL_STATIC_LIBSTDCXX "Link the C++ runtime statically (binaries that travel)" OFF)
 
 if(CAROUSEL_SANITIZE)
-  # Every target has it or none: a sanitised library in an unsanitised program doesn't link.
+  # For all targets or none: a sanitised library does not link into an unsanitised program.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CAROUSEL_SANITIZE}>
     $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   if(CAROUSEL_SANITIZE MATCHES "undefined")
-    # A third of the compile time, for what the address sanitizer finds as well: a null pointer's use, a step out of an object.
+    # These checks take a third of the compile time, and the address sanitizer finds the same: use of a null pointer, out-of-bounds access.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,vptr,object-size>)
   endif()
   add_link_options(-fsanitize=${CAROUSEL_SANITIZE})
-  add_compile_definitions(CAROUSEL_SANITIZED)   # for tests that take fewer seeds there
+  add_compile_definitions(CAROUSEL_SANITIZED)   # for tests, which use fewer seeds then
 endif()
 
-# What nearly every file includes is parsed once for all targets. A file still includes what it uses: the tsan preset builds without.
-# Two such headers: loading core/json.hpp costs a small file more than it saves, so only those who ask for it get it
-# (carousel_precompile_json).
+# Headers that nearly every file includes are parsed once for all targets. A file must still include what it uses: the tsan preset
+# builds without precompiled headers. core/json.hpp is precompiled only for the kinds with json, because loading it costs a small file
+# more than it saves.
 option(CAROUSEL_PRECOMPILE "Parse the headers that most files share only once" ON)
 set(CAROUSEL_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cstring> <filesystem> <functional> <map> <memory> <optional> <span>
   <string> <string_view> <vector> <fmt/format.h>)
 
-# carousel_precompile(TARGET KIND OPTION...): TARGET takes the header that carousel_precompiled_KIND compiles with OPTION.... It must
-# link fmt; KIND `none`, for those that don't: no such header.
+# carousel_precompile(TARGET KIND OPTION...): TARGET uses the header that carousel_precompiled_KIND compiles with OPTION.... TARGET
+# must link fmt; KIND `none`, for targets that do not link it: no precompiled header.
 function(carousel_precompile target kind)
   get_target_property(type ${target} TYPE)
-  if(NOT CAROUSEL_PRECOMPILE OR kind STREQUAL "none" OR type MATCHES "SHARED|MODULE")   # a module's macro makes it another header
+  if(NOT CAROUSEL_PRECOMPILE OR kind STREQUAL "none" OR type MATCHES "SHARED|MODULE")   # a module's own macro would make it a different header
     return()
   endif()
-  if(CAROUSEL_UNITY AND kind MATCHES "^json")   # few and large, where sources are compiled together: parsing is faster than loading
+  if(CAROUSEL_UNITY AND kind MATCHES "^json")   # with unity builds the files are few and large: parsing is faster than loading
     return()
   endif()
   set(shared carousel_precompiled_${kind})
@@ -75,11 +75,11 @@ function(carousel_precompile target kind)
     target_compile_options(${shared} PRIVATE -ffp-contract=off ${ARGN})
     set(headers ${CAROUSEL_PRECOMPILED})
     if(kind MATCHES "json")
-      find_package(nlohmann_json REQUIRED)   # what it finds is known in one folder and those below it
+      find_package(nlohmann_json REQUIRED)   # its targets are visible only in this folder and its subfolders
       target_link_libraries(${shared} PRIVATE nlohmann_json::nlohmann_json)
       list(APPEND headers ${PROJECT_SOURCE_DIR}/shared/core/json.hpp)
     endif()
-    if(kind MATCHES "^tests")   # a sixth of what a test's file takes
+    if(kind MATCHES "^tests")   # a sixth of a test file's compile time
       target_link_libraries(${shared} PRIVATE Catch2::Catch2)
       target_include_directories(${shared} PRIVATE ${PROJECT_SOURCE_DIR})
       list(APPEND headers ${PROJECT_SOURCE_DIR}/tests/support/catch.hpp)
@@ -94,7 +94,7 @@ function(carousel_precompile target kind)
   target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
-# carousel_target_options(TARGET [KIND OPTION...]): the shared options, then OPTION...; KIND is carousel_precompile's, `plain` unless given.
+# carousel_target_options(TARGET [KIND OPTION...]): the shared options, then OPTION...; KIND: see carousel_precompile, default `plain`.
 function(carousel_target_options target)
   set(more ${ARGN})
   set(kind plain)
@@ -108,7 +108,7 @@ function(carousel_target_options target)
     $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false -prec-div=true -prec-sqrt=true -ftz=false --expt-relaxed-constexpr
       -Xcompiler=-Wall,-Wextra,-ffp-contract=off>)
   if(CAROUSEL_WERROR)
-    # g++ 12 and 13 raise false alarms of these three kinds in inlined code of the standard library and of fmt.
+    # g++ 12 and 13 give false positives of these three warnings in inlined code of the standard library and of fmt.
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-Werror -Wno-error=array-bounds -Wno-error=stringop-overflow -Wno-error=restrict>
       $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)

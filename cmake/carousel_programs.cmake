@@ -1,9 +1,9 @@
 # The target `programs`: every program that a user runs, without the tests. A program is an executable that a folder outside tests/
-# adds; nobody has to list it a second time, neither here nor for the installation. So that a first ./pipelines/launch waits for
-# nothing that its pipeline doesn't use, there are parts of it: `core_programs`, which every pipeline takes; `viewer_programs`, the
-# window, where its packages are; `pipeline_programs`, all but benchmarks and lessons. The names of the last are in programs.txt.
+# adds; it need not be listed again, neither here nor for the installation. Partial targets spare a first ./pipelines/launch programs
+# that its pipeline does not use: `core_programs`, which every pipeline needs; `viewer_programs`, the window, if its packages are
+# installed; `pipeline_programs`, all except benchmarks, lessons, training and the window. programs.txt lists the last.
 
-# Targets of one type that `folder` and the folders below it have added.
+# The targets of one type that `folder` and its subfolders have added.
 function(carousel_targets_below folder type result)
   set(found)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)

@@ -1,5 +1,4 @@
-# Writes the C++ source TO, which holds the text of each file that EXAMPLES/files.cmake names. Run while
-# building.
+# Writes the C++ source TO with the text of each file that EXAMPLES/files.cmake lists. Runs at build time.
 include(${EXAMPLES}/files.cmake)
 set(source "// Made by cmake/embed_examples.cmake.\n#include \"cli/new_stage.hpp\"\n\n")
 string(APPEND source "namespace carousel::supervisor {\n\nconst std::vector<project_file>& example_files() {\n")

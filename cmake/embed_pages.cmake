@@ -1,5 +1,5 @@
 # Writes the C++ source TO: page_of() and recorded_of() of lab/lesson.hpp, with the text of each lesson's page and its
-# recorded figures. Given: LESSONS (their folder), NAMES (01_handles ...), TO. Run while building.
+# recorded figures. Variables: LESSONS (their folder), NAMES (01_handles ...), TO. Runs at build time.
 set(source "// Made by cmake/embed_pages.cmake.\n#include \"lab/lesson.hpp\"\n\nnamespace carousel::lab {\n\n")
 function(embed function file)
   string(APPEND source "const char* ${function}(const lesson& l) noexcept {\n    switch (l.number) {\n")

@@ -1,10 +1,11 @@
-# Installs the public headers, and behind carousel/detail/ what they include of this tree. Run by `cmake
-# --install`, so that a changed header is found without configuring again. Given: SOURCE (the tree), TO (the
-# include folder of the prefix).
+# Installs the public headers and, in carousel/detail/, the headers of this tree that they include. Run by
+# `cmake --install`, so that a changed header is found without configuring again. Variables: SOURCE (the
+# tree), TO (the include folder of the prefix).
 #
-# A header of the tree says #include "ring/frame_format.hpp", from one of the roots below; the installed one
-# says #include <carousel/detail/ring/frame_format.hpp>, so that one include folder serves and nothing of ours
-# meets others' names. <carousel/stage.hpp> and its like are written so in the tree, too.
+# A header of the tree contains #include "ring/frame_format.hpp", relative to one of the roots below; the
+# installed one contains #include <carousel/detail/ring/frame_format.hpp>, so that one include folder is
+# enough and no name clashes with other projects. Public headers such as <carousel/stage.hpp> have the
+# same form in the tree.
 cmake_policy(VERSION 3.25)
 set(public_folder stages/sdk/carousel)
 set(roots . shared stages/sdk)
@@ -12,9 +13,9 @@ set(waiting)
 foreach(name stage cpu cuda hash port testing)
   list(APPEND waiting ${public_folder}/${name}.hpp)
 endforeach()
-list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are no stages
+list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are not stages
 
-# Where a header of the tree goes, below TO.
+# The path of an installed header, relative to TO.
 function(carousel_installed_name header result)
   if(header MATCHES "^(${public_folder}|shared/ipc/carousel|shared/ipc/cuda/carousel)/(.*)$")
     set(${result} carousel/${CMAKE_MATCH_2} PARENT_SCOPE)
@@ -24,7 +25,7 @@ function(carousel_installed_name header result)
   endif()
 endfunction()
 
-# The header that `text` in `header` means.
+# The header that `header` includes as `text`.
 function(carousel_included_header header text result)
   get_filename_component(folder ${header} DIRECTORY)
   foreach(root IN LISTS roots ITEMS ${folder})
@@ -38,8 +39,8 @@ function(carousel_included_header header text result)
                       "project's root: it can't be installed")
 endfunction()
 
-# Written only when it has changed: an installation over an older one compiles nothing anew in the projects
-# that use it.
+# Written only if changed: reinstalling over an older version does not recompile unchanged parts of the
+# projects that use it.
 function(carousel_write_header text file)
   set(old "")
   if(EXISTS ${file})
