@@ -1,6 +1,6 @@
 #pragma once
-// A run of the ring's own objects whose words' bits are flipped one at a time, and what the mender makes of
-// it.
+// A run of the ring's own objects. Bits of its words are flipped one at a time; a test checks what the repair
+// makes of each.
 
 #include <optional>
 
@@ -9,7 +9,7 @@
 
 namespace carousel::test {
 
-/// source -> middle -> sink, or another plan, with a copy of the block as it was made.
+/// source -> middle -> sink, or another plan, with a copy of the block as it was created.
 struct run_in_hand {
     shm::private_block made = shm::make_private_block();
     bench b;
@@ -28,7 +28,7 @@ struct run_in_hand {
              ring::entry_word::of(ring::load(b.c->entry[s.incarnation.entry].identity)).pid, true, false});
         return s;
     }
-    /// Flips the bit, and says what the mender makes of it.
+    /// Flips the bit; returns the value that the repair determines, if any.
     std::optional<u64> flip(shm::word& at, unsigned bit) const {
         at.fetch_xor(u64{1} << bit);
         const auto damaged = ring::damaged_words(*b.c, *made);

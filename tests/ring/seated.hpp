@@ -29,7 +29,7 @@ struct bench {
         const u32 before = ring::seat_word::of(ring::load(c->seat[seat].current)).epoch;
         s.incarnation = ring::appoint(*c, seat);
         REQUIRE(s.incarnation);
-        (void)ring::revoke(*c, seat, 0);  // whom a fresh block's words belong to
+        (void)ring::revoke(*c, seat, 0);  // the incarnation that the words of a fresh block belong to
         (void)ring::revoke(*c, seat, before);
         REQUIRE(ring::claim(*c, s.incarnation) == ring::claim_result::ok);
         REQUIRE(ring::go_live(*c, s.incarnation));
@@ -60,7 +60,7 @@ struct bench {
     }
 };
 
-/// One frame through the worker's stage; its sequence.
+/// Passes one frame through the worker's stage; returns its ring sequence.
 inline u64 pass(ring::worker& w, u32 in_flight = 0) {
     ring::job j;
     REQUIRE(w.begin(j, in_flight) == ring::outcome::ok);

@@ -1,5 +1,5 @@
 #pragma once
-// Bits that flip in the words of a simulated run, one word at a time, and a supervisor's look at them.
+// Flips bits in the words of a simulated run, one word at a time, and runs the supervisor's check on them.
 
 #include <optional>
 #include <random>
@@ -30,7 +30,7 @@ public:
                (now_->w.at.kind == ring::word_kind::seat || now_->w.at.kind == ring::word_kind::entry);
     }
 
-    /// `in_use`: a word that some job has tagged, or the word of such a job, where there is one.
+    /// `in_use`: a word that a job has tagged or the word of such a job, if there is one.
     void flip(shm::control_block& c, const shm::control_block& made, bool in_use) {
         std::vector<flipped> all, used;
         ring::for_each_word(c, made, [&](shm::word& at, const ring::word_place& place) {
@@ -40,17 +40,17 @@ public:
         });
         const std::vector<flipped>& of = used.empty() ? all : used;
         now_ = of[random_() % of.size()];
-        // END is one word among hundreds.
+        // END is one word among hundreds, so it is chosen more often.
         if (used.empty() && random_() % 2 == 0) now_ = one_of_a_kind(all);
         now_->w.raw = now_->truth ^ u64 { 1 } << random_() % 64;
         now_->at->store(now_->w.raw);
     }
 
-    // As the engine does in its ticks: what two looks agree on is written.
+    // As the engine does in its ticks: a value is written once two consecutive checks agree on it.
     void repair(shm::control_block& c, const shm::control_block& made, const ring::known_run& known,
                 simulation_result& result) {
         flipped& f = *now_;
-        if (ring::load(*f.at) != f.w.raw) return now_.reset();  // a claim that was made anew, or END
+        if (ring::load(*f.at) != f.w.raw) return now_.reset();  // a claim that was written again, or END
         const std::optional<u64> value = ring::repaired_value(c, made, known, f.w);
         if (value && value == f.value) {
             CAROUSEL_ASSERT(ring::write_back(c, made, f.w, *value));
@@ -98,14 +98,14 @@ private:
 };
 
 enum class phase { filled, submitted, written, committed, ended, done };
-/// A frame in work in a simulated process.
+/// A frame in progress in a simulated process.
 struct work {
     ring::job j;
     phase at = phase::filled;
     u32 written = 0;  ///< outputs
 };
 
-/// An owner waits for a word of its own (ring::cas_after_repair): here it takes no step.
+/// The owner of a damaged word waits (ring::cas_after_repair): in the simulation it takes no step.
 inline bool waits_for_repair(const shm::control_block& c, ring::worker& w, const ring::job& j) {
     using ring::intact, ring::load;
     bool waits = !intact(load(c.job[j.index]));
@@ -118,7 +118,7 @@ inline bool waits_for_repair(const shm::control_block& c, ring::worker& w, const
     return waits;
 }
 
-/// A member that gave its frame back while the word was damaged has left a lease: its time is up some day.
+/// A member that released its frame while the word was damaged has left a lease, which expires eventually.
 inline void revoke_forgotten_leases(shm::control_block& c, u32 link, u32 group, u32 kept_slot) {
     for (u32 k = 0; k < c.link[link].slots; ++k) {
         shm::word& at = c.link[link].group[k][group];

@@ -1,5 +1,5 @@
 #pragma once
-// A process of the simulated histories, and what may happen in the middle of its step.
+// A process of the simulated histories, and what may happen in the middle of one of its steps.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -31,7 +31,7 @@ struct while_hooked {
     while_hooked& operator=(const while_hooked&) = delete;
 };
 
-/// The points of worker::begin() between its reading of a lease word and its CAS.
+/// The crash points of worker::begin() between its read of a lease word and its CAS.
 inline bool is_before_a_lease(crash_point at) noexcept {
     return at == crash_point::job_chosen || at == crash_point::job_opened ||
            at == crash_point::sequence_leased || at == crash_point::input_leased;

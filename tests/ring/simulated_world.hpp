@@ -1,6 +1,5 @@
 #pragma once
-// What stands in for a device under the simulated histories: contents of slots, and events that fire when
-// told.
+// Stands in for a device in the simulated histories: contents of slots, and events that fire on request.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -31,17 +30,17 @@ inline ring::plan plan_of(const simulation_options& o) {
     for (u32 k = 0; k < 2; ++k) {
         p.stages[k].window = o.window;
         p.stages[k].slot_bytes = 256;
-        // the second ring is narrower: whoever fills the first to its brim must see that
+        // the second ring is narrower: the producer that fills the first ring completely must notice that
         if (o.fork) p.stages[k].more = {{p.stages[k].name + ".more", std::max(o.window, 4U) - 2, 256}};
     }
     p.stages[0].ends = o.ends_at != ~u64{0};
     p.first = o.first;
     p.end = o.stop_early ? ring::end_unknown : o.frames;
-    p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler's hand, not by the clock
+    p.latest_lease_ns = ~u64{0} >> 1U;  // revoked by the scheduler, not by the clock
     return p;
 }
 
-/// What a device would have: per link and slot the content, and per (incarnation, slot) whether its event has
+/// What a device would have: the content per link and slot, and per (incarnation, slot) whether its event has
 /// fired.
 struct world {
     shm::private_block c = shm::make_private_block();
@@ -54,7 +53,7 @@ struct world {
     u64 below(u64 n) { return random() % n; }
 };
 
-/// Events as CUDA's: one that was never recorded reads as complete; handles carry (entry, slot).
+/// Events behave as CUDA's: one that was never recorded reads as complete; handles carry (entry, slot).
 class fake_import final : public device::imported_event {
 public:
     fake_import(world& w, u32 entry, u32 slot) : world_(&w), entry_(entry), slot_(slot) {}

@@ -25,7 +25,7 @@ public:
         initialise_parameters(world_.c->parameters, std::as_bytes(std::span(&value, 1)), 0);
         if (o.first.lap != 0)
             world_.c->parameters.state.store(
-                parameter_state{o.first.lap, 0}.pack());  // every place has that set
+                parameter_state{o.first.lap, 0}.pack());  // every slot of the box has that set
         changes_random_.seed(o.seed);
         world_.c->magic.store(shm::control_magic);
         flips_.seed(o.seed);
@@ -69,8 +69,8 @@ public:
     }
 
 private:
-    // At a point between a worker's reading of a word and its CAS another process makes a whole step, on this
-    // thread. fill() would wait for a slot that the other one has taken, so there are two.
+    // At a point between a worker's read of a word and its CAS another process makes a whole step, on this
+    // thread. fill() would wait for a slot that the other process has taken, so two free slots are needed.
     void interleave(crash_point at) {
         if (!is_before_a_lease(at) || moving_ == nullptr || !has_two_free_slots(*world_.c, *moving_->w))
             return;
@@ -86,7 +86,7 @@ private:
         const incarnation_id incarnation = appoint(*world_.c, seat);
         CAROUSEL_ASSERT(incarnation);
         epochs_[seat] = incarnation.epoch;
-        (void)revoke(*world_.c, seat, 0);  // whom a fresh block's words belong to
+        (void)revoke(*world_.c, seat, 0);  // the incarnation that the words of a fresh block belong to
         (void)revoke(*world_.c, seat, before);
         CAROUSEL_ASSERT(claim(*world_.c, incarnation) == claim_result::ok);
         for (u32 k = 0; k < shm::max_slots; ++k) {
@@ -103,7 +103,7 @@ private:
         processes_.push_back(std::move(p));
     }
 
-    // As the supervisor does: into the block, and into its own copy of it.
+    // As the supervisor does: into the block, and into its own copy of the block.
     void change_parameters() {
         const u64 value = ++world_.result.changes, oldest = load(world_.c->link[0].tail);
         const auto bytes = std::as_bytes(std::span(&value, 1));
@@ -118,7 +118,8 @@ private:
         CAROUSEL_ASSERT(publish(own, bytes, oldest) == from);
     }
 
-    // Change k + 1 counts from change_from_[k] on: which one a frame has follows from the answers alone.
+    // Change k + 1 counts from change_from_[k] on: the returned values alone determine which change a frame
+    // has.
     void check_parameters(const job& j) {
         const auto next_change = std::upper_bound(change_from_.begin(), change_from_.end(), j.ring_sequence);
         u64 value = 0;
@@ -170,11 +171,11 @@ private:
         if (options_.mps && !options_.kill_first) cut_short(p);
         if (world_.below(2) == 0)
             (void)requeue(*world_.c, incarnation.seat, incarnation.epoch, blame::none,
-                          n.in_flight);  // else supervise() will, late
+                          n.in_flight);  // otherwise supervise() does it, late
     }
 
-    // terminate_client: nothing that the dead one has enqueued happens any more, and its events read as
-    // complete. Those who wait for its frames look at once.
+    // terminate_client: no work that the dead process has enqueued runs any more, and its events read as
+    // complete. Processes that wait for its frames check at once.
     void cut_short(process& dead) {
         for (auto& [name, pending] : world_.pending)
             if (name.first == dead.incarnation.entry) pending = false;
@@ -184,9 +185,9 @@ private:
                 world_.result.helped += p->help->help(p->w->input(k));
     }
 
-    // A pass over the dead; now and then a fence arrives. As the engine's tick does it sweeps: behind the
-    // last frame the tail of a ring may wait for nobody else, when its producer has left and the last
-    // member's DONE was written for a dead one.
+    // One pass over the dead processes; at times a fence arrives. Like the engine's tick it sweeps: after the
+    // last frame no other process may be left to move a ring's tail, when its producer has left and the last
+    // member's DONE was written on behalf of a dead process.
     void supervise() {
         if (flips_.now()) flips_.repair(*world_.c, *made_, what_is_known(), world_.result);
         if (options_.flips != 0)
@@ -228,7 +229,7 @@ private:
         if (viewed_) {
             const u64 seen = world_.content[{seen_ring_, viewed_.index}];
             const u64 expected = viewed_.ring_sequence;
-            if (world_.below(3) == 0) {  // somebody revokes a stale lease
+            if (world_.below(3) == 0) {  // some process revokes a stale lease
                 shm::word& at = world_.c->link[seen_ring_].group[viewed_.index][viewer_->group()];
                 const u64 raw = load(at);
                 if (lease_word::of(raw).state == lease_state::leased)
@@ -264,10 +265,10 @@ private:
 
     bool begin_one(process& p) {
         if (p.jobs.size() >= p.w->stage().in_flight) return false;
-        if (!intact(load(world_.c->parameters.state))) return false;  // it would wait
+        if (!intact(load(world_.c->parameters.state))) return false;  // the process would wait
         if (std::any_of(p.jobs.begin(), p.jobs.end(), [](const work& w) { return w.at == phase::ended; }))
             return false;
-        // fill() may sleep for a slot: only go in where one is free, as no other thread could free it
+        // fill() may sleep for a slot: enter it only if a slot is free, as no other thread could free one
         // meanwhile
         for (u32 k = 0; k < p.w->outputs(); ++k)
             if (!p.w->output(k).has_free_slot()) return false;
@@ -289,7 +290,7 @@ private:
     }
 
     void check_inputs(process& p, const job& j) {
-        if (p.zombie) return;  // what a revoked process reads is thrown away
+        if (p.zombie) return;  // what a revoked process reads is discarded
         check_parameters(j);
         for (u32 k = 0; k < j.inputs; ++k)
             if (world_.content[{p.w->input(k).index(), j.input[k].index}] != j.ring_sequence)
@@ -307,7 +308,7 @@ private:
                 else
                     leave(p);
                 break;
-            case phase::submitted:  // the device is done: late writes of a zombie land here too, until its
+            case phase::submitted:  // the device is done: a zombie's late writes land here too, until its
                                     // fence
                 if (x.written < p.w->outputs()) {
                     world_.content[{p.w->output(x.written).index(), x.j.output[x.written].index}] =
@@ -347,7 +348,7 @@ private:
     }
 
     void leave(process& p) {
-        if (!p.zombie) ++world_.result.late;  // a live process believes that it was revoked
+        if (!p.zombie) ++world_.result.late;  // a live process that finds itself revoked
         p.exited = true;
     }
 
@@ -385,16 +386,17 @@ private:
     world world_;
     shm::private_block made_;  ///< as it was published
     std::vector<u64> tails_;
-    std::mt19937_64 changes_random_;  ///< its own: the histories are the same with changes and without
+    std::mt19937_64
+        changes_random_;  ///< separate, so that the histories are the same with changes and without
     std::vector<u64> change_from_;
     std::vector<std::unique_ptr<process>> processes_;
     std::vector<incarnation_id> fenced_;
-    process* moving_ = nullptr;  ///< the one that is in its step, and may be interrupted
+    process* moving_ = nullptr;  ///< the process that is in a step, and may be interrupted
     simulated_flips flips_;
     u32 epochs_[shm::max_seats] = {};
     std::unique_ptr<latest_reader> viewer_;
     slot_ref viewed_;
-    u32 seen_ring_ = 1;  ///< the middle's first
+    u32 seen_ring_ = 1;  ///< the first ring of the middle stage
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
 #pragma once
 // A run of the real ring code without processes: every participant is an object, every step of a stage is one
-// call, and a seeded scheduler decides who goes next, who is killed, who wakes up as a zombie and when a late
-// device write lands. What the protocol promises is checked at every delivery. Parameters are changed all the
-// time. So the code that runs in production is what is tested, in hours of crashes a second.
+// call, and a seeded scheduler decides which participant moves next, is killed or wakes up as a zombie, and
+// when a late device write lands. The protocol's guarantees are checked at every delivery. Parameters are
+// changed all the time. So the production code itself is tested, with hours of crashes per second.
 //
-// Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a latest reader that dawdles. With `fork`
-// the source has a ring more, which a sink reads beside the middle's two.
+// Pipeline: source -> middle (1 or 2 instances) -> two sinks, plus a slow latest reader. With `fork` the
+// source has one more ring, which a sink reads in addition to the middle's two.
 
 #include <map>
 #include <memory>
@@ -28,39 +28,39 @@ struct simulation_options {
     u32 instances = 1;
     u32 in_flight = 2;
     u32 window = 0;            ///< of both rings; 0: derived
-    bool reach_moves = false;  ///< every process's own bound within its window goes up and down all the time
+    bool reach_moves = false;  ///< every process's own limit within its window goes up and down all the time
     bool fork = false;         ///< source and middle have two outputs, and a sink joins three of the four
     u32 kills = 12;
-    ring::first_counters first;   ///< where the words' counters begin
-    bool stop_early = false;      ///< END is unknown and a stop is asked for in mid-run
+    ring::first_counters first;   ///< initial values of the words' counters
+    bool stop_early = false;      ///< END is unknown and a stop is requested in mid-run
     u64 ends_at = ~u64{0};        ///< the source ends its stream before that frame
     bool keeps_stopping = false;  ///< control: END is not lowered from STOPPING
-    bool mps = false;  ///< a kill cuts the device's work short, and the events behind it read as complete, as
-                       ///< MPS's do
+    bool mps = false;  ///< a kill cuts the device's work short, and the events after it read as complete, as
+                       ///< under MPS
     bool kill_first = false;  ///< control: the kill comes before the revocation
-    u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor mends what it can
-    bool flips_in_use = false;  ///< in words of frames in work alone
+    u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor repairs what it can
+    bool flips_in_use = false;  ///< only in words of frames in progress
     bool interleaved =
-        false;            ///< between a worker's reading of a lease word and its CAS another process moves
-    u32 check_every = 0;  ///< holds the block against block_check.hpp after each so-many steps; 0: never
+        false;  ///< between a worker's read of a lease word and its CAS another process makes a step
+    u32 check_every = 0;  ///< checks the block against block_check.hpp after every N steps; 0: never
 };
 
 struct simulation_result {
     u64 lost = 0, repeated = 0, torn = 0, late = 0, disorder = 0;
-    u64 mixed = 0;   ///< frames with another set of parameters than their number's
+    u64 mixed = 0;   ///< frames with a set of parameters other than the one of their number
     u64 beyond = 0;  ///< deliveries of frames from END on
-    u64 end = 0;     ///< END, once all is delivered
+    u64 end = 0;     ///< END, once all frames are delivered
     bool stuck = false;
-    u64 changes = 0;  ///< of the parameters
+    u64 changes = 0;  ///< changes of the parameters
     u64 delivered = 0, helped = 0, seen_by_latest = 0, steps = 0;
     u32 kills_at[5] = {};
     u64 checks = 0;
     u64 interleavings = 0;     ///< with `interleaved`
-    u64 repaired = 0;          ///< words whose flipped bit was made good by what the others say
-    u64 repaired_of[14] = {};  ///< of these, by ring::word_kind
-    u64 respelled = 0;         ///< of these: not what was there, but what means the same
-    u64 remade = 0;            ///< nobody could tell: the word is put back by hand, for a block made anew
-    std::string finding;       ///< the first one; the histories break no rule, so it is a false one
+    u64 repaired = 0;          ///< words whose flipped bit was repaired from what the other words say
+    u64 repaired_of[14] = {};  ///< of `repaired`, by ring::word_kind
+    u64 respelled = 0;         ///< of `repaired`: not the original value, but an equivalent one
+    u64 remade = 0;       ///< not repairable: the word is restored by hand, which stands for a rebuilt block
+    std::string finding;  ///< the first finding; the histories break no rule, so it is a false positive
     [[nodiscard]] bool sound() const {
         return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck;
     }
@@ -68,8 +68,8 @@ struct simulation_result {
 
 [[nodiscard]] simulation_result simulate(const simulation_options& options);
 
-/// How many of its usual histories a test goes through: a fifth under a sanitizer, which looks for accesses
-/// that are none of the code's and takes ten times as long; every build without one tells of the protocol.
+/// How many of its usual histories a test runs: a fifth under a sanitizer, which looks for invalid accesses
+/// and takes ten times as long; every build without a sanitizer tests the protocol.
 [[nodiscard]] constexpr u64 seeds(u64 usual) {
 #ifdef CAROUSEL_SANITIZED
     return usual / 5;
@@ -78,7 +78,8 @@ struct simulation_result {
 #endif
 }
 
-/// What a seed stands for in the histories of the ring and in their controls, which must be the same.
+/// The options that a seed stands for, in the histories of the ring and in their controls; both must be the
+/// same.
 [[nodiscard]] inline simulation_options usual_history(u64 seed) {
     simulation_options o;
     o.seed = seed;

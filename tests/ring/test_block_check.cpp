@@ -1,6 +1,6 @@
-// What is impossible in a control block is found, whose word it is is said, and what the protocol leaves is
-// never called damage. Each rule gets the smallest write that breaks it, into a block that was driven by the
-// real ring code.
+// Impossible states of a control block are found, the owner of the word is reported, and what the protocol
+// leaves is never reported as damage. Each rule gets the smallest write that breaks it, into a block that was
+// driven by the real ring code.
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::ring;
 
-/// source -> middle-1 -> sink in mid-run: frames are done, some wait, one is in work at each end.
+/// source -> middle-1 -> sink in mid-run: frames are done, some wait, one is in progress at each end.
 struct run_in_hand {
     std::unique_ptr<shm::control_block> made = std::make_unique<shm::control_block>();
     std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
@@ -58,7 +58,7 @@ struct run_in_hand {
         return p;
     }
     shm::control_block& c() const { return *block; }
-    /// All that is found, a line each.
+    /// All findings, one per line.
     std::string findings() const {
         std::string out;
         for (const auto& found : {check_static(*block, *made), check_known(*block, *made, known),
@@ -350,7 +350,7 @@ TEST_CASE("what the protocol leaves between any two steps is never called damage
     for (u64 seed = 1; seed <= test::seeds(150); ++seed) {
         test::simulation_options o;
         o.seed = seed;
-        // Laps, generations, versions and epochs that come round in mid-run are no damage either.
+        // Laps, generations, versions and epochs that wrap around in mid-run are not damage either.
         if (seed % 2 == 0) o.first = counters_near_overflow;
         o.instances = seed % 3 == 0 ? 2 : 1;
         o.in_flight = 1 + static_cast<u32>(seed % 4);

@@ -1,7 +1,7 @@
-// Every function of the ring that writes into the control block does so while a stage's own code can't: the
-// block is closed by a protection key where the CPU has keys, and by its emulation everywhere. A function
-// without its block_open ends its process by SIGSEGV, and so does a plain write. Each case is a child of its
-// own, since a process guards one block once.
+// Every function of the ring that writes into the control block works while the block is closed to a stage's
+// own code: by a protection key where the CPU has keys, and by its emulation everywhere. A function without
+// its block_open ends its process by SIGSEGV, and so does a plain write. Each case runs in its own child,
+// since a process guards one block once.
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -30,7 +30,7 @@ using namespace carousel::test;
 using shm::block_guard;
 
 /// source -> middle -> sink over both of the middle's rings, with a latest reader's group and an asset of the
-/// source, all of them in this process.
+/// source, all in this process.
 struct closed_run {
     bench b{plan_of()};
     seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
@@ -43,7 +43,7 @@ struct closed_run {
         p.stages[2].input_outputs = {0, 1};
         return p;
     }
-    /// What all three of them write, as one list: the functions are looked at, not whose pages they are.
+    /// The pages that all three write, as one list: the functions are under test, not the ownership of pages.
     void close(block_guard how) {
         page_list all;
         for (const seated* s : {&source, &middle, &sink}) {
@@ -72,7 +72,7 @@ void frames(closed_run& r) {
     need(r.b.c->link[2].tail.load() == 100);
 }
 
-/// A look that changes nothing opens nothing; what changes something does all of it in one scope.
+/// A check that changes nothing opens nothing; a call that writes makes all its writes in one scope.
 void count_scopes(closed_run& r) {
     const auto scopes = [](auto&& work) {
         const u64 before = shm::scopes_of_this_thread();
@@ -91,10 +91,10 @@ void count_scopes(closed_run& r) {
     shm::block_open_late late;
     need(scopes([&] { late.now(), late.now(); }) == 1);
     shm::block_open_between between;
-    need(scopes([&] { between.leave_for([] {}); }) == 0);  // within the one above
+    need(scopes([&] { between.leave_for([] {}); }) == 0);  // within the scope above
 }
 
-/// The frame is done in all groups and nobody has swept behind it: what its reader left undone when it died.
+/// All groups are done with the frame, but it has not been swept: what a reader that died left undone.
 void frees(closed_run& r) {
     need(r.source.w->output(0).sweep());
     need(r.b.c->link[0].tail.load() == 1);
@@ -109,9 +109,9 @@ void frees_before(closed_run& r) {
 }
 void frees_only(closed_run& r) {
     frees_before(r);
-    r.b.c->link[0].tail.store(1);  // the tail has moved on already
+    r.b.c->link[0].tail.store(1);  // the tail has advanced already
 }
-/// A frame that waits in a group that is closed is passed by.
+/// A frame that waits in a closed group is skipped.
 void skips_before(closed_run& r) {
     (void)pass(*r.source.w);
     r.b.c->link[0].group_state[0].store(group_word{0, 0, group_state::closed}.pack());
@@ -129,7 +129,7 @@ void headers(closed_run& r) {
     const u64 extents[] = {2, 3};
     set_used(h.used, f, "points", extents);
     need(r.source.w->submit(j) && r.source.w->commit(j) && r.source.w->complete(j));
-    pass_closed(*r.middle.w);  // hands the metadata on
+    pass_closed(*r.middle.w);  // forwards the metadata
     need(r.sink.w->begin(j, 0) == outcome::ok);
     need(find_metadata(metadata_of(r.sink.w->input(0).header(j.input[0].index)), "b").has_value());
 }
@@ -262,7 +262,7 @@ void check_wild_writes(block_guard how) {
             reinterpret_cast<volatile u64*>(r.b.c.get())[place(r) / 8] = ~u64{0};
         });
     };
-    // the head, a slot's word, the own entry, a header, a page of nobody
+    // the head, a slot's word, the own entry, a header, an unowned page
     CHECK(write_to([](closed_run&) { return u64{64}; }) == faulted);
     CHECK(write_to([](closed_run&) {
               return u64{offsetof(shm::control_block, link) + offsetof(shm::link_block, slot)};
@@ -336,7 +336,7 @@ TEST_CASE("a thread's scopes nest, and a thread beside it stays closed by a key"
 
 namespace {
 closed_run* handled_run = nullptr;
-/// What becomes of a process whose block is closed when that handler is called.
+/// The result of a process whose block is closed when that handler is called.
 auto handled_by(block_guard guard, void (*handler)(int)) {
     return in_child([&] {
         closed_run r;
@@ -364,7 +364,7 @@ TEST_CASE("a signal's handler opens the block for good where keys are emulated, 
     CHECK(handled_by(block_guard::emulated, open_and_write_a_note) == went_through);
 }
 
-// No check: a figure. Run it by its name.
+// A measurement, not a check. Run it by its name.
 TEST_CASE("what a scope around one write costs", "[.cost]") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     CHECK(in_child([] {

@@ -1,5 +1,5 @@
-// Histories of the real ring code (simulation.hpp) with one seeded bug compiled into it must show the bug.
-// Linked with each bugged ring in turn.
+// Histories of the real ring code (simulation.hpp) with one seeded bug compiled in must show the bug. Linked
+// with each bugged ring in turn.
 
 #include "simulation.hpp"
 #include "tests/support/catch.hpp"

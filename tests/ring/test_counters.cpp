@@ -1,4 +1,4 @@
-// Generations, laps, versions, tags and epochs come round: every rule holds over their ends.
+// Generations, laps, versions, tags and epochs wrap around: every rule holds across the wrap.
 #include "ring/helper.hpp"
 #include "tests/ring/seated.hpp"
 
@@ -28,7 +28,7 @@ TEST_CASE("frames pass in order, and a death's frame is done again, while every 
         }
         REQUIRE(pass(*sink.w) == n);
     }
-    CHECK(source.incarnation.epoch < 100);  // they came round
+    CHECK(source.incarnation.epoch < 100);  // they have wrapped around
     CHECK(source.incarnation.epoch > 0);
     CHECK(lease_word::of(load(b.c->source[0].sequence_lease[0])).generation < 100);
     CHECK(slot_word::of(load(b.c->link[0].slot[0])).generation < 300);
@@ -85,8 +85,8 @@ TEST_CASE("a slot that rested while its job's tag came round helps nobody to com
     REQUIRE(source.w->commit(j));
     REQUIRE(source.w->complete(j));
     REQUIRE(pass(*sink.w) == 0);
-    // 2^28 frames later, none of which was in this slot: every job word of the seat is at the version whose
-    // tag is the same.
+    // 2^28 frames later, none of which was in this slot: every job word of the seat is at the version that
+    // has the same tag.
     for (u32 k = b.c->seat[0].first_job; k < b.c->seat[0].first_job + b.c->seat[0].jobs; ++k)
         b.c->job[k].store(
             job_word{j.version + (u64{1} << 28U), source.incarnation.epoch, job_state::idle}.pack());

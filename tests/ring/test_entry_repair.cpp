@@ -1,5 +1,6 @@
-// An entry whose bit flips while no supervisor lives: the next one tells whose it is, whichever bit it is, by
-// the seats' words, by who lives and by the dead one's file; and where nothing tells it, says so.
+// An entry's bit flips while no supervisor runs: the next supervisor determines the owner, whichever bit it
+// is, from the seats' words, the live processes and the dead one's file; where none of these determines it,
+// it reports so.
 #include "ring/entry_repair.hpp"
 #include "seated.hpp"
 
@@ -8,7 +9,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::ring;
 
-/// source -> middle -> sink: each has had a life that is fenced, and has one now.
+/// source -> middle -> sink: each has one fenced incarnation and one current one.
 struct left_entries {
     test::bench b{test::chain_of_three()};
     test::seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
@@ -22,7 +23,7 @@ struct left_entries {
             return std::find(alive.begin(), alive.end(), pid) != alive.end();
         };
     }
-    /// A life with a pid of its own: here all are this process.
+    /// Gives an incarnation its own pid: here all of them are this process.
     void rename(test::seated& s, u32 pid) {
         shm::word& at = b.c->entry[s.incarnation.entry].identity;
         entry_word w = entry_word::of(load(at));
@@ -44,7 +45,7 @@ struct left_entries {
         at.fetch_xor(u64{1} << bit);
         return value;
     }
-    /// Whichever bit it is.
+    /// For every bit of the word.
     void check_all(u32 entry, const entry_word& wanted) const {
         for (unsigned bit = 0; bit < 64; ++bit) {
             INFO("bit " << bit);
@@ -65,7 +66,8 @@ TEST_CASE(
     for (u32 seat = 0; seat < 3; ++seat) {
         const u32 entry = r.sits(seat);
         r.b.c->entry[entry].start_time.store(9);
-        constexpr u32 pids[] = {0x0F0F, 0x1234, 0x3A5C};  // none is a bit from another: they began together
+        constexpr u32 pids[] = {0x0F0F, 0x1234,
+                                0x3A5C};  // no two differ in one bit only: they started together
         const u32 pid = pids[seat];
         entry_word w = r.is(entry);
         w.pid = pid;
@@ -92,7 +94,7 @@ TEST_CASE("of one that sits and is dead any pid will do: it is retired, whicheve
         REQUIRE(recorded.state == entry_state::live);
         REQUIRE(std::popcount(recorded.pid ^ w.pid) <= 1);
     }
-    r.record(entry);  // and by the file it is that very one
+    r.record(entry);  // the file identifies it exactly
     r.check_all(entry, w);
 }
 
@@ -109,7 +111,7 @@ TEST_CASE("one that is being retired is told by the file, whoever of them lives"
     const bool is_alive = GENERATE(true, false);
     CAPTURE(is_alive);
     if (!is_alive) r.alive.clear();
-    // Its words bear its epoch still.
+    // Its words still carry its epoch.
     const job_word idle{4, r.middle.incarnation.epoch, job_state::aborted};
     r.b.c->job[r.b.c->seat[1].first_job].store(idle.pack());
     r.record(r.middle.incarnation.entry);
@@ -135,10 +137,10 @@ TEST_CASE("what is nobody's any more is free, unless a job word rests on it") {
     u32 unused = 0;
     while (r.is(unused).state != entry_state::unused) ++unused;
     r.check_all(unused, {});
-    // Fenced, and all its words have been handed on.
+    // Fenced, and all its words have been passed on.
     mark_fenced(*r.b.c, r.source.incarnation.entry);
     r.check_all(r.source.incarnation.entry, {});
-    // Fenced, and a word bears its epoch: it is retired once more, which changes nothing that was done.
+    // Fenced, and a word carries its epoch: it is retired once more, which changes nothing that was done.
     r.b.c->job[r.b.c->seat[0].first_job].store(
         job_word{4, r.source.incarnation.epoch, job_state::aborted}.pack());
     for (unsigned bit = 4; bit < 64; ++bit) {

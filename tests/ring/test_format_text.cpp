@@ -1,4 +1,4 @@
-// A plane as people write it, in pipeline files and programs.
+// The text form of a plane, as in pipeline files and programs.
 #include "core/errors.hpp"
 #include "ring/format_text.hpp"
 #include "tests/support/catch.hpp"

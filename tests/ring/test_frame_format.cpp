@@ -139,6 +139,6 @@ TEST_CASE("a consumer refuses what it can't read and shows both descriptions") {
     other = image(64, 32);
     other.planes[0].strides = {512, 4, 1};
     CHECK_THAT(message_of(other, image(0, 0)), contains("other strides"));
-    other.planes[0].strides = {256, 4, 1};  // said, but dense
+    other.planes[0].strides = {256, 4, 1};  // explicit, but dense
     CHECK(message_of(other, image(0, 0)).empty());
 }

@@ -1,4 +1,4 @@
-// Headers that are not as they were sealed: in front of the lease, under it, and before their own seal.
+// Headers that differ from what was sealed: before the lease, under it, and before their own seal.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -14,9 +14,9 @@ using namespace carousel;
 using namespace carousel::ring;
 using test::run_in_hand;
 
-constexpr u32 parameter_bytes = 21, metadata_bytes = 13;  // no multiples of the seal's words
+constexpr u32 parameter_bytes = 21, metadata_bytes = 13;  // not multiples of the seal's words
 
-/// All that a header has is in use, and it is sealed anew.
+/// Uses every field of a header and seals it again.
 void use_all_of(shm::frame_header& h) {
     h.time_s = 1.5;
     h.clock = shm::capture_clock::live;
@@ -49,7 +49,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
         {"parameter_number", [&] { h.parameter_number ^= 1U; }},
         {"capture_ns", [&] { h.capture_ns ^= 8U; }},
         {"clock", [&] { h.clock = shm::capture_clock{static_cast<u32>(h.clock) ^ 1U}; }},
-        {"metadata_bytes", [&] { h.metadata_bytes ^= 2U; }},  // two more, which are 0
+        {"metadata_bytes", [&] { h.metadata_bytes ^= 2U; }},  // two more bytes, which are 0
         {"metadata_omitted", [&] { h.metadata_omitted ^= 1U; }},
         {"used.planes", [&] { h.used.planes ^= 1U; }},
         {"used.of, the first", [&] { h.used.of[0][0] ^= 1U; }},
@@ -129,7 +129,7 @@ TEST_CASE("a leased frame whose number becomes an older one keeps its slot, and 
     REQUIRE(h.ring_sequence.load() < 5);
     (void)link_ref(*r.b.c, 0).sweep();
     CHECK(load(r.b.c->link[0].slot[j.input[0].index]) == j.input[0].word.pack());
-    seal(h, r.b.c->parameters.bytes);  // even sealed it is another frame's
+    seal(h, r.b.c->parameters.bytes);  // even with a valid seal it is another frame's header
     CHECK_FALSE(middle.w->submit(j));
 }
 

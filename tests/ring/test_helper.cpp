@@ -1,5 +1,5 @@
-// What a helper commits and what it must not: the words as it may find them between its two looks, over
-// events that behave as CUDA's, where one that nobody has recorded reads as complete.
+// What a helper commits and what it must not commit: the words as it may find them between its two reads,
+// with events that behave as CUDA's, where one that was never recorded reads as complete.
 
 #include <cstring>
 #include <map>
@@ -75,7 +75,7 @@ struct helped_ring {
         }
         b.c->entry[s.incarnation.entry].events_published.store(1);
     }
-    /// A job that is SUBMITTED, its device still at work or not.
+    /// A SUBMITTED job whose device is still working or not.
     job submitted(const seated& s, bool at_work) {
         job j;
         REQUIRE(s.w->begin(j, 0) == outcome::ok);
@@ -119,9 +119,9 @@ TEST_CASE(
     const seated source = r.sit(0);
     job j = r.submitted(source, false);
     REQUIRE(source.w->commit(j));
-    const u64 filled = load(r.b.c->link[0].slot[j.output[0].index]);  // the first look
+    const u64 filled = load(r.b.c->link[0].slot[j.output[0].index]);  // the first read
     REQUIRE(source.w->complete(j));
-    const job next = r.submitted(source, true);  // the same job word, another slot, its device at work
+    const job next = r.submitted(source, true);  // the same job word, another slot, its device still working
     REQUIRE(next.index == j.index);
     REQUIRE(next.output[0].index != j.output[0].index);
     r.b.c->link[0].slot[j.output[0].index].store(filled);
@@ -133,7 +133,7 @@ TEST_CASE(
     "the event that counts is the one of the incarnation that J names, not of another one of its seat") {
     helped_ring r;
     seated standby;
-    // an earlier entry of the same seat, whose events nobody has recorded
+    // an earlier entry of the same seat, whose events were never recorded
     standby.incarnation = reserve_standby(*r.b.c, 0);
     REQUIRE(claim_standby(*r.b.c, standby.incarnation) == claim_result::ok);
     r.publish(standby);
@@ -182,7 +182,7 @@ TEST_CASE("a helper at the second output asks for the job's one event, and marks
     helped_ring r(fork_and_join());
     const seated source = r.sit(0);
     link_ref second(*r.b.c, 1);
-    // The rings' readers go at different speeds: the job's slots have different numbers.
+    // The rings' readers have different speeds: the job's slots have different numbers.
     const slot_ref taken = r.link.claim(shm::max_jobs - 1, 7);
     REQUIRE(taken);
     job j = r.submitted(source, true);

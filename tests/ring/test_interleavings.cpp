@@ -1,5 +1,5 @@
-// What happens between a worker's reading of a lease word and its CAS: another process is there first, or the
-// word has changed. A hook at the crash points between the two does it.
+// Between a worker's read of a lease word and its CAS another process is first, or the word has changed. A
+// hook at the crash points between the two makes the change.
 #include "core/crash_hook.hpp"
 #include "ring/blame.hpp"
 #include "tests/ring/seated.hpp"
@@ -91,7 +91,7 @@ TEST_CASE("a join that gives an input back before its work keeps the attempts th
     const u32 attempts = b.lease(0, slot[0], group[0]).attempts;
     REQUIRE(attempts != 0);
     {
-        // The second input's word changes after the first one is leased: a judgement that came late.
+        // The second input's word changes after the first input is leased: a late verdict on the frame.
         const between_steps other(crash_point::input_leased, [&] {
             shm::word& at = b.c->link[1].group[slot[1]][group[1]];
             lease_word w = lease_word::of(load(at));

@@ -1,4 +1,4 @@
-// One ring by its words: what moves the tail, what frees a buffer, and who pins it.
+// One ring by its words: what advances the tail, what frees a buffer, and which readers pin it.
 
 #include "ring/latest.hpp"
 #include "ring/partial_frames.hpp"
@@ -119,7 +119,8 @@ TEST_CASE("an outdated view of a refilled slot lets no frame pass at the other i
     }
     REQUIRE(refilled != 0);
     input[1]->read_ready(ready[1]);
-    // As read by a process that stopped between the slot word of the old frame and the header of the new one.
+    // As read by a process that stopped between reading the slot word of the old frame and the header of the
+    // new one.
     ready[0].at[refilled - ready[0].tail] = {outdated.index, outdated.word, refilled};
     let_partial_frames_pass(stage, input, ready);
     u64 raw = 0;
@@ -201,7 +202,7 @@ TEST_CASE(
     CHECK(pass(*sink.w) == 3);
     REQUIRE(viewer.acquire());
     CHECK(viewer.release());
-    const slot_ref seconds = second.acquire();  // the first has had it, the second has not
+    const slot_ref seconds = second.acquire();  // the first group has had it, the second has not
     REQUIRE(seconds);
     CHECK(seconds.ring_sequence == 3);
 }
@@ -245,7 +246,7 @@ TEST_CASE("an older frame is not kept when the newest has gone") {
     CHECK(pass(*sink.w) == 0);
     REQUIRE(waits.acquire());
     CHECK(waits.release());
-    // It passes by the newest without having looked at it, as does one whose lease was revoked.
+    // It passes the newest frame without having checked it, as does a reader whose lease was revoked.
     const u32 newest = 1 - older.index;
     b.c->link[0].group[newest][holds.group()].store(
         lease_word{b.slot(0, newest).generation, 0, 0, 0, lease_state::skipped}.pack());
@@ -317,7 +318,7 @@ TEST_CASE(
         const latest_reader passing(*b.c, 0, shm::max_incarnations);
         REQUIRE(passing.joined());
     }
-    for (u32 k = 0; k < 3 * shm::max_latest; ++k) {  // each dies with a frame in hand
+    for (u32 k = 0; k < 3 * shm::max_latest; ++k) {  // each dies with a leased frame
         auto* dead = new latest_reader(*b.c, 0, k);  // NOLINT: a dead process runs no destructor
         REQUIRE(dead->joined());
         CHECK(pass(*source.w) == k);

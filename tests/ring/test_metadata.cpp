@@ -1,5 +1,5 @@
-// The entries that travel with a frame: what is put in comes out, and bytes that nobody has written so are
-// never followed beyond their end.
+// The entries that travel with a frame: what is put in comes out, and bytes that no writer of this format
+// made are never followed beyond their end.
 #include "ring/metadata.hpp"
 
 #include <limits>
@@ -118,13 +118,13 @@ TEST_CASE("damaged bytes are read up to the damage and not beyond") {
         CHECK(seen == (n == whole ? 2 : n >= 13 ? 1 : 0));
         CHECK(r.damaged() == (n != 0 && n != 13 && n != whole));
     }
-    m.room[13] = std::byte{77};  // no such kind
+    m.room[13] = std::byte{77};  // an unknown kind
     CHECK(m.text("a") == "i64 1");
     CHECK(m.text("b") == "none");
     bytes_in_hand to;
     CHECK(merge_metadata(to.room, to.bytes, m.all()) == 1);
     CHECK(to.keys() == std::vector<std::string>{"a"});
-    CHECK(m.set("c", true) == metadata_change::done);  // what lay behind the damage is given up
+    CHECK(m.set("c", true) == metadata_change::done);  // the entries after the damage are dropped
     CHECK(m.keys() == std::vector<std::string>{"a", "c"});
 }
 

@@ -1,4 +1,4 @@
-// A stage with several outputs: one job word, a slot at each.
+// A stage with several outputs: one job word, and a slot in each ring.
 
 #include <string>
 
@@ -15,7 +15,7 @@ using namespace carousel::test;
 
 namespace {
 
-/// The states of the job's slots, one letter a ring.
+/// The states of the job's slots, one letter per ring.
 std::string states(const bench& b, const job& j) {
     std::string out;
     for (u32 k = 0; k < b.c->links; ++k) out += "FLRQ"[static_cast<u32>(b.slot(k, j.output[k].index).state)];
@@ -140,7 +140,7 @@ TEST_CASE("a death between the slots of one frame leaves what was filled, and no
     bench b(fork_and_join());
     const seated source = b.sit(0);
     job j = begun(source);
-    // as its crash behind the first fill would leave it
+    // as its crash after the first fill would leave it
     const u64 second = load(b.c->link[1].slot[j.output[1].index]);
     REQUIRE(cas(b.c->link[1].slot[j.output[1].index], second, slot_word{1, 0, 0, slot_state::free}.pack()));
     const seated successor = b.die(source, blame::none, 1);

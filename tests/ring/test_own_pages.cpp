@@ -1,5 +1,5 @@
-// Which pages of the control block a seat's process opens: all that its protocol steps write, and of others
-// no more than shares a page with it.
+// Which pages of the control block a seat's process opens: all that its protocol steps write, and of other
+// owners' words only those that share a page with them.
 #include "ring/own_pages.hpp"
 
 #include <algorithm>
@@ -117,7 +117,7 @@ TEST_CASE("a sink opens no other sink's doorbell") {
 TEST_CASE("a stage opens the words of the rings that it looks at, and rings for what it changes there") {
     ring::plan p;
     p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}};
-    p.stages[0].sampled_inputs = {1};  // what comes back from downstream
+    p.stages[0].sampled_inputs = {1};  // a feedback input from downstream
     const bench b(p);
     const seated source = b.sit(0), sink = b.sit(2);
     const page_list own = pages_of(*b.c, source.incarnation, shm::none);

@@ -1,5 +1,5 @@
-// Which set of parameters a frame has: a function of its number and of the changes, whoever asks, in whatever
-// order, and who dies.
+// Which set of parameters a frame has: a function of its number and of the changes alone, independent of
+// which processes ask, in which order, and which of them die.
 
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@ words all_of(u64 value) {
     return w;
 }
 
-/// A box whose set number k says k in every word.
+/// A box whose set number k has k in every word.
 struct run_box {
     std::unique_ptr<shm::parameter_box> box = std::make_unique<shm::parameter_box>();
     u64 oldest = first_frame;
@@ -53,7 +53,7 @@ bool is_whole(const shm::parameter_set& s) {
     return std::memcmp(w.data(), s.value, sizeof s.value) == 0;
 }
 
-/// Does `what` the first time that this thread passes `point`.
+/// Calls `what` the first time that this thread passes `point`.
 struct box_once_at {
     template <typename F>
     box_once_at(crash_point point, F what) {
@@ -73,12 +73,12 @@ struct box_once_at {
 TEST_CASE("a change of parameters counts from the first number that nobody was given a set for") {
     run_box r;
     CHECK(r.ask(first_frame) == 0);
-    CHECK(r.ask(first_frame + 4) == 0);  // a source in another place of the window
+    CHECK(r.ask(first_frame + 4) == 0);  // a source at another position of the window
     CHECK(r.change() == first_frame + 5);
-    CHECK(r.ask(first_frame + 3) == 0);  // nobody had it, but a later one is decided
+    CHECK(r.ask(first_frame + 3) == 0);  // no source has leased it, but a later frame is decided
     CHECK(r.ask(first_frame + 5) == 1);
     CHECK(r.change() == first_frame + 6);
-    CHECK(r.change() == first_frame + 6);  // the last of several is the one that counts
+    CHECK(r.change() == first_frame + 6);  // the last of several changes is the one that counts
     CHECK(r.ask(first_frame + 6) == 3);
     CHECK(r.ask(first_frame + 40) == 3);
     CHECK(newest_parameters(*r.box).number == 3);
@@ -123,8 +123,8 @@ TEST_CASE("sources that ask out of order get sets that are a function of the num
     run_box r;
     std::vector<u64> set_of(48);
     u64 asked = 0;
-    // Two sources take turns, one from the front and one from far behind; a change is made behind every third
-    // question.
+    // Two sources alternate, one from the first frame on and one from the last frame back; a change is made
+    // after every third query.
     for (u64 k = 0; k < 24; ++k) {
         for (const u64 n : {k, 47 - k}) {
             set_of[n] = r.ask(first_frame + n);
@@ -174,7 +174,7 @@ TEST_CASE(
 
 TEST_CASE("counters of parameter sets come round") {
     run_box r;
-    // Every place holds the first set: the count may begin anywhere.
+    // Every slot of the box holds the first set, so the count may begin at any value.
     r.box->state.store(parameter_state{(1U << 23U) - 40, first_frame}.pack());
     for (u64 n = 0; n < 90; ++n) {
         REQUIRE(r.ask(first_frame + n) == n);
@@ -199,7 +199,7 @@ TEST_CASE("a change whose author dies before it counts changes nothing, and the 
     run_box r;
     (void)r.change();
     CHECK(r.ask(first_frame) == 1);
-    // What the dead one leaves is the block as it was at this moment.
+    // The dead process leaves the block as it was at this moment.
     run_box left;
     {
         const box_once_at death(crash_point::parameters_filled, [&] {
@@ -243,19 +243,20 @@ namespace {
 
 constexpr u64 frames = 12000, window = 48, held_at_once = 8;
 
-/// Two sources and a supervisor as threads. Sets are plain memory. That no read of one meets its filling is
-/// the room rule's: a set is filled anew only when `oldest`, read from the tail, has passed every frame that
-/// may look at it; a frame is passed (release) behind its last look, and the tail is read (acquire) before
-/// the filling. Under ThreadSanitizer a hole in this shows as a data race.
+/// Two sources and a supervisor as threads. Sets are plain memory. The room rule keeps every read of a set
+/// apart from its filling: a set is filled again only when `oldest`, read from the tail, has passed every
+/// frame that may read it; a frame is passed (release) after its last read, and the tail is read (acquire)
+/// before the filling. Under ThreadSanitizer a gap in this shows as a data race.
 struct race {
     run_box r;
     std::atomic<u64> next{0}, tail{0}, reads{0};
     std::vector<std::atomic<u32>> done = std::vector<std::atomic<u32>>(frames);
-    std::vector<u64> set_of = std::vector<u64>(frames);  ///< each written by the one who leased the number
-    std::vector<u64> from;                               ///< of change k + 1
+    std::vector<u64> set_of =
+        std::vector<u64>(frames);  ///< each written by the thread that leased the number
+    std::vector<u64> from;         ///< first frame of change k + 1
     std::atomic<u64> torn{0}, other{0};
 
-    /// The next number, or none beyond the window: what is held is done first.
+    /// The next number, or none beyond the window: the leased frames are finished first.
     u64 lease() {
         u64 n = next.load();
         while (n < frames && n < tail.load(std::memory_order_acquire) + window)
@@ -264,7 +265,7 @@ struct race {
     }
     void source() {
         for (u64 batch = 0;; ++batch) {
-            // On a busy machine the supervisor would else get its first turn behind the last frame.
+            // On a busy machine the supervisor would otherwise run first after the last frame.
             const u64 seen = reads.load();
             while (batch % 4 == 0 && reads.load() == seen && tail.load() < frames) std::this_thread::yield();
             std::array<u64, held_at_once> held{};
@@ -275,13 +276,13 @@ struct race {
                 if (!is_whole(s)) torn.fetch_add(1);
             }
             if (many == 0 && next.load() >= frames) return;
-            for (u64 k = many; k-- > 0;) {  // as a successor would, late
+            for (u64 k = many; k-- > 0;) {  // late, as a successor would
                 const shm::parameter_set& s = *parameters_for(*r.box, first_frame + held[k]);
                 if (s.number != set_of[held[k]]) other.fetch_add(1);
                 if (!is_whole(s)) torn.fetch_add(1);
             }
-            // In one order (seq_cst) with the looks behind it: of two who end neighbours at once one sees
-            // both.
+            // In one total order (seq_cst) with the reads after it: of two threads that finish neighbouring
+            // frames at once at least one sees both.
             for (u64 k = 0; k < many; ++k) done[held[k]].store(1);
             for (u64 t = tail.load(); t < frames && done[t].load() == 1;) {
                 if (tail.compare_exchange_strong(t, t + 1, std::memory_order_acq_rel)) ++t;

@@ -1,4 +1,4 @@
-// Frame parameters by name: what a schema may be, what may be set, and that what is shown can be set again
+// Frame parameters by name: what a schema may be, what may be set, and that displayed values can be set again
 // bit for bit.
 #include <bit>
 #include <cmath>
@@ -72,7 +72,7 @@ parameter_schema lamp() {
     return s;
 }
 
-/// The sentence with which a value is refused; nothing may have been written.
+/// The message with which a value is refused; no byte may have been written.
 std::string refusal(const parameter_schema& s, const std::string& name, const json& value) {
     bytes values = s.initial_values();
     try {
@@ -84,7 +84,7 @@ std::string refusal(const parameter_schema& s, const std::string& name, const js
     return "";
 }
 
-/// The sentence with which a schema is refused.
+/// The message with which a schema is refused.
 std::string fault(const parameter_schema& s) {
     try {
         s.check();
@@ -98,7 +98,7 @@ f64 value_of(const parameter_schema& s, const bytes& values, const char* name, u
     return parameter_schema::element_of(*s.find(name), values, index);
 }
 
-/// All that is shown, set into fresh values.
+/// All displayed values, set into fresh values.
 bytes set_again(const parameter_schema& s, const bytes& values) {
     const json shown = json::parse(s.values_json(values).dump());
     bytes out = s.initial_values();
@@ -142,7 +142,7 @@ TEST_CASE("values are set by name, each as its kind is written") {
     CHECK(value_of(s, values, "eye", 1) == 0.25);
     CHECK(value_of(s, values, "sides", 1) == 1);
     CHECK(s.is_possible(values));
-    s.set(values, "near", 0.01);  // an end of the range is in it, although it is a little less as f32
+    s.set(values, "near", 0.01);  // the range includes its ends, although this one is slightly smaller as f32
     CHECK(s.is_possible(values));
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("what is shown can be set again, bit for bit") {
     };
     for (int round = 0; round < 3000; ++round) {
         bytes values = s.initial_values();
-        // down to what f32 holds only in part
+        // down to the subnormal numbers of f32
         s.set(values, "exposure", any(0, 1000) * std::pow(2, -any(0, 160)));
         s.set(values, "near", any(0.01, 1));
         s.set(values, "light", {any(-1, 1), any(-1, 1), any(-1, 1) * std::pow(2, -any(0, 80))});

@@ -1,4 +1,4 @@
-// Entries and seats: who may sit, who is told so, and when an entry may be used again.
+// Entries and seats: which process may take a seat, how it learns that, and when an entry may be reused.
 
 #include <vector>
 
@@ -25,7 +25,7 @@ TEST_CASE("an entry is used again when its process is gone and no word bears its
     REQUIRE(revoke(*b.c, 0, old.incarnation.epoch));
     (void)requeue(*b.c, 0, old.incarnation.epoch, blame::none, 1);
     mark_fenced(*b.c, old.incarnation.entry);
-    // ABORTED words still name it: another supervisor must find whose they are.
+    // ABORTED words still name it: another supervisor must be able to find their owner.
     CHECK_FALSE(reusable(*b.c, old.incarnation.entry));
     REQUIRE(reclaim(*b.c, 0, old.incarnation.epoch));
     CHECK(reusable(*b.c, old.incarnation.entry));
@@ -101,9 +101,9 @@ TEST_CASE("a standby owns no word until it is promoted, and only a claimed one o
     const incarnation_id standby = reserve_standby(*b.c, 0);
     REQUIRE(standby);
     CHECK(entry(b, standby.entry).epoch == 0);
-    CHECK_FALSE(promote(*b.c, 0, standby.entry));  // nobody has claimed it
+    CHECK_FALSE(promote(*b.c, 0, standby.entry));  // no process has claimed it
     REQUIRE(claim_standby(*b.c, standby) == claim_result::ok);
-    CHECK_FALSE(promote(*b.c, 1, standby.entry));  // another seat's
+    CHECK_FALSE(promote(*b.c, 1, standby.entry));  // the entry belongs to another seat
     CHECK(promoted_epoch(*b.c, standby) == 0);
     const incarnation_id incarnation = promote(*b.c, 0, standby.entry);
     CHECK(incarnation.epoch == old.incarnation.epoch + 1);

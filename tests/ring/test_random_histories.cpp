@@ -1,5 +1,5 @@
-// Thousands of seeded histories over the real ring code (see simulation.hpp). test_control.cpp is the control
-// that they can fail.
+// Thousands of seeded histories of the real ring code (see simulation.hpp). test_control.cpp is the control
+// that shows that they can fail.
 
 #include <string>
 
@@ -36,8 +36,7 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
         seen += r.seen_by_latest;
         changes += r.changes;
     }
-    // The histories are worth something only if kills fell at every state, and helpers and viewers had their
-    // share.
+    // The histories are meaningful only if kills fell at every state, and if helpers and viewers took part.
     for (int k = 0; k < 4; ++k) CHECK(kills_at[k] > seeds(100));
     CHECK(helped > seeds(100));
     CHECK(seen > seeds(100));
@@ -180,7 +179,8 @@ TEST_CASE(
         o.in_flight = 1 + static_cast<carousel::u32>(seed % 4);
         o.kills = 4 + static_cast<carousel::u32>(seed % 20);
         o.stop_early = seed % 4 == 0;
-        o.frames = o.stop_early ? 20 + seed % 200 : 1000;  // a tenth of them says when the stop comes
+        o.frames =
+            o.stop_early ? 20 + seed % 200 : 1000;  // in a tenth of them the seed decides when the stop comes
         if (seed % 3 == 0) o.first = carousel::ring::counters_near_overflow;
         const simulation_result r = simulate(o);
         INFO(describe(o, r) << " beyond " << r.beyond << " end " << r.end);

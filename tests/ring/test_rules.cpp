@@ -1,5 +1,5 @@
-// The rules of the words, one at a time, each at the moment at which it counts: what happens between two
-// steps of a worker is done by a hook at the crash point between them.
+// The rules of the words, one at a time, each at the moment at which it matters: a hook at the crash point
+// between two steps of a worker does what other processes do there.
 
 #include <future>
 #include <vector>
@@ -13,7 +13,7 @@ using namespace carousel::test;
 
 namespace {
 
-/// Does `what` the first time that this thread passes `point`.
+/// Calls `what` the first time that this thread passes `point`.
 struct once_at {
     template <typename F>
     once_at(crash_point point, F what) {
@@ -28,7 +28,7 @@ struct once_at {
     once_at& operator=(const once_at&) = delete;
 };
 
-/// The frame of the READY slot with this sequence.
+/// The slot of the READY frame with this ring sequence.
 u32 slot_of(const bench& b, u32 link, u64 ring_sequence) {
     for (u32 k = 0; k < b.c->link[link].slots; ++k)
         if (b.slot(link, k).state == slot_state::ready &&
@@ -118,7 +118,7 @@ TEST_CASE("a sink takes no frame ahead of one that its predecessor still holds")
     const seated successor = b.sit(1);
     REQUIRE(revoke(*b.c, 1, old.incarnation.epoch));
     job j;
-    CHECK(successor.w->begin(j, 0) == outcome::empty);  // frame 1 waits, but frame 0 has not been given back
+    CHECK(successor.w->begin(j, 0) == outcome::empty);  // frame 1 waits, but frame 0 has not been released
     (void)requeue(*b.c, 1, old.incarnation.epoch, blame::none, 1);
     CHECK(pass(*successor.w) == 0);
     CHECK(pass(*successor.w) == 1);
@@ -141,7 +141,7 @@ TEST_CASE("a join takes no frame while one of its inputs is still held by a pred
     const lease_word w = lease_word::of(load(first));
     REQUIRE(cas(
         first, load(first),
-        lease_word{w.generation, 0, 0, 0, lease_state::wait}.pack()));  // given back, the second one not yet
+        lease_word{w.generation, 0, 0, 0, lease_state::wait}.pack()));  // released, the second one not yet
     CHECK(successor.w->begin(j, 0) == outcome::empty);
     (void)requeue(*b.c, 2, old.incarnation.epoch, blame::none, 1);
     CHECK(pass(*successor.w) == 0);
@@ -165,7 +165,7 @@ TEST_CASE(
         }
         REQUIRE(sink.w->begin(j, 0) == outcome::ok);
         CHECK(sink.w->begin(extra, 1) == outcome::own_work);
-        (void)b.die(sink, blame::own, 1);  // the frame was alone: now it counts
+        (void)b.die(sink, blame::own, 1);  // no other frame was in progress: now the death counts
         CHECK(b.lease(0, first.input[0].index, 0).failures() == 1);
     }
     SECTION("a source") {
@@ -191,7 +191,7 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     link_ref link(*b.c, 0);
     std::vector<slot_ref> taken;
     seated successor;
-    // every buffer is taken behind the look at them, and the seat with them
+    // every buffer is taken after the check of them, and the seat with them
     const once_at between(crash_point::sequence_leased, [&] {
         for (u64 v = 1; slot_ref s = link.claim(shm::max_jobs - 1, v); ++v) taken.push_back(s);
         doom(*b.c, source.incarnation.entry);
@@ -202,7 +202,7 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     auto begun = std::async(std::launch::async, [&] { return source.w->begin(j, 0); });
     const bool in_time = begun.wait_for(std::chrono::seconds(2)) == std::future_status::ready;
     CHECK(in_time);
-    if (!in_time)  // it would wait for ever: let it go
+    if (!in_time)  // it would wait forever: release it
         b.c->link[0].slot[0].store(b.slot(0, 0).freed().pack());
     CHECK(begun.get() == outcome::revoked);
 }
@@ -325,7 +325,7 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     const seated successor = b.sit(1);
     REQUIRE(revoke(*b.c, 1, old.incarnation.epoch));
     mark_fenced(*b.c, old.incarnation.entry);
-    CHECK_FALSE(reclaim(*b.c, 1, old.incarnation.epoch));  // no requeue has been
+    CHECK_FALSE(reclaim(*b.c, 1, old.incarnation.epoch));  // there was no requeue
     CHECK(b.slot(1, j.output[0].index).state == slot_state::fill);
     CHECK(b.job(j.index).state == job_state::aborted);
     const u64 raw = load(b.c->link[1].slot[j.output[0].index]);
@@ -369,5 +369,5 @@ TEST_CASE("what somebody may wait for rings its doorbell") {
     CHECK(rings(0) != before);  // a buffer is free
     before = rings(1);
     (void)b.die(source, blame::none, 0);
-    CHECK(rings(1) != before);  // whoever it would have rung
+    CHECK(rings(1) != before);  // the process that it would have rung
 }

@@ -1,5 +1,5 @@
-// A look at a ring is outdated the moment it is over. With CAROUSEL_BUG_NEWER_IS_STALE compiled in,
-// the same history shows what the rule is good for.
+// A snapshot of a ring is outdated as soon as it is taken. With CAROUSEL_BUG_NEWER_IS_STALE compiled in, the
+// same history shows the purpose of the rule.
 
 #include "tests/ring/seated.hpp"
 
@@ -9,8 +9,8 @@ using namespace carousel::test;
 
 namespace {
 
-/// What a member sees of its group's word for the slot of frame 0, by a look that it took before the slot was
-/// freed, filled and read once more.
+/// What a member sees of its group's word for the slot of frame 0, from a snapshot that it took before the
+/// slot was freed, filled and read once more.
 lease_state seen_by_a_stale_read() {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

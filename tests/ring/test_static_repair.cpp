@@ -1,5 +1,5 @@
-// Static parts whose bits flip: what nobody acts on is as it was made again behind one look, everything else
-// is left to be found, and a set of parameters belongs to the one or the other by what frames can still need
+// Static parts whose bits flip: one that no process acts on is restored after one check, every other one is
+// left to be reported; a set of parameters belongs to either kind, depending on whether frames can still need
 // it.
 #include <cstring>
 
@@ -29,7 +29,7 @@ struct static_block {
         return std::memcmp(static_cast<const void*>(b.c.get()), static_cast<const void*>(made.get()),
                            shm::word_bytes) == 0;
     }
-    /// As the supervisor does it, in the block and in its copy.
+    /// As the supervisor does, in the block and in its copy.
     void publish(u64 horizon, std::byte value) const {
         for (shm::control_block* c : {b.c.get(), made.get()}) {
             const u32 sets = parameter_state::of(load(c->parameters.state)).sets;
@@ -132,7 +132,7 @@ TEST_CASE("a set of parameters is mended when no frame that can still be made ne
     static_block r;
     constexpr u32 changes = 10;
     for (u32 k = 1; k <= changes; ++k)
-        r.publish(u64{k} * 100, std::byte(k));  // set k counts from frame 100 k
+        r.publish(u64{k} * 100, std::byte(k));  // set k counts from frame 100 k on
     struct seen {
         u64 tail;
         u32 in_use;
@@ -155,7 +155,7 @@ TEST_CASE("a set of parameters is mended when no frame that can still be made ne
             }
         }
     }
-    // What a source reads of them for the oldest frame is among those that are left alone.
+    // The set that a source reads for the oldest frame is among those that are left alone.
     for (u64 n = 0; n <= 1100; n += 50) {
         const shm::parameter_set* const found = parameters_for(r.made->parameters, n);
         REQUIRE(found != nullptr);
@@ -208,7 +208,7 @@ TEST_CASE("a start time that a process doesn't have is written back, of ready on
     p.ready = false;  // it may be between its claim and the store of its start time
     CHECK(repair_times().empty());
     p.ready = true;
-    ++p.pid;  // the entry has become another's
+    ++p.pid;  // the entry now belongs to another process
     CHECK(repair_times().empty());
     CHECK(e.start_time.load() == 0);
 }

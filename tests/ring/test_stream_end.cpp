@@ -1,4 +1,4 @@
-// A source that ends its stream: its claim, END, and what goes back, step by step.
+// A source that ends its stream: its claim, END, and what is undone, step by step.
 
 #include "ring/stream_end.hpp"
 #include "tests/ring/seated.hpp"
@@ -17,7 +17,7 @@ plan ending_chain(u32 instances = 1) {
     return p;
 }
 
-/// The next frame of the source is the one behind its stream's end.
+/// The next frame of the source is the one after the end of its stream.
 job at_its_end(const seated& source, u32 in_flight = 0) {
     job j;
     REQUIRE(source.w->begin(j, in_flight) == outcome::ok);
@@ -25,7 +25,7 @@ job at_its_end(const seated& source, u32 in_flight = 0) {
     return j;
 }
 
-/// What the supervisor does at a look.
+/// What the supervisor does in one check.
 bool apply_stream_end(const bench& b) {
     const auto found = claimed_end(*b.c);
     return found && lower_end(*b.c, found->ring_sequence);

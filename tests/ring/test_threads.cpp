@@ -1,6 +1,6 @@
 // Stages as threads over one control block, with plain (not atomic) payloads: under ThreadSanitizer a
 // hand-over that the words do not order shows as a data race; without it, as a torn frame. A supervisor
-// thread dooms stages all the time; a doomed thread goes on as a zombie until it is joined, which is its
+// thread dooms stages all the time; a doomed thread continues as a zombie until it is joined, which is its
 // fence.
 
 #include <array>
@@ -70,8 +70,8 @@ struct stage_thread {
     std::thread thread;
 };
 
-// One incarnation. `killed` ends it between two calls, as a SIGKILL would; until it is looked at the thread
-// is a zombie.
+// One incarnation. `killed` ends it between two calls, as a SIGKILL would; until it checks that flag the
+// thread is a zombie.
 void live(shared_run& run, stage_thread& self) {
     worker w(*run.c, self.incarnation.seat, self.incarnation.entry, self.incarnation.epoch);
     tag_context context;
@@ -108,9 +108,9 @@ void live(shared_run& run, stage_thread& self) {
     }
 }
 
-// A zombie may read a slot that is being filled again, since its frame was given to another one before its
+// A zombie may read a slot that is being refilled, since its frame was given to another process before its
 // fence: what it reads is discarded, as it can't commit. ThreadSanitizer can't know that, so under it frames
-// go back behind the fence. All else is the same.
+// are returned after the fence. All else is the same.
 #ifdef __SANITIZE_THREAD__
 constexpr bool frames_return_before_the_fence = false;
 #else

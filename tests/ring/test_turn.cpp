@@ -1,4 +1,5 @@
-// The token of turns on a GPU: who takes it, who is next, and what a death or a stop leaves of it.
+// The token of turns on a GPU: which seat takes it, which one is next, and what a death or a stop leaves of
+// it.
 #include "ring/turn.hpp"
 
 #include <memory>
@@ -25,7 +26,7 @@ struct shared_gpu {
     u64 now = 1000 * ms;
 
     explicit shared_gpu(u32 seats) { begin(seats); }
-    /// Anew, in the same block: to make one takes longer than all that a history does with it.
+    /// Restarts in the same block: creating a block takes longer than all that a history does with it.
     void begin(u32 seats) {
         c->turn[3].token.store(0);
         c->turn[3].wanted.store(0);
@@ -56,7 +57,7 @@ TEST_CASE("a token grows late after its limit, also where the clock's field come
     CHECK(w.left_us(start + 1'500) == 500);
     CHECK(w.left_us(start + 2'000) == 0);
     CHECK(w.left_us(start + 90'000) == 0);
-    CHECK(w.left_us(start - 3) == 2'000);  // written behind our look at the clock
+    CHECK(w.left_us(start - 3) == 2'000);  // written after this process has read the clock
 }
 
 TEST_CASE("a free token is taken, and a held one is not") {
@@ -104,11 +105,11 @@ TEST_CASE(
     g.now += 1 * ms;
     CHECK(g.take(1) == taking::from_late);
     CHECK(g.token().seat == 1);
-    g.seat[0].pass_on(g.now);  // it wakes
+    g.seat[0].pass_on(g.now);  // the waiter wakes up
     CHECK(g.token() == turn_word{turn_kind::held, 1, 10'000, g.now / 1000});
     CHECK_FALSE(g.seat[0].renew(g.now, 5'000));
 
-    // An offer that nobody takes: seat 2 has died since it wanted.
+    // An offer that is not taken: seat 2 has died since its request.
     REQUIRE(g.take(2) == taking::no);
     g.seat[1].pass_on(g.now);
     REQUIRE(g.token().kind == turn_kind::offered);
@@ -167,8 +168,9 @@ TEST_CASE(
     }
 }
 
-// Each live seat wants the token again and again. Some die or stop with it, or while it is offered to them. A
-// bit that flips makes the token anybody's, or nobody's, for as long as its fields can say: nothing mends it.
+// Each live seat requests the token again and again. Some die or stop while they have it, or while it is
+// offered to them. A flipped bit gives the token to an arbitrary seat or to none, for as long as its fields
+// can express: it is not repaired.
 TEST_CASE(
     "in random histories with deaths, stops and flipped bits every live seat comes to its turn within a "
     "bound") {
@@ -185,7 +187,7 @@ TEST_CASE(
         std::vector<phase> is(seats, phase::rests);
         std::vector<u64> since(seats, 0), until(seats, 0);
         u64 turns = 0, late = 0, flipped_at = 0;
-        // Everybody before it may hold for a limit, or let an offer and a turn grow late.
+        // Every seat before it may hold the token for one limit, or let an offer and a turn expire.
         const u64 bound = u64{seats} * (ring::longest_turn_us + ring::offer_us) * 1000 + 2 * ms;
         for (u32 step = 0; step < (flips ? 40'000U : 4'000U); ++step) {
             g.now += 100'000;

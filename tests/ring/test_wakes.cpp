@@ -1,7 +1,7 @@
-// Who waits for a word is woken after the word has changed: a bell that is rung first wakes a process that
-// finds nothing and sleeps on, up to shm::max_sleep_ns. The bell is rung through a wrapper (the linker's
-// --wrap), which looks at the words at that moment, and keeps the ringer from its next step for as long as a
-// sleeper needs to look.
+// A process that waits for a word is woken after the word has changed: a bell that is rung first wakes a
+// process that finds nothing and sleeps on, up to shm::max_sleep_ns. The bell is rung through a wrapper (the
+// linker's --wrap), which checks the words at that moment and delays the ringer's next step for as long as a
+// sleeper needs for its check.
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,12 +106,12 @@ TEST_CASE("a reader that sleeps is woken within 10 ms of the frame that it waits
     for (u32 n = 0; n < frames; ++n) {
         for (const u64 until = now_ns() + 20 * ns_per_s; sleeps.load() != n + 1 && now_ns() < until;)
             ::usleep(100);
-        ::usleep(2'000);  // it has looked and sleeps
+        ::usleep(2'000);  // it has checked and sleeps
         job j;
         if (source.w->begin(j, 0) != outcome::ok || !source.w->submit(j) || !source.w->commit(j)) break;
         ::usleep(2'000);
         ready_ns.store(now_ns());
-        // As long as a sleeper may need that is woken too early.
+        // As long as a sleeper that is woken too early may need.
         const while_ringing blocker([&](const shm::doorbell_word& rung) {
             if (&rung == &bell) ::usleep(bound_ns / ns_per_us);
         });

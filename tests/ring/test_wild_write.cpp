@@ -1,4 +1,4 @@
-// What is told of a stray write fits a word.
+// The record of a wild write fits into one word.
 #include "ring/wild_write.hpp"
 
 #include "ring/participants.hpp"
@@ -24,6 +24,6 @@ TEST_CASE("a stray write's word tells what was put into it") {
 
 TEST_CASE("a word that no version writes tells of no stray write") {
     CHECK(wild_write::of(0).what == wild_write_target::nothing);
-    CHECK(wild_write::of(u64{5} << 60U).what == wild_write_target::nothing);  // not told
+    CHECK(wild_write::of(u64{5} << 60U).what == wild_write_target::nothing);  // no record
     CHECK(wild_write::of(u64{8} << 60U).what == wild_write_target::nothing);
 }

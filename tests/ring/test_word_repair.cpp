@@ -1,4 +1,4 @@
-// Words with a flipped bit: nobody acts on one, what can be told from the others is written back, and no
+// Words with a flipped bit: no process acts on one, what the other words determine is written back, and no
 // history of kills and flips loses, repeats or tears a frame.
 #include <array>
 
@@ -101,7 +101,8 @@ TEST_CASE("what the supervisor knows by itself is written back whichever bit it 
                               &r.b.c->entry[source.incarnation.entry].identity, &r.b.c->source[0].ended}) {
             const u64 truth = load(*at);
             const auto value = r.flip(*at, bit);
-            // STARTING is as near as LIVE where the state's or the parity's bit is wrong: known is which.
+            // STARTING is as near as LIVE if the state's or the parity's bit is wrong: known_run tells which
+            // one it is.
             const bool two = at == &r.b.c->entry[source.incarnation.entry].identity && (bit == 1 || bit == 3);
             if (two) {
                 CHECK_FALSE(value);
@@ -114,7 +115,7 @@ TEST_CASE("what the supervisor knows by itself is written back whichever bit it 
             }
             r.write_back(truth);
         }
-        // A horizon may lie higher than it was, never lower.
+        // A horizon may become higher than it was, never lower.
         const parameter_state was = parameter_state::of(load(r.b.c->parameters.state));
         const auto value = r.flip(r.b.c->parameters.state, bit);
         REQUIRE(value);
@@ -257,7 +258,7 @@ TEST_CASE("a word that may have meant two things is nobody's to guess") {
     // The parity alone is wrong: SUBMITTED, or COMMITTED with another bit.
     CHECK_FALSE(r.flip(r.b.c->job[j.index], 3));
     r.b.c->job[j.index].fetch_xor(1U << 3U);
-    // Its version is what its tags say.
+    // Its tags determine its version.
     const u64 truth = load(r.b.c->job[j.index]);
     CHECK(r.flip(r.b.c->job[j.index], 30) == truth);
 }
@@ -328,7 +329,7 @@ TEST_CASE(
     CHECK(repaired > remade);
     for (u32 k = 0; k < word_kinds; ++k) {
         INFO("words of kind " << k);
-        // There are no assets, and a header is its producer's to write.
+        // The run has no assets, and only its producer writes a header.
         const bool none = k == static_cast<u32>(word_kind::asset) || k == static_cast<u32>(word_kind::header);
         CHECK((repaired_of[k] == 0) == none);
     }

@@ -1,5 +1,5 @@
-// Flipped bits at a stage with several outputs: READY is set at one after the other, and what the words of
-// the others say of a frame that is in some of them is no guess.
+// Flipped bits at a stage with several outputs: READY is set in one ring after the other, and for a frame
+// that is in some of them the words of the others determine the value.
 #include "run_with_flips.hpp"
 #include "simulation.hpp"
 
@@ -18,8 +18,8 @@ plan forked() {
     return p;
 }
 
-/// Flips each bit of the word in turn: which bits leave no doubt about the word. Nothing else may come of
-/// one.
+/// Flips each bit of the word in turn; returns the bits for which the word is determined. A flip must have no
+/// other effect.
 u64 recovered(const run_in_hand& r, shm::word& at) {
     const u64 truth = load(at);
     u64 bits = 0;
@@ -45,14 +45,14 @@ TEST_CASE("a frame that a fork has put into one of its rings alone is leased sti
         REQUIRE(fork.w->begin(j, 0) == outcome::ok);
         REQUIRE(fork.w->submit(j));
         REQUIRE(fork.w->commit(j));
-        // as a helper behind that ring, or a death between the two, leaves it
+        // as a helper downstream of that ring, or a death between the two, leaves it
         REQUIRE(fork.w->output(first).mark_ready(j.output[first].index, j.index, j.version));
         shm::word& lease = r.b.c->link[0].group[j.input[0].index][0];
-        // State, version, job and generation; an attempt more or less is anybody's guess.
+        // State, version, job and generation; the number of attempts cannot be determined exactly.
         const u64 of_lease = bits(0, 1) | bits(7, 63);
         CHECK((recovered(r, lease) & of_lease) == of_lease);
-        // State, epoch (1 may have been 0, which is nobody's) and as much of the version as tags have: READY
-        // is behind COMMITTED.
+        // State, epoch (1 may have been 0, which belongs to no process) and as much of the version as tags
+        // have: READY comes after COMMITTED.
         const u64 of_job = bits(0, 2) | bits(5, 51);
         CHECK((recovered(r, r.b.c->job[j.index]) & of_job) == of_job);
     }
@@ -62,7 +62,7 @@ TEST_CASE("a frame that is done at a fork, or waits for it, is told from the oth
     run_in_hand r(forked());
     test::seated source = r.sit(0), fork = r.sit(1);
     for (int k = 0; k < 3; ++k) (void)test::pass(*source.w);
-    job first;  // stays in work, so that the tail does
+    job first;  // stays in progress, so that the tail stays too
     REQUIRE(fork.w->begin(first, 0) == outcome::ok);
     REQUIRE(test::pass(*fork.w, 1) == 1);
     for (const u32 slot : {1U, 2U}) {
@@ -89,7 +89,7 @@ TEST_CASE("a fork's slot that is damaged at one output is told by the job, which
         job j;
         REQUIRE(fork.w->begin(j, 0) == outcome::ok);
         REQUIRE(fork.w->submit(j));
-        // State, version and job; a generation that is too high is nobody's to tell.
+        // State, version and job; a generation that is too high cannot be determined.
         const u64 of_slot = bits(0, 2) | bits(4, 39);
         CHECK((recovered(r, fork.w->output(at).block().slot[j.output[at].index]) & of_slot) == of_slot);
     }
@@ -132,7 +132,8 @@ TEST_CASE("while a slot is damaged at any output its dead owner's job is neither
 TEST_CASE(
     "the same holds at a fork and a join, where a frame is in some rings of a stage and not in others") {
     u64 repaired = 0, remade = 0, respelled = 0, helped = 0;
-    // In 136 a death meets a damaged slot of a second output: whoever asks the first alone is stuck.
+    // In history 136 a death meets a damaged slot of a second output: a repair that reads only the first
+    // output is stuck.
 #ifdef CAROUSEL_SANITIZED
     constexpr u64 first = 127;
 #else

@@ -1,4 +1,4 @@
-// The rules of choosing a frame, one at a time: windows, order, attempts, void frames, joins.
+// The rules of choosing a frame, one at a time: windows, order, attempts, tombstone frames, joins.
 
 #include "ring/blame.hpp"
 #include "tests/ring/seated.hpp"
@@ -80,7 +80,7 @@ TEST_CASE("a process may keep to a smaller window of its own, move it at any tim
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*sink.w) == n);
     CHECK(pass(*source.w) == 3);
     CHECK(source.w->begin(j, 0) == outcome::full);
-    source.w->reach(1000);  // the ring's own window holds
+    source.w->reach(1000);  // the ring's own window applies
     for (u64 n = 4; n < 3 + b.c->link[0].window; ++n) CHECK(pass(*source.w) == n);
     CHECK(source.w->begin(j, 0) == outcome::full);
 }
@@ -141,7 +141,7 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*old.w) == n);
     begin_stop(*b.c);
     doom(*b.c, old.incarnation.entry);
-    // the epoch is raised, the predecessor's words are not taken yet
+    // the epoch is raised, the predecessor's words are not taken over yet
     const incarnation_id successor = appoint(*b.c, 0);
     REQUIRE(successor);
     CHECK_FALSE(try_finish_stop(*b.c));
@@ -203,7 +203,7 @@ TEST_CASE("after a death with several frames in flight they are leased one at a 
     REQUIRE(sink.w->begin(j, 0) == outcome::ok);
     CHECK(j.alone);
     CHECK(j.void_stage == shm::none);
-    CHECK(sink.w->begin(extra, 1) == outcome::own_work);  // frame 1 is a suspect as well
+    CHECK(sink.w->begin(extra, 1) == outcome::own_work);  // frame 1 is a suspect too
     REQUIRE(sink.w->submit(j));
     REQUIRE(sink.w->commit(j));
     REQUIRE(sink.w->complete(j));
@@ -258,7 +258,7 @@ TEST_CASE("a source that waits for its turn hears that the run stops, and that i
     CHECK(source.w->await_due() == outcome::ok);
     CHECK(pass(*source.w) == 0);
     begin_stop(*b.c);
-    CHECK_FALSE(try_finish_stop(*b.c));  // it has not said so
+    CHECK_FALSE(try_finish_stop(*b.c));  // it has not acknowledged
     CHECK(source.w->await_due() == outcome::stopping);
     REQUIRE(try_finish_stop(*b.c));
     CHECK(load(b.c->end) == 1);
