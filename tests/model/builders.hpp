@@ -1,5 +1,5 @@
 #pragma once
-// Small pipelines from which the catalogue's set-ups are made.
+// Small pipelines from which the catalogue's set-ups are built.
 
 #include "setup.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// The set-ups that are checked, each with what must come out.
+// The set-ups that are checked, each with its expected result.
 
 #include <string_view>
 
@@ -16,15 +16,15 @@ struct entry {
     effort cost = effort::everyday;
 };
 
-/// The protocol as written, in set-up after set-up.
+/// The protocol as written, in every set-up.
 std::vector<entry> holding_entries();
 /// One clause left out, or one bug seeded, at a time.
 std::vector<entry> failing_entries();
-/// How many buffers it takes.
+/// How many buffers the protocol needs.
 std::vector<entry> sizing_entries();
-/// Stages with two outputs, forks whose branches join again.
+/// Stages with two outputs, and forks whose branches join again.
 std::vector<entry> output_entries();
-/// Several stages: reading stages, joins, sinks, the end, frames that kill.
+/// Several stages: reading stages, joins, sinks, the end of the stream, frames that kill.
 std::vector<entry> pipeline_entries();
 /// Words with a flipped bit.
 std::vector<entry> damage_entries();

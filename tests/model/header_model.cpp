@@ -9,7 +9,7 @@
 namespace carousel::model {
 namespace {
 
-/// A field is 0 as it should be, else what flips have made of it.
+/// A field is 0 if it is correct, otherwise what flips have made of it.
 struct header {
     i8 own = 0, alone = 0;
     i8 sealed_own = 0, sealed_alone = 0, seal = 0;
@@ -34,7 +34,7 @@ struct header_state {
     i8 reader_own = 0, reader_alone = 0;  ///< in the reader's own memory
     i8 viewer_own = 0, viewer_alone = 0;
     i8 flips = 0, deaths = 0;
-    i8 ended = 0;  ///< how often a reader has ended over a header
+    i8 ended = 0;  ///< how often a reader has ended because of a header
     bool wrong = false;
     auto operator<=>(const header_state&) const = default;
 };
@@ -78,7 +78,7 @@ private:
         next_.emplace_back(what, t);
     }
 
-    // Of what was committed: what lies in the header alone counts as it was sealed.
+    // Checks what was committed: what lies in the header alone counts as it was sealed.
     static void judge(header_state& t, i8 own, i8 alone) {
         t.wrong = t.wrong || own != 0 || alone != t.made.h.sealed_alone;
     }
@@ -119,7 +119,7 @@ private:
             case maker_at::over:
                 break;
         }
-        // The supervisor's, where the maker died behind COMMITTED.
+        // The supervisor's step, if the maker died after COMMITTED.
         if (s.made.at == slot_is::committed)
             add(s, "ready", [](header_state& t) { t.made.at = slot_is::ready; });
     }
@@ -150,7 +150,7 @@ private:
                 });
                 break;
             case reader_at::entered:
-                // Its process() may look at the metadata at any time.
+                // The reader's process() may read the metadata at any time.
                 if (s.reader_alone == in.sealed_alone && in.alone != in.sealed_alone)
                     add(s, "reader-looks-at-metadata",
                         [](header_state& t) { t.reader_alone = t.made.h.alone; });
@@ -195,7 +195,7 @@ private:
         switch (s.viewer) {
             case viewer_at::idle:
                 if (s.made.at != slot_is::ready) break;
-                if (!s.made.h.is_sealed())  // which spares it the reading
+                if (!s.made.h.is_sealed())  // which saves it the read
                     add(s, "viewer-throws-away", gives_up);
                 else
                     add(s, "viewer-leases", [](header_state& t) { t.viewer = viewer_at::leased; });
@@ -225,7 +225,8 @@ private:
         const auto flip = [&](const char* what, auto&& at) {
             if (s.flips >= c_.flips) return;
             add(s, what, [&](header_state& t) {
-                at(t) = static_cast<i8>(at(t) ^ (1 << s.flips));  // another bit each: none flips back
+                at(t) =
+                    static_cast<i8>(at(t) ^ (1 << s.flips));  // a different bit each time: none flips back
                 ++t.flips;
             });
         };
@@ -233,7 +234,7 @@ private:
         flip("flip-alone", [](header_state& t) -> i8& { return t.made.h.alone; });
         flip("flip-seal", [](header_state& t) -> i8& { return t.made.h.seal; });
         flip("flip-reader's-own", [](header_state& t) -> i8& { return t.read.h.own; });
-        // R2: what is not COMMITTED is aborted and made anew, in another slot.
+        // R2: what is not COMMITTED is aborted and made again, in another slot.
         if (s.deaths < c_.deaths && s.maker != maker_at::over)
             add(s, "maker-dies", [](header_state& t) {
                 t.made = {};
@@ -245,7 +246,7 @@ private:
                 put_back(t);
                 ++t.deaths;
             });
-        // The audit looks at READY slots. A frame that nobody has delivered is made anew with the block.
+        // The audit checks READY slots. A frame that has not been delivered is made again with the block.
         if (c_.audit && s.made.at == slot_is::ready && !s.made.h.is_sealed())
             add(s, "block-made-anew", [](header_state& t) {
                 t.made = {};
@@ -255,7 +256,7 @@ private:
             });
     }
 
-    // From each state the frame must be able to come through.
+    // The frame must be deliverable from each state.
     void find_stuck() {
         std::map<header_state, bool> good;
         std::vector<header_state> stack;

@@ -1,4 +1,4 @@
-// carousel-model-check: explores the slot protocol's set-ups by name and prints what came out.
+// carousel-model-check: explores the slot protocol's set-ups by name and prints the results.
 
 #include <fmt/format.h>
 

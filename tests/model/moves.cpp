@@ -113,7 +113,7 @@ void moves::expand(const state& s) {
     damage_rules(*this);
 }
 
-// No CAS expects a damaged word: a step that would change it can't be, yet.
+// No CAS expects a damaged word: a step that would change it is not possible yet.
 void moves::emit(label l, actor acting) {
     if (now_ != truth_) {
         if (!same_word(cfg, next_, masked_, truth_->damaged)) {
@@ -132,7 +132,7 @@ void moves::emit(label l, actor acting) {
     why_.clear();
 }
 
-// Drops what nobody can read any more, so that states that differ only in it are one.
+// Drops what no process can read any more, so that states that differ only in it become equal.
 void moves::normalise(state& t) const {
     for (size_t l = 0; l < cfg.lanes.size(); ++l) {
         const int e = cfg.lanes[l];
@@ -141,7 +141,7 @@ void moves::normalise(state& t) const {
         p.at = step::idle;
         p.gpu = gpu_work::no;
         if (p.job == none) continue;
-        // the ghosts still ask which frame a word of the dead one stands for
+        // the ghosts still ask which frame a word of the dead incarnation stands for
         const job_word& j = t.job[p.job];
         const bool keep = j.version == p.version && j.epoch == e && j.state != job_state::idle;
         for (slot_register& o : t.output[l]) o = {none, 0};
@@ -285,7 +285,7 @@ bool delivered(const setup& c, const state& s) {
     return true;
 }
 
-// A frame beyond an END that one source has said, of another one that was ahead.
+// A frame beyond the END that one source has claimed, made by another source that was ahead.
 static bool is_surplus(const state& s, const slot_word& w) {
     return s.end < spoiled && w.state == slot_state::ready && w.ring_sequence >= s.end;
 }

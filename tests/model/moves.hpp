@@ -1,5 +1,5 @@
 #pragma once
-// One state's successors. A rule calls next() for a copy of the state, changes it, and hands it over with
+// The successors of one state. A rule calls next() for a copy of the state, changes it, and passes it on with
 // emit(). Every change is one CAS (or one observation on which a later CAS relies), so a process may stop,
 // die or be a zombie between any two.
 
@@ -9,7 +9,7 @@
 
 namespace carousel::model {
 
-/// Who makes a step. Liveness asks what these can do without one another.
+/// The kind of process that makes a step. Liveness asks what these can do without one another.
 enum class actor : u8 { live, zombie, supervisor, gpu, consumer, helper, viewer, freer, fault, kill };
 using actors = u16;
 constexpr actors one(actor a) { return static_cast<actors>(1U << static_cast<unsigned>(a)); }
@@ -25,7 +25,7 @@ enum class failure : u8 {
     stuck,
     viewer_blocks,
     waits_for_fence,  ///< liveness
-    too_big,          ///< the search gave up
+    too_big,          ///< the search stopped at its limit
 };
 const char* name_of(failure f);
 
@@ -124,9 +124,9 @@ public:
     void expand(const state& s);
 
     const setup& cfg;
-    /// What every process sees: a damaged word is masked.
+    /// The state as every process sees it: a damaged word is masked.
     const state& now() const { return *now_; }
-    /// What is there, for the checks.
+    /// The actual state, for the checks.
     const state& truth() const { return *truth_; }
     state& next() {
         next_ = *now_;
@@ -139,7 +139,7 @@ public:
         why_ = std::move(why);
     }
 
-    // What rules share.
+    // Helpers that several rules use.
     [[nodiscard]] bool running(int e) const { return now_->incarnation[e].alive == process_state::running; }
     [[nodiscard]] bool declared(int e) const { return now_->incarnation[e].declared != 0; }
     [[nodiscard]] bool fenced(int e) const { return now_->incarnation[e].fenced != 0; }
@@ -147,7 +147,7 @@ public:
     [[nodiscard]] int successor(int e) const;
     /// The lane that works on (job, version) of incarnation e, or -1 (a ghost's view).
     [[nodiscard]] int lane_of(const state& s, int job, int version, int e) const;
-    /// The deciding CAS: J -> COMMITTED, with the ghosts' checks.
+    /// The authoritative CAS: J -> COMMITTED, with the ghosts' checks.
     void commit(state& t, int job, int version, int e);
     /// FILL -> READY, with the check that no frame appears twice.
     void make_ready(state& t, int link, int slot);
@@ -158,18 +158,18 @@ public:
     static void group_done(lease_word& w) { w = {w.generation, lease_state::done, none, none, 0}; }
     /// Ghost: the supervisor's pass over e's words is complete.
     void note_revoked(state& t, int e) const;
-    /// A lease word as it means for a slot of this generation: a stale one reads as WAIT.
+    /// A lease word as it reads for a slot of this generation: a stale one reads as WAIT.
     [[nodiscard]] static lease_word seen_at(const lease_word& w, u8 generation) {
         return w.generation == generation || w.state == lease_state::damaged
                    ? w
                    : lease_word{generation, lease_state::wait, none, none, 0};
     }
     [[nodiscard]] bool done_in_blocking(int link, int slot) const;
-    /// First sequence that some output of the stage has no room for: T + N of the narrowest.
+    /// First sequence for which some output of the stage has no room: T + N of the narrowest.
     [[nodiscard]] int window_end(int stage) const;
-    /// Of the outputs' tails the highest: all below it are committed.
+    /// The highest of the outputs' tails: all below it are committed.
     [[nodiscard]] int highest_tail(int stage) const;
-    /// The slot that the lane has filled at that output, if it is still its own.
+    /// The slot that the lane has filled at that output, if the lane still owns it.
     [[nodiscard]] slot_word* filled(state& t, int lane, int output) const;
     /// The lane's step is over.
     static void rest(state& t, int lane);
@@ -186,7 +186,7 @@ private:
     std::string why_;
 };
 
-// The rules, one file a kind of process.
+// The rules, one file per kind of process.
 void stage_rules(moves& m);
 void input_rules(moves& m, int lane);   ///< a reading stage's choice and leases
 void number_rules(moves& m, int lane);  ///< a source's choice and lease
@@ -194,7 +194,7 @@ void instant_rules(moves& m);
 void supervisor_rules(moves& m);
 void ending_rules(moves& m);
 void claim_rules(moves& m);                 ///< the supervisor's part of a stream's end
-void stream_end_rules(moves& m, int lane);  ///< the source's
+void stream_end_rules(moves& m, int lane);  ///< the source's part of it
 /// The lane's frame is beyond the end of its source's stream.
 [[nodiscard]] bool stream_has_ended(const moves& m, int lane);
 void helper_rules(moves& m);
@@ -205,7 +205,7 @@ void damage_rules(moves& m);
 void mask_word(const setup& c, state& s, int index);
 bool same_word(const setup& c, const state& a, const state& b, int index);
 void copy_word(const setup& c, const state& from, state& to, int index);
-/// A word is damaged that the incarnation's jobs may have tagged.
+/// A damaged word is one that the incarnation's jobs may have tagged.
 [[nodiscard]] bool tags_unknown(const moves& m, int e);
 
 /// Every frame has reached every consumer exactly once.

@@ -11,7 +11,7 @@ namespace carousel::model {
 namespace {
 
 constexpr int places = 4, readable = places - 1;  // as max_parameter_sets, readable_sets
-constexpr int rounds = 8;  // the count of sets is modulo this, as 2^24 is: a multiple of the places
+constexpr int rounds = 8;  // the count of sets is modulo this, as 2^24 is: a multiple of the slots
 constexpr int first_count = rounds - 2;  // near its end
 constexpr int most_numbers = 5, most_changes = 6, instances = 2, window = 3;
 constexpr i8 nothing = -1;
@@ -46,7 +46,8 @@ struct state {
     supervisor boss{};
     std::array<number_is, most_numbers> numbers{};
     i8 deaths = 0, boss_deaths = 0, changes = 0;
-    // Nobody in the run knows these: what each number was given first, and from where each change counts.
+    // Unknown to every process of the run: the set that each number was given first, and where each change
+    // begins to count.
     std::array<i8, most_numbers> given{nothing, nothing, nothing, nothing, nothing};
     std::array<i8, most_changes> from{};
     auto operator<=>(const state&) const = default;
@@ -74,7 +75,8 @@ public:
             boss_steps(s);
             for (int k = 0; k < instances; ++k) source_steps(s, k);
             for (auto& [what, t] : next_) {
-                std::sort(t.sources.begin(), t.sources.end());  // which instance it is makes no difference
+                std::sort(t.sources.begin(),
+                          t.sources.end());  // the identity of the instance makes no difference
                 if (!seen_.emplace(t, std::pair{s, what}).second) continue;
                 judge(t);
                 if (!result_.sound()) {
@@ -112,7 +114,7 @@ private:
                 if (!room && c_.check_room) {
                     add(s, "no-room", [](state& t) { t.boss = {}; });
                 } else {
-                    // One step: nobody reads the place that is filled, or it is torn in the next state.
+                    // One step: if a source reads the slot that is being filled, the next state is torn.
                     add(s, "read-and-fill-from", [&](state& t) {
                         t.sets[static_cast<std::size_t>(place_of(s.word.sets + 1))].from = s.word.horizon;
                         t.boss.at = boss_at::half_filled;
@@ -143,7 +145,7 @@ private:
                 }
                 break;
         }
-        // Who has written nothing may as well never have begun.
+        // A supervisor that has written nothing is equivalent to one that never began.
         if ((b.at == boss_at::half_filled || b.at == boss_at::filled) &&
             s.boss_deaths < c_.supervisor_deaths) {
             add(s, "supervisor-dies", [](state& t) {
@@ -219,7 +221,7 @@ private:
                 });
                 break;
         }
-        // A death before the first CAS is as if nothing had been leased.
+        // A death before the first CAS is equivalent to no lease at all.
         if (q.at > source_at::read && s.deaths < c_.deaths) {
             go("die", [&](state& t, source& me) {
                 t.numbers[static_cast<std::size_t>(q.number)] = number_is::waiting;
@@ -230,7 +232,7 @@ private:
         if (!result_.sound()) report(s);
     }
 
-    // A set that a source reads in the midst of its filling has no content at all.
+    // A set that a source reads during its filling has no content at all.
     void inspect_reader(const state& s, int place) {
         const bool being_filled =
             s.boss.at == boss_at::half_filled && place_of(s.boss.seen.sets + 1) == place;

@@ -11,7 +11,7 @@ namespace {
 u8 narrow(int v) { return static_cast<u8>(v); }
 
 // The supervisor closes the group of an optional stage that has failed: its WAIT words are skipped, and its
-// reader passes by.
+// reader passes them.
 void absent_rules(moves& m, int link, int k) {
     const link_state& l = m.now().link[link];
     const u8 want = l.consumed[k];
@@ -124,7 +124,7 @@ void viewer_rules(moves& m, int link, int k) {
     m.emit({action::viewer_shows, narrow(k), v.frame}, actor::viewer);
 }
 
-// After a time anyone may take a latest lease away; the model lets the time be any.
+// After a timeout any process may revoke a latest lease; in the model the timeout may be of any length.
 void revoke_rule(moves& m, int link, int k) {
     const int column = m.cfg.blocking(link) + k;
     for (int x = 0; x < m.cfg.links[link].slots && m.cfg.revocable; ++x) {

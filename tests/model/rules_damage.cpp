@@ -1,7 +1,7 @@
-// A bit that flips in a word, at any moment. By its parity the word is no word any more: no rule matches it,
-// no CAS expects it (moves::emit), and whoever needs it waits, until the supervisor has mended it. What it
-// was lies beneath and is what the mender finds. With the parity left out the word says something else, one
-// bit from what it was.
+// A bit that flips in a word, at any moment. By its parity the word is invalid then: no rule matches it, no
+// CAS expects it (moves::emit), and a process that needs it waits until the supervisor has repaired it. The
+// original value is kept underneath and is what the repair finds. With the parity left out the word has
+// another valid value, one bit from the original.
 
 #include <cstring>
 #include <type_traits>
@@ -14,8 +14,8 @@ namespace {
 
 u8 narrow(int v) { return static_cast<u8>(v); }
 
-/// Calls fn(word of s) for the word of that index: jobs, numbers, then of each link its tail, slots and
-/// columns. False: there is none.
+/// Calls fn(word of s) for the word of that index: jobs, numbers, then for each link its tail, slots and
+/// columns. Returns false if there is none.
 template <typename State, typename F>
 bool at_word(const setup& c, State& s, int index, F&& fn) {
     if (index < c.jobs()) return fn(s.job[index]), true;
@@ -42,7 +42,7 @@ void mask(lease_word& w) { w.job = w.version = none, w.attempts = 0, w.state = l
 void mask(slot_word& w) { w.job = w.version = none, w.state = slot_state::damaged; }
 void mask(u8& tail) { tail = 0; }
 
-/// The words whose state is one bit from this one's.
+/// The words whose state differs from this one's in one bit.
 template <typename Word>
 void flips(std::vector<Word>& out, const Word& w, int states) {
     for (const int bit : {1, 2, 4}) {

@@ -1,5 +1,5 @@
 // The end in two phases, one END for all sources: UNKNOWN -> STOPPING by the user; a number once every live
-// incarnation of a source has said that no lease of its is under way.
+// incarnation of a source has acknowledged that none of its leases is in progress.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ bool all_sources_answered(const moves& m) {
             i.alive != process_state::running || i.acknowledged != 0)
             continue;
         const bool revoked = (m.now().revoked >> e & 1U) != 0;
-        // A doomed one that is not yet revoked can still commit what it leases now.
+        // A doomed incarnation that is not yet revoked can still commit what it leases now.
         if (i.declared != 0 && (revoked || m.cfg.seeded.end_skips_unrevoked)) continue;
         return false;
     }
@@ -56,7 +56,7 @@ void ending_rules(moves& m) {
         return m.emit({action::stop_sources}, actor::fault);
     }
     if (m.now().end != spoiled || !all_sources_answered(m)) return;
-    if (m.cfg.damages > 0 && m.now().damaged != none) return;  // what is begun is not known
+    if (m.cfg.damages > 0 && m.now().damaged != none) return;  // the frames in progress are not known
     const u8 end = static_cast<u8>(first_number_not_begun(m));
     m.next().end = end;
     m.emit({action::set_end, end}, actor::supervisor);

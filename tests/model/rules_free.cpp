@@ -1,4 +1,4 @@
-// The tail and the free, by anyone: (a) T -> T+1, (b) every latest column closed, (c) READY ->
+// The tail and the free, by any process: (a) T -> T+1, (b) every latest column closed, (c) READY ->
 // FREE(generation + 1).
 
 #include "moves.hpp"
@@ -39,7 +39,7 @@ bool pinned(const lease_word& w, u8 generation) {
     return (w.generation == generation && w.state == lease_state::leased) || w.state == lease_state::damaged;
 }
 
-// What the freer does next, standing before `column`: reads its word. False: it is leased, and pins the slot.
+// The freer's next step, before `column`: reads its word. False: the column is leased, and pins the slot.
 bool read_column(const moves& m, int link, int slot, u8 generation, int column, freer_registers& r) {
     for (; column < m.cfg.links[link].latest; ++column) {
         const lease_word& w = m.now().link[link].group[slot][m.cfg.blocking(link) + column];
@@ -71,7 +71,7 @@ bool is_kept(const moves& m, int link, int slot) {
         awaited |= l.viewer[k].member != 0 && !pinned(w, l.slot[slot].generation) &&
                    !closed(w, l.slot[slot].generation);
     }
-    // An older one that is READY behind it when it has been freed is not the newest.
+    // An older frame that is READY once the newest has been freed is not the newest.
     const bool last = m.cfg.seeded.keeps_any || l.slot[slot].ring_sequence + 1 == l.tail;
     return m.cfg.keeps_newest && last && room && awaited;
 }

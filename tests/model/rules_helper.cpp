@@ -1,4 +1,4 @@
-// A consumer that commits for the producer: reads S, reads J, asks the imported event, CASes that very J,
+// A consumer that commits for the producer: reads S, reads J, queries the imported event, CASes that very J,
 // marks the slot READY.
 
 #include "moves.hpp"
@@ -29,7 +29,7 @@ void poll(moves& m) {
     }
 }
 
-// At a further output: the job's event is that of the slot which it has filled at its first.
+// At a further output: the job's event is that of the slot that it has filled at its first output.
 void seek_event(moves& m) {
     const helper_registers& h = m.now().helper;
     const int first = m.cfg.stages[m.cfg.job_stage(h.job)].output[0];
@@ -87,7 +87,7 @@ void mark(moves& m) {
     m.emit({action::helper_marks, h.slot}, actor::helper);
 }
 
-// Left out of the protocol: a helper that goes on to the inputs and the job word.
+// Not part of the protocol: a helper that continues with the inputs and the job word.
 void meddle(moves& m) {
     const helper_registers& h = m.now().helper;
     state& t = m.next();

@@ -1,4 +1,4 @@
-// How a stage comes to a frame: a source by the words of its numbers, a reader by the group words of its
+// How a stage obtains a frame: a source by the words of its numbers, a reader by the group words of its
 // inputs.
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ int idle_job(const moves& m, int e) {
     return -1;
 }
 
-// A suspect shares its life with no other frame.
+// A suspect frame is the only one of its incarnation.
 bool kept_alone(const moves& m, int lane, const lease_word& w) {
     for (size_t l = 0; l < m.cfg.lanes.size(); ++l) {
         if (static_cast<int>(l) == lane || m.cfg.lanes[l] != m.cfg.lanes[lane] ||
@@ -55,7 +55,7 @@ bool sibling_picks(const moves& m, int lane) {
 }
 
 // T, END and the number's word are read here; the CAS comes later. A number is the one n in [T, T+N) that
-// falls on its word, and the word must wait at that very lap.
+// maps to its word, and the word must be in WAIT at exactly that lap.
 void pick(moves& m, int lane, actor acting) {
     const int e = m.cfg.lanes[lane];
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(e)];
@@ -100,8 +100,8 @@ void lease_picked(moves& m, int lane, actor acting) {
     m.emit({action::lost_lease, narrow(lane), narrow(n)}, acting);
 }
 
-// The window and the word in one step: T only grows and the CAS expects the exact word, so nothing can come
-// between.
+// The window and the word in one step: T only grows and the CAS expects the exact word, so no other step can
+// intervene.
 void lease_at_once(moves& m, int lane, actor acting) {
     const int stage = m.cfg.stage_of(m.cfg.lanes[lane]);
     const stage_setup& s = m.cfg.stages[stage];
@@ -144,7 +144,7 @@ bool is_mine(const moves& m, int e, const lease_word& w) {
     return m.now().job[w.job].epoch == e && m.now().job[w.job].version == w.version;
 }
 
-// In order: the lowest frame that waits; one that is not READY yet is waited for. The first input decides
+// In order: the lowest frame that waits; one that is not READY yet is waited for. The first input determines
 // which.
 choice choose(const moves& m, int lane) {
     const int e = m.cfg.lanes[lane];
@@ -203,7 +203,7 @@ void lease_input(moves& m, int lane, int i, actor acting) {
     state& t = m.next();
     lane_registers& p = t.lane[lane];
     lease_word& c = t.link[link].group[in.slot][m.cfg.column(link, stage)];
-    // The CAS knows this word only: neither the slot's word nor the other input is looked at again.
+    // The CAS covers this word only: neither the slot's word nor the other input is read again.
     const bool stale = static_cast<u8>(c.generation + 1) == in.generation && c.state != lease_state::damaged;
     if ((c.generation == in.generation && c.state == lease_state::wait) || stale) {
         const lease_word w = moves::seen_at(c, in.generation);

@@ -24,13 +24,13 @@ void gpu_rule(moves& m, const lane_view& v) {
     t.lane[v.lane].gpu = last ? gpu_work::done : gpu_work::half;
     const slot_register* const out = t.output[v.lane];
     if (k < n && out[k].slot != none) t.link[v.setup.output[k]].slot[out[k].slot].content = v.regs.frame;
-    // One event a job, that of its first output's slot, recorded behind all of its work.
+    // One event per job, that of its first output's slot, recorded after all of its work.
     if (n > 0 && out[0].slot != none && (last || m.cfg.seeded.event_of_first))
         t.event_pending[v.e][out[0].slot] = 0;  // a query can't tell "done" from "never recorded"
     m.emit({action::gpu_writes, narrow(v.lane)}, actor::gpu);
 }
 
-// Takes an idle job word of its own epoch; which one does not matter.
+// Takes an idle job word of its own epoch; any of them will do.
 void open_rule(moves& m, const lane_view& v) {
     if (v.setup.source < 0) return input_rules(m, v.lane);
     if (m.cfg.two_step_lease) return number_rules(m, v.lane);
@@ -53,7 +53,7 @@ int free_slot(const moves& m, int link) {
     return -1;
 }
 
-// One output after the other. Each has room some day: the window of every one was checked at the lease.
+// One output after the other. Each gets room eventually: the window of every one was checked at the lease.
 void fill_rule(moves& m, const lane_view& v) {
     state& t = m.next();
     const int n = m.cfg.outputs(v.stage), k = v.regs.at == step::half_filled ? 1 : 0;
@@ -78,8 +78,8 @@ void die_of_frame(moves& m, const lane_view& v) {
     m.emit({action::die_of_frame, narrow(v.lane)}, v.acting);
 }
 
-// Header, kernels, status word, event record. A frame that kills does so here; a void one runs no kernel of
-// the stage.
+// Header, kernels, status word, event record. A frame that kills does so here; a tombstone frame runs no
+// kernel of the stage.
 void launch_rule(moves& m, const lane_view& v) {
     if (kills(m, v)) return die_of_frame(m, v);
     state& t = m.next();
@@ -113,7 +113,7 @@ void submit_rule(moves& m, const lane_view& v) {
     m.emit({action::submit, narrow(v.lane)}, v.acting);
 }
 
-// A sink's frames in flight are committed in order of sequence.
+// A sink's frames in flight are committed in order of ring sequence.
 bool lower_frame_in_flight(const moves& m, const lane_view& v) {
     for (size_t l = 0; l < m.cfg.lanes.size(); ++l) {
         const lane_registers& o = m.now().lane[l];
@@ -123,8 +123,8 @@ bool lower_frame_in_flight(const moves& m, const lane_view& v) {
     return false;
 }
 
-// Fill to submit as one step. A revoked one fills nothing here; what a zombie leaves behind is the subject of
-// other set-ups.
+// Fill to submit as one step. A revoked incarnation fills nothing here; what a zombie leaves is the subject
+// of other set-ups.
 void work_rule(moves& m, const lane_view& v) {
     if (kills(m, v)) return die_of_frame(m, v);
     if (m.now().job[v.regs.job] != job_word{v.regs.version, narrow(v.e), job_state::open})
@@ -205,7 +205,7 @@ void idle_rule(moves& m, const lane_view& v) {
     m.emit({action::go_idle, narrow(v.lane)}, v.acting);
 }
 
-// Step 6 as one step, for a live owner that nobody has declared dead.
+// Step 6 as one step, for a live owner that has not been declared dead.
 void finish_rule(moves& m, const lane_view& v) {
     state& t = m.next();
     const lane_registers p = t.lane[v.lane];
@@ -220,8 +220,8 @@ void finish_rule(moves& m, const lane_view& v) {
     m.emit({action::go_idle, narrow(v.lane)}, v.acting);
 }
 
-// The word that the lane's next CAS expects is damaged: it waits for it to be mended (ring/words.hpp,
-// cas_after_repair), before it takes it for another's.
+// The word that the lane's next CAS expects is damaged: the lane waits for its repair (ring/words.hpp,
+// cas_after_repair) before it treats the word as owned by another process.
 bool waits_for_repair(const moves& m, const lane_view& v) {
     if (m.cfg.damages == 0 || m.now().damaged == none || !m.cfg.with.owner_waits) return false;
     const lane_registers& p = v.regs;
@@ -338,7 +338,7 @@ void stage_rules(moves& m) {
     }
 }
 
-// Scenery: one whole frame in one step, in any order that the window allows, by a stage that never dies.
+// Scaffolding: one whole frame in one step, in any order that the window allows, by a stage that never dies.
 void instant_rules(moves& m) {
     for (size_t k = 0; k < m.cfg.stages.size(); ++k) {
         const int stage = static_cast<int>(k);

@@ -1,7 +1,7 @@
-// A source whose stream ends: it claims the first number that does not exist and keeps it until END says so,
-// then gives slot, number and job word back, a step each. The supervisor lowers END to the lowest claim that
-// stands, or, of a stream whose end it was told, to that at any time. No memory is needed between its look
-// and its CAS: a claim that stands is withdrawn by nobody but itself.
+// A source whose stream ends: it claims the first number that does not exist and keeps the claim until END
+// confirms it, then returns slot, number and job word, one step each. The supervisor lowers END to the lowest
+// standing claim, or, for a stream whose end was reported to it, to that value at any time. No memory is
+// needed between its read and its CAS: only the source itself withdraws a standing claim.
 
 #include "moves.hpp"
 
@@ -33,7 +33,7 @@ void leave_revoked(moves& m, int lane, actor acting) {
     m.emit({action::find_revoked, narrow(lane)}, acting);
 }
 
-// Said once with what was seen of the job word before, and again for as long as END is above the frame.
+// Made once with the job word that was read before, and again for as long as END is above the frame.
 void claim(moves& m, int lane, int source, actor acting) {
     const lane_registers& p = m.now().lane[lane];
     const claim_word mine{p.frame, p.job, p.version}, there = m.now().claim[source];
@@ -75,7 +75,7 @@ void go_idle(moves& m, int lane, actor acting) {
     state& t = m.next();
     lane_registers& p = t.lane[lane];
     t.job[p.job] = {narrow(p.version + 1), narrow(m.cfg.lanes[lane]), job_state::idle};
-    if (is_working(p))  // a seeded bug only: it still writes this frame into these slots
+    if (is_working(p))  // with a seeded bug only: it still writes this frame into these slots
         p = {step::idle, p.gpu, none, none, p.frame, 0};
     else
         moves::rest(t, lane);
@@ -96,7 +96,7 @@ void stream_end_rules(moves& m, int lane) {
     const actor acting = m.declared(e) ? actor::zombie : actor::live;
     const lane_registers& p = m.now().lane[lane];
     const bool crashes = m.cfg.poison >= 0 && p.frame == m.cfg.poison;
-    // before it has said so, or behind that
+    // before its claim, or after it
     if (crashes && p.at != step::half_slot_back && p.at != step::slot_back && p.at != step::number_back) {
         state& t = m.next();
         t.incarnation[e].alive = process_state::dead;

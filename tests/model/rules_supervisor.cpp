@@ -1,6 +1,6 @@
-// Faults, kills, the fence, and the supervisor's scan. Each of its CASes is a step of its own that needs no
-// memory, so a supervisor may die between any two and another goes on; where a scan over several words
-// matters (`scan_registers`), its place is kept in registers that its death wipes out.
+// Faults, kills, the fence, and the supervisor's scan. Each of its CASes is a separate step that needs no
+// memory, so a supervisor may die between any two and another one continues; where a scan over several words
+// matters (`scan_registers`), its position is kept in registers that its death erases.
 
 #include <algorithm>
 
@@ -30,7 +30,7 @@ void declare_rule(moves& m, int e) {
     m.emit({action::declare, narrow(e)}, found_dead ? actor::supervisor : actor::fault);
 }
 
-// The kill has completed: nothing of it runs or writes any more.
+// The kill has completed: none of its code runs and none of its writes land any more.
 void fence_rule(moves& m, int e) {
     const incarnation_state& i = m.now().incarnation[e];
     if (i.declared == 0 || i.fenced != 0 || m.cfg.kills_never_complete) return;
@@ -38,8 +38,8 @@ void fence_rule(moves& m, int e) {
     state& t = m.next();
     t.incarnation[e].alive = process_state::dead;
     t.incarnation[e].fenced = 1;
-    // Under MPS terminate_client ends the work of a client and makes its unfinished events read complete:
-    // harmless behind the abort (revoke_first), torn frames before it.
+    // Under MPS terminate_client ends the work of a client and makes its unfinished events read as complete:
+    // harmless after the abort (revoke_first), torn frames before it.
     if (m.cfg.seeded.fault_fires_event)
         for (u8& x : t.event_pending[e]) x = 0;
     m.emit({action::fence, narrow(e)}, actor::kill);
@@ -163,7 +163,7 @@ bool tagged_slots(moves& m, const dead_job& d, int output) {
     return any;
 }
 
-// While a word of the incarnation is not ABORTED yet, or holds a lease, its other words must stay countable.
+// While a word of the incarnation is not ABORTED yet, or has a lease, its other words must stay countable.
 bool siblings_unfinished(const moves& m, const dead_job& d) {
     if (m.cfg.poison < 0 || !m.cfg.with.recycle_last || d.word.state != job_state::aborted) return false;
     bool any = false;
@@ -219,7 +219,7 @@ const slot_word& scanned_slot(const moves& m, int x) {
     return x < first ? m.now().link[out[0]].slot[x] : m.now().link[out[1]].slot[x - first];
 }
 
-// One word a step; a tag ends the scan, and so does the supervisor's death. Only for a single source stage.
+// One word per step; a tag ends the scan, and so does the supervisor's death. Only for a single source stage.
 void scan_rules(moves& m) {
     const scan_registers& r = m.now().scan;
     if (!m.cfg.scan_registers || r.position == 0) return;

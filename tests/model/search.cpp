@@ -10,7 +10,7 @@
 namespace carousel::model {
 namespace {
 
-/// A vector that grows without copying what it holds.
+/// A vector that grows without copying its elements.
 template <typename T>
 class chunked {
 public:
@@ -45,7 +45,7 @@ public:
     }
 
 private:
-    /// A successor of the state at hand.
+    /// A successor of the current state.
     struct successor {
         u32 hash;
         actor acting;
@@ -75,7 +75,7 @@ private:
         first_edge_.push_back(static_cast<u32>(edges_.size()));
     }
 
-    // Kept until all of a state's successors are known: their look-ups wait for memory together.
+    // Kept until all of a state's successors are known: their look-ups then wait for memory together.
     void take(const state& s, label l, actor acting, failure f, const std::string& why) override {
         const size_t at = next_.size() * layout_.size();
         if (packed_.size() < at + layout_.size() + 8) packed_.resize(2 * (at + layout_.size() + 8));
@@ -110,7 +110,8 @@ private:
 
     using goal_test = bool (*)(const setup&, const state&);
 
-    // False when some state can't reach the goal by steps of `allowed`; the first such state is reported.
+    // Returns false if some state can't reach the goal by steps of `allowed`; the first such state is
+    // reported.
     bool reaches(goal_test goal, actors allowed, failure otherwise) {
         const u32 n = set_.size();
         const auto step_ok = [&](u32 e) { return (allowed >> (e >> target_bits) & 1U) != 0; };
@@ -166,7 +167,7 @@ private:
     layout layout_;
     test::state_set set_;
     std::vector<successor> next_;
-    std::vector<u8> packed_;  ///< theirs, with room behind the last
+    std::vector<u8> packed_;  ///< the packed states, with room after the last
     moves moves_;
     chunked<u32> parent_;
     chunked<label> label_;

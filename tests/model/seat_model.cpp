@@ -141,7 +141,7 @@ bool two_work(const seat_state& s) {
     return false;
 }
 
-// A process that is gone keeps its entry until it is fenced: it counts as well.
+// An exited process keeps its entry until it is fenced, so it counts as well.
 bool one_epoch_twice(const seat_state& s) {
     for (int a = 0; a < processes; ++a)
         for (int b = a + 1; b < processes; ++b)

@@ -136,7 +136,7 @@ layout::layout(const setup& c) : start_(initial_state(c)) {
     }
 }
 
-// Eight bytes at once: what is written behind the end of a run, the next run writes over.
+// Copies eight bytes at once: the bytes written past the end of a run are overwritten by the next run.
 void layout::pack(const state& s, u8* out) const {
     const auto* from = reinterpret_cast<const u8*>(&s);
     for (const run& r : runs_) {

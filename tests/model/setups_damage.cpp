@@ -1,4 +1,4 @@
-// A flipped bit in a word: what holds, and what each part of the answer to it is there for.
+// A flipped bit in a word: what holds, and what each part of the response to it is needed for.
 #include "builders.hpp"
 #include "catalogue.hpp"
 
@@ -11,13 +11,13 @@ setup struck_once(setup s, struck what = struck::any) {
     return s;
 }
 
-/// One job in flight, a step each for the work and its end.
+/// One job in flight; its work and its end take one step each.
 setup quick(setup s) {
     s.lowest_first = s.quick_gpu = s.links[0].quick_free = true;
     return s;
 }
 
-/// A latest member whose lease can be revoked, over slots that are used again.
+/// A latest member whose lease can be revoked, over slots that are reused.
 setup viewed() {
     return change(one_stage(2, 2, 1, 1, 0b1), [](setup& s) {
         s.links[0].latest = 1;

@@ -8,7 +8,7 @@ constexpr link_setup quick_link(int slots, int window) {
     return {.slots = slots, .window = window, .consumers = 1, .quick = 1, .quick_free = true};
 }
 
-/// A source stage with two outputs and one quick consumer behind each.
+/// A source stage with two outputs and one quick consumer downstream of each.
 setup two_outputs(int frames, int first_slots, int second_slots, int window) {
     setup s = one_stage(frames, first_slots, window);
     s.stages[0].output[1] = 1;
@@ -17,8 +17,8 @@ setup two_outputs(int frames, int first_slots, int second_slots, int window) {
     return s;
 }
 
-/// Two instances, the first of which may die, and behind both outputs a join; the second has room for one
-/// frame.
+/// Two instances, the first of which may die, and a join downstream of both outputs; the second has room for
+/// one frame.
 setup narrow_second() {
     return change(two_outputs(2, 2, 1, 2), [](setup& s) {
         s.stages.push_back({.input = {0, 1}});
@@ -43,7 +43,8 @@ setup dying_reader(int frames) {
 
 enum class dies : u8 { fork, branch, join };
 
-/// A stage with two outputs, a stage behind the second, and a join of that stage's frames with the first's.
+/// A stage with two outputs, a stage downstream of the second, and a join of that stage's frames with the
+/// first's.
 setup fork_and_join(dies dying, int window) {
     setup s;
     const bool instant = dying == dies::join || dying == dies::branch;
@@ -72,7 +73,7 @@ setup fork_and_join(dies dying, int window) {
     return s;
 }
 
-/// Its stream ends before frame 1 and both slots go back, behind a device that may still write.
+/// Its stream ends before frame 1 and both slots are returned, while a device may still write.
 setup ends_with_two() {
     return change(two_outputs(3, 1, 1, 1), [](setup& s) {
         s.stages[0].ends_at = 1;

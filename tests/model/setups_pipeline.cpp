@@ -84,7 +84,7 @@ setup stopped_source(ending how) {
     });
 }
 
-/// Two sources on links of their own, one END for both.
+/// Two sources on separate links, one END for both.
 setup two_sources() {
     setup s;
     s.stages = {{.source = 0, .output = {0, -1}}, {.source = 1, .output = {1, -1}}};
@@ -99,7 +99,7 @@ setup two_sources() {
     return s;
 }
 
-/// The first source's stream ends before frame 1, in a run that could go on.
+/// The first source's stream ends before frame 1, in a run that could continue.
 setup ends_at_1(setup s, ending how = ending::known) {
     s.stages[0].ends_at = 1;
     s.frames = 3;
@@ -108,13 +108,13 @@ setup ends_at_1(setup s, ending how = ending::known) {
     return s;
 }
 
-/// ... and a slot is filled before the source finds that out; its device may still write.
+/// As above, and a slot is filled before the source finds that out; its device may still write.
 setup ends_with_work() {
     return ends_at_1(
         change(two_instances(3, 2, 2, 2), [](setup& s) { s.quick_finish = s.links[0].quick_free = true; }));
 }
 
-/// ... joined with the frames of another source, which is ahead.
+/// As above, joined with the frames of another source, which is ahead.
 setup ends_next_to_another() {
     setup s;
     s.stages = {{.source = 0, .output = {0, -1}},
@@ -130,7 +130,7 @@ setup ends_next_to_another() {
     return ends_at_1(s);
 }
 
-/// Frame 0 kills whatever works on it.
+/// Frame 0 kills every process that works on it.
 setup poisoned(bool in_flight) {
     setup s = one_stage(2, 3, 2);
     s.links[0].quick_free = true;
@@ -188,7 +188,7 @@ std::vector<entry> end_entries() {
     };
 }
 
-/// A source that dies by its own hand at the end of its stream, before it has said so or behind that.
+/// A source that dies of its own at the end of its stream, before or after its claim.
 setup dies_at_its_end() {
     return change(poisoned(false), [](setup& s) {
         s.stages[0].ends_at = s.poison = 1;

@@ -9,7 +9,7 @@
 
 namespace carousel::model {
 
-inline constexpr u8 none = 255;     ///< "no such index"; END: not known
+inline constexpr u8 none = 255;     ///< "no such index"; END: unknown
 inline constexpr u8 spoiled = 254;  ///< a payload that is being overwritten; END: stopping
 
 inline constexpr int max_jobs = 8, max_sources = 2, max_numbers = 4, max_links = 4, max_slots = 5,
@@ -23,7 +23,7 @@ enum class lease_state : u8 { wait, leased, done, skipped, damaged = 15 };
 enum class process_state : u8 { unborn, running, dead };
 enum class gpu_work : u8 { no, pending, half, done };  ///< half: the first output of two is written
 
-/// J: decides whether a stage's work on a frame happened.
+/// J: authoritative for whether a stage's work on a frame happened.
 struct job_word {
     u8 version, epoch;  ///< epoch: index of the incarnation
     job_state state;
@@ -40,7 +40,7 @@ struct lease_word {
 };
 inline constexpr u8 alone_bit = 8;
 
-/// S, with the header beside it and what its memory holds.
+/// S, with the header next to it and the content of its memory.
 struct slot_word {
     u8 generation;
     slot_state state;
@@ -50,13 +50,14 @@ struct slot_word {
     bool operator==(const slot_word&) const = default;
 };
 
-/// E: who says that a frame of a source, and all above it, do not exist.
+/// E: which job claims that a frame of a source, and all above it, do not exist.
 struct claim_word {
     u8 frame, job, version;  ///< frame: none, or the first that doesn't exist
     bool operator==(const claim_word&) const = default;
 };
 
-/// Where a lane (one job in flight of one incarnation) is in a stage's step: named by what it has just done.
+/// The position of a lane (one job in flight of one incarnation) in a stage's step: named after what it has
+/// just done.
 enum class step : u8 {
     idle,
     opened,
@@ -73,7 +74,7 @@ enum class step : u8 {
     returned,
     giving_back,
     giving_up,
-    ended,  ///< its stream ends before its frame: claimed, END is awaited
+    ended,  ///< its stream ends before its frame: claimed, the lane waits for END
     half_slot_back,
     slot_back,
     number_back
@@ -87,22 +88,22 @@ struct lane_registers {
 };
 inline constexpr u8 lane_void = 1, lane_alone = 2;
 
-/// A slot that a lane has in hand at one of its links.
+/// A slot that a lane works on at one of its links.
 struct slot_register {
     u8 slot, generation;
 };
 
 struct incarnation_state {
     process_state alive;
-    u8 declared;        ///< DOOMED: its successor has started; it may go on as a zombie
-    u8 fenced;          ///< nothing of it runs or writes any more
-    u8 self_inflicted;  ///< died by a frame that kills
-    u8 acknowledged;    ///< has seen STOPPING with no lease begun
+    u8 declared;        ///< DOOMED: its successor has started; it may continue as a zombie
+    u8 fenced;          ///< none of its code runs and none of its writes land any more
+    u8 self_inflicted;  ///< died of a frame that kills
+    u8 acknowledged;    ///< has seen STOPPING with no lease in progress
 };
 
 struct helper_registers {
     u8 at, slot, job, version, epoch, generation;
-    u8 event;  ///< whose slot's, at the first output
+    u8 event;  ///< the slot whose event it is, at the first output
 };
 struct viewer_registers {
     u8 at, slot, generation, frame, last, member;
@@ -133,17 +134,17 @@ struct state {
     slot_register input[max_lanes][max_inputs];
     slot_register output[max_lanes][max_outputs];
     incarnation_state incarnation[max_incarnations];
-    /// By slots of the first output. 1: recorded and not fired; 0 reads complete, as a never recorded one
-    /// does.
+    /// By slots of the first output. 1: recorded and not fired; 0 reads as complete, as does one that was
+    /// never recorded.
     u8 event_pending[max_incarnations][max_slots];
     helper_registers helper;
     scan_registers scan;
     u8 end;
-    u8 forgot;                 ///< a second supervisor that knows no unfenced dead (seeded bug)
+    u8 forgot;  ///< a second supervisor that does not know the unfenced dead incarnations (seeded bug)
     u8 committed[max_stages];  ///< ghost: frames that each stage has committed, one bit each
-    u8 damaged;                ///< which word has a flipped bit (rules_damage.cpp), or none
-    u8 damages;                ///< how many had
-    u8 revoked;                ///< ghost: incarnations whose words were all taken from them
+    u8 damaged;                ///< the word that has a flipped bit (rules_damage.cpp), or none
+    u8 damages;                ///< number of bits flipped so far
+    u8 revoked;                ///< ghost: incarnations from which all words were taken
     u8 padding[7];             ///< zero: eight bytes can be read from any of the above
 };
 static_assert(std::is_trivially_copyable_v<state> && std::has_unique_object_representations_v<state>);

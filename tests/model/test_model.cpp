@@ -1,28 +1,28 @@
 // The slot protocol, explored exhaustively in small pipelines.
 //
 // Modelled: the words J, S, C, Q, T, END and every CAS on them as a step of its own, so that a process may
-// stop for ever, be killed, or go on as a zombie between any two; the GPU, whose writes land at any time
-// until the fence; per-slot events which read complete when they were never recorded for this frame; commits
+// stop forever, be killed, or continue as a zombie between any two; the GPU, whose writes land at any time
+// until the fence; per-slot events that read as complete if they were never recorded for this frame; commits
 // by an observing consumer; a supervisor that dies between any two of its CASes; plain blocking groups,
 // groups of reading stages (instances, several jobs in flight, joins, sinks in order), stages with two
-// outputs and forks whose branches join again; latest members that join, leave, stop for ever and lose their
+// outputs and forks whose branches join again; latest members that join, leave, stop forever and lose their
 // lease; sources whose numbers are leased words, over several laps; the end in two phases; frames that kill,
-// and void frames; who may sit on a seat (seat_model.hpp); which parameters a frame has
-// (parameter_model.hpp); what a header says (header_model.hpp); a bit that flips in any word
-// (rules_damage.cpp), which its parity shows and the supervisor mends: the mender's own reasoning is left
-// out, it finds what was there.
+// and tombstone frames; which process may take a seat (seat_model.hpp); which parameters a frame has
+// (parameter_model.hpp); what a header contains (header_model.hpp); a bit that flips in any word
+// (rules_damage.cpp), which its parity shows and the supervisor repairs: the reasoning of the repair is left
+// out, it finds the original value.
 //
-// Safety, in every state: nothing is read while it is not whole or overwritten while it is leased (TORN), no
-// frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one believes
-// that it was revoked (SPURIOUS), sinks commit in order (ORDER), no innocent frame is given up (INNOCENT).
+// Safety, in every state: nothing is read while it is incomplete or overwritten while it is leased (TORN), no
+// frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one finds
+// itself revoked (SPURIOUS), sinks commit in order (ORDER), no innocent frame is abandoned (INNOCENT).
 // Liveness, from every state, by live processes and the supervisor alone: all is delivered and nothing leaks
-// (STUCK), also with every viewer stopped for ever (VIEWER-BLOCKS) and, where buffers are counted, although
-// no kill ever completes (WAITS-FOR-FENCE).
+// (STUCK), also with every viewer stopped forever (VIEWER-BLOCKS) and, where buffers are counted, although no
+// kill ever completes (WAITS-FOR-FENCE).
 //
-// Left out: weak memory (every step is seen by all at once; ring/words.hpp argues the orders); the wrap of
-// generations, versions and epochs (a byte each here, never full; laps can be compared modulo a power of
-// two); time (a deadline is a fault that may come at any moment); doorbells (whoever can make a step makes it
-// some day); the status word in GPU memory (it detects, it never decides).
+// Left out: weak memory (every step is visible to all at once; ring/words.hpp argues the orders); the wrap of
+// generations, versions and epochs (one byte each here, never full; laps can be compared modulo a power of
+// two); time (a deadline is a fault that may come at any moment); doorbells (a process that can make a step
+// eventually makes it); the status word in GPU memory (it detects and is never authoritative).
 //
 // Each clause that a test leaves out and each seeded bug is a switch in setup.hpp. carousel-model-check runs
 // any set-up by name.
@@ -145,7 +145,7 @@ TEST_CASE(
     CHECK_FALSE(r.falls);
     CHECK_FALSE(r.inexact);
     CHECK_FALSE(r.torn);
-    // It is worth something only if there was once no room, and the count has come round.
+    // The result is meaningful only if there was no room at least once, and if the count has wrapped around.
     CHECK(r.refused);
     CHECK(r.round);
     CHECK(r.states == 993558);

@@ -5,7 +5,7 @@
 
 using namespace carousel::model;
 
-// The largest of all, by name alone: ./tests/run --campaign models.
+// The largest set-ups; they run by name only: ./tests/run --campaign models.
 TEST_CASE("the protocol as written holds in the large set-ups of one stage", "[.largest]") {
     check_entries(holding_entries(), effort::lengthy, true);
 }

@@ -4,7 +4,7 @@
 
 namespace carousel::model {
 
-/// Explores those entries that cost as much as is asked for, each in a section of its own.
+/// Explores the entries of the requested cost, each in a section of its own.
 inline void check_entries(const std::vector<entry>& entries, effort cost, bool holding) {
     for (const entry& e : entries) {
         if (e.cost != cost || (e.expected == failure::holds) != holding) continue;
