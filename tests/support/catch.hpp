@@ -12,7 +12,7 @@
 
 namespace carousel::test {
 
-/// Matches strings that contain `text`; the two Catches name it differently.
+/// Matches strings that contain `text`; the two versions of Catch name it differently.
 inline auto contains(const std::string& text) {
 #if __has_include(<catch2/catch_all.hpp>)
     return Catch::Matchers::ContainsSubstring(text);
@@ -21,7 +21,7 @@ inline auto contains(const std::string& text) {
 #endif
 }
 
-/// Equal to about 1e-5 of `value`.
+/// Equal within about 1e-5 of `value`.
 inline auto near(double value) {
 #if __has_include(<catch2/catch_all.hpp>)
     return Catch::Approx(value);

@@ -1,4 +1,4 @@
-"""Control groups of a test's own, of version 1 or 2, below the group that the test is in."""
+"""Control groups for a test, of version 1 or 2, below the group that the test is in."""
 import os
 import time
 
@@ -6,7 +6,7 @@ from processes import skip
 
 
 def _own(controller):
-    """(folder, is_v2) of this process's group for a controller; None where it is not mounted. Freezer: version 1 first."""
+    """(folder, is_v2) of this process's group for a controller; None if it is not mounted. Freezer: version 1 first."""
     paths = {}
     with open("/proc/self/cgroup", encoding="ascii") as f:
         for line in f:
@@ -29,7 +29,7 @@ def _own(controller):
 
 
 class Group:
-    """A group with the controller, or the end of this program as skipped, with the reason."""
+    """A group with the controller; if there is none, ends this program as skipped, with the reason."""
 
     def __init__(self, controller):
         found = _own(controller)
@@ -38,7 +38,7 @@ class Group:
         parent, self.v2 = found
         self.folder = f"{parent}/carousel-test-{os.getpid()}"
         try:
-            if self.v2 and controller != "freezer":  # which is part of every group of version 2
+            if self.v2 and controller != "freezer":  # the freezer is part of every group of version 2
                 with open(f"{parent}/cgroup.subtree_control", "w", encoding="ascii") as f:
                     f.write("+" + controller)
             os.mkdir(self.folder)
@@ -54,7 +54,7 @@ class Group:
             skip(f"{self.folder}/{file} can't be set: {failed.strerror}")
 
     def enter(self):
-        """For subprocess's preexec_fn: the child, and what it starts, is in the group."""
+        """For subprocess's preexec_fn: moves the child, and what it starts, into the group."""
         self.add(os.getpid())
 
     def add(self, pid):
@@ -62,7 +62,7 @@ class Group:
             f.write(str(pid))
 
     def remove(self, seconds=10):
-        """A group with processes can't be removed: waits for their end."""
+        """Removes the group. A group with processes can't be removed: waits for their end."""
         end = time.monotonic() + seconds
         while os.path.isdir(self.folder):
             try:

@@ -1,5 +1,5 @@
 #pragma once
-// What this process says on stderr.
+// What this process writes to stderr.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 
 namespace carousel::test {
 
-/// While `work` is done.
+/// Runs `work`; returns what this process writes to stderr meanwhile.
 template <typename F>
 std::string exception_text(F&& work) {
     const scratch_folder folder;
@@ -25,7 +25,7 @@ std::string exception_text(F&& work) {
     ::dup2(before.get(), STDERR_FILENO);
     std::ostringstream all;
     all << std::ifstream(path).rdbuf();
-    // A sanitizer's report is for whoever reads why a test failed.
+    // A sanitizer's report is passed on, for the reader of the failed test's output.
     if (all.str().find("Sanitizer:") != std::string::npos) std::fputs(all.str().c_str(), stderr);
     return all.str();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A port of loopback that nobody listens on.
+// A port of the loopback interface on which no process listens.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 #pragma once
-// A piece of a test in a process of its own, for what can be done once a process, or ends it.
+// Runs a part of a test in a separate process, for what can be done once per process, or ends it.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ struct ending {
 };
 inline constexpr ending went_through{0, 0}, faulted{SIGSEGV, -1};
 
-/// A check in a child: what is not so ends it with a code that no test expects.
+/// A check in a child: a false condition ends it with a code that no test expects.
 inline void need(bool so) {
     if (!so) ::_exit(9);
 }
@@ -26,7 +26,7 @@ inline ending in_child(const std::function<void()>& work) {
     const pid_t child = ::fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        std::signal(SIGSEGV, SIG_DFL);  // the test's own handler would make a report of it
+        std::signal(SIGSEGV, SIG_DFL);  // the test's own handler would print a report
         work();
         ::_exit(0);
     }

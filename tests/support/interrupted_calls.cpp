@@ -1,5 +1,5 @@
-// Preloaded into programs (LD_PRELOAD): each second call that a signal may interrupt is interrupted (EINTR),
-// and each second transfer of more than a byte of a file is done in part. What a program does must not depend
+// Preloaded into programs (LD_PRELOAD): every second call that a signal may interrupt is interrupted (EINTR),
+// and every second transfer of more than one byte of a file is partial. A program's behaviour must not depend
 // on it. Not waitpid(), which tests call themselves.
 #include <dlfcn.h>
 #include <linux/futex.h>
@@ -22,14 +22,15 @@ F* next(const char* name) {
     return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 
-/// True for each second call with this counter; errno is EINTR then.
+/// Returns true for every second call with this counter; errno is EINTR then.
 bool interrupted(unsigned& calls) {
     if (++calls % 2 == 0) return false;
     errno = EINTR;
     return true;
 }
 
-/// Of a file's bytes: all, or half of them each second time. Other descriptors take their messages whole.
+/// The bytes to transfer of a file: all, or half of them every second time. Other descriptors transfer whole
+/// messages.
 std::size_t part(int fd, std::size_t count, unsigned& calls) {
     struct stat info {};
     if (count < 2 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return count;
@@ -38,7 +39,7 @@ std::size_t part(int fd, std::size_t count, unsigned& calls) {
 
 }  // namespace
 
-// NEXT(f): what is called in the place of f. CALLS, PARTS: of this thread and function.
+// NEXT(f): the function that f replaces. CALLS, PARTS: counters of this thread and function.
 #define NEXT(name) static auto* const real = next<decltype(::name)>(#name)
 #define INTERRUPT(result)               \
     static thread_local unsigned calls; \

@@ -1,6 +1,6 @@
-// main() of every Catch2 program here. Its exit code: 0 when all passed, 77 when all passed and one was
-// skipped, else Catch2's own; not 0 when no test has run: ctest asks for cases by name, and a name that it
-// has garbled (a semicolon does it) must not pass.
+// main() of every Catch2 program here. Its exit code: 0 if all passed, 77 if all passed and one was skipped,
+// otherwise Catch2's own; not 0 if no test has run: ctest selects cases by name, and a name that it has
+// garbled (a semicolon does it) must not pass.
 #define CATCH_CONFIG_RUNNER
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"

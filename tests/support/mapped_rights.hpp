@@ -7,7 +7,7 @@
 
 namespace carousel::test {
 
-/// "r--s": the rights of the page at `address`, by /proc/self/maps; "" where nothing is mapped.
+/// Rights of the page at `address`, e.g. "r--s", from /proc/self/maps; "" if nothing is mapped there.
 inline std::string rights_at(const void* address) {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {

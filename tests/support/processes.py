@@ -1,4 +1,4 @@
-"""Waiting for, and ending, the processes of a test."""
+"""Waits for and ends the processes of a test."""
 import shutil
 import signal
 import subprocess
@@ -9,17 +9,17 @@ import time
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SKIPPED = 77  # tests/CMakeLists.txt tells ctest; of Catch2 programs: skip.hpp
+SKIPPED = 77  # known to ctest from tests/CMakeLists.txt; of Catch2 programs: skip.hpp
 
 
 def skip(reason):
-    """Ends this program as skipped. Nothing that it has printed decides: a test that failed has another exit code."""
+    """Ends this program as skipped. Its output does not matter: a test that failed has another exit code."""
     print("skipped:", reason)
     sys.exit(SKIPPED)
 
 
 def require_gpu(device):
-    """Ends this program as skipped where `device` is a GPU and there is none here."""
+    """Ends this program as skipped if `device` is a GPU and this machine has none."""
     if device == "cpu":
         return
     tool = shutil.which("nvidia-smi")
@@ -38,7 +38,7 @@ def wait_for(what, condition, seconds=30.0):
 
 
 def is_alive(pid):
-    """A zombie is not."""
+    """Returns whether the process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"

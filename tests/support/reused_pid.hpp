@@ -1,6 +1,6 @@
 #pragma once
-// Another process under a pid that a test's own process has had: in a pid namespace of the test's own, where
-// clone3() takes a pid. For what is read of a pid after its process has ended.
+// Another process under a pid that one of a test's processes has had: in a pid namespace of the test, where
+// clone3() takes a pid. For tests of what is read about a pid after its process has ended.
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -15,8 +15,8 @@
 
 namespace carousel::test {
 
-/// Runs `work` as the first process of a pid namespace, with its own /proc mounted where `needs_proc` says.
-/// An ending with code 77: none can be made here.
+/// Runs `work` as the first process of a pid namespace, with its own /proc mounted if `needs_proc` is set.
+/// Exit code 77: no namespace can be created here.
 inline ending in_pid_namespace(bool needs_proc, const std::function<void()>& work) {
     return in_child([&] {
         const int spaces =
@@ -37,7 +37,7 @@ inline ending in_pid_namespace(bool needs_proc, const std::function<void()>& wor
     });
 }
 
-/// A child with this pid that does `work`. Ends this process with code 77 where a pid can't be chosen.
+/// Starts a child with this pid that runs `work`. Ends this process with code 77 if a pid can't be chosen.
 inline pid_t fork_as(pid_t pid, const std::function<void()>& work) {
     clone_args with{};
     with.exit_signal = SIGCHLD;

@@ -1,4 +1,4 @@
-"""The two environment variables by which a campaign (tests/campaigns/run.py) repeats and lengthens a random test."""
+"""The two environment variables with which a campaign (tests/campaigns/run.py) repeats and lengthens a random test."""
 import os
 import random
 
@@ -9,5 +9,5 @@ def seed(usual=None):
 
 
 def scaled(usual):
-    """`usual` kills or faults, multiplied by CAROUSEL_TEST_SCALE (1 when it is not set)."""
+    """`usual` kills or faults, multiplied by CAROUSEL_TEST_SCALE (1 if it is not set)."""
     return usual * max(1, int(os.environ.get("CAROUSEL_TEST_SCALE") or 1))

@@ -1,5 +1,5 @@
 #pragma once
-// A sampling profiler's timer: a signal every few milliseconds whose handler interrupts system calls.
+// The timer of a sampling profiler: a signal every few milliseconds whose handler interrupts system calls.
 #include <sys/time.h>
 
 #include <csignal>
@@ -8,8 +8,8 @@
 
 namespace carousel::test {
 
-/// SIGPROF-like interruptions of this process, by SIGALRM without SA_RESTART. Threads that block it take
-/// none.
+/// Interrupts this process as SIGPROF would, by SIGALRM without SA_RESTART. Threads that block it are not
+/// interrupted.
 class signal_timer {
 public:
     explicit signal_timer(u32 every_us = 5'000) {
@@ -32,7 +32,7 @@ private:
     struct sigaction before_ {};
 };
 
-/// For threads that are to be left alone.
+/// For threads that must not be interrupted.
 inline void block_signals() {
     sigset_t all;
     sigfillset(&all);

@@ -1,12 +1,12 @@
 #pragma once
-// Skipping a test case: an exit code of its own says so (main.cpp), and only when nothing has failed.
+// Skips a test case: a separate exit code reports it (main.cpp), and only when nothing has failed.
 
 #include <cstdio>
 
 namespace carousel::test {
 
-inline constexpr int exit_skipped = 77;  ///< tests/CMakeLists.txt tells ctest
-inline bool skipped = false;             ///< of this process; Catch2 runs test cases on one thread
+inline constexpr int exit_skipped = 77;  ///< known to ctest from tests/CMakeLists.txt
+inline bool skipped = false;             ///< per process; Catch2 runs test cases on one thread
 
 }  // namespace carousel::test
 

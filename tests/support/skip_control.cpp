@@ -1,4 +1,4 @@
-// The control of test_skip.py: what ctest must call Passed, Failed and Skipped. No test of its own.
+// The control of test_skip.py: what ctest must report as Passed, Failed and Skipped. Not a test itself.
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 

@@ -1,4 +1,4 @@
-"""A mount namespace of a test's own, where it mounts a small tmpfs."""
+"""A separate mount namespace for a test, in which it mounts a small tmpfs."""
 import os
 import subprocess
 import tempfile
@@ -9,7 +9,7 @@ NAMESPACE = ["unshare", "--mount"] if os.getuid() == 0 else ["unshare", "--user"
 
 
 def need_mounts():
-    """Ends this program as skipped where there is none. Not for within a test case: unittest takes that for an error."""
+    """Ends this program as skipped without mount namespaces. Not for use within a test case: unittest reports that as an error."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
     if done.returncode != 0:

@@ -1,8 +1,8 @@
 #pragma once
-// The states that a model checker has seen: packed bytes by number, and the number of a packed state. Nearly
-// all of a search's time goes into looking up states that it has seen already, somewhere in gigabytes: so a
-// look-up can be announced before it is made, its words lie in huge pages where the kernel gives them, and a
-// state is compared only if its hash may be the same.
+// The states that a model checker has visited: packed bytes by number, and the number of a packed state.
+// Nearly all of a search's time is spent looking up states that were visited before, somewhere in gigabytes:
+// so a look-up can be announced before it is made, its words lie in huge pages where the kernel provides
+// them, and a state is compared only if its hash may be the same.
 
 #include <sys/mman.h>
 
@@ -18,10 +18,10 @@ namespace carousel::test {
 
 class state_set {
 public:
-    /// `bytes`: of one state.
+    /// `bytes`: size of one state.
     explicit state_set(std::size_t bytes) : bytes_(bytes), table_(made_table(mask_)) {}
 
-    /// Good until the set is gone.
+    /// Valid for the lifetime of the set.
     [[nodiscard]] const u8* at(u32 k) const {
         return chunks_[k / chunk].get() + std::size_t{k % chunk} * bytes_;
     }
@@ -42,9 +42,9 @@ public:
         h = mixed(h, v);
         return static_cast<u32>(h ^ (h >> 32U));
     }
-    /// A look-up of `hash` follows: fetches its place in the table.
+    /// A look-up of `hash` follows: prefetches its slot in the table.
     void expect(u32 hash) const { __builtin_prefetch(&slots()[hash & mask_]); }
-    /// The place is here: fetches the state that is there, if it may be the one.
+    /// The table's slot is cached: prefetches the state that it refers to, if it may be the one.
     void expect_state(u32 hash) const {
         const slot s = slots()[hash & mask_];
         if (s.number == empty || s.hash != hash) return;
@@ -53,7 +53,7 @@ public:
         __builtin_prefetch(p + bytes_ - 1);
     }
 
-    /// The state's number; `fresh` tells whether it is new.
+    /// Returns the state's number; `fresh` is set to whether it is new.
     u32 insert(const u8* packed, u32 hash, bool& fresh) {
         std::size_t place = hash & mask_;
         for (; slots()[place].number != empty; place = (place + 1) & mask_) {
@@ -91,7 +91,7 @@ private:
         const std::size_t whole = (bytes + huge_page - 1) / huge_page * huge_page;
         auto* const p = static_cast<u8*>(std::aligned_alloc(huge_page, whole));
         if (p == nullptr) throw std::bad_alloc();
-        ::madvise(p, whole, MADV_HUGEPAGE);  // refused: slower, nothing else
+        ::madvise(p, whole, MADV_HUGEPAGE);  // refused: only slower
         return memory_of(p);
     }
     static memory_of made_table(u32 mask) {

@@ -1,5 +1,5 @@
-"""What ctest makes of a test that skips, or isn't there: a check that failed before the skip is a failure. Usage: test_skip.py PROGRAM PROPERTY VALUE,
-where PROGRAM is skip_control and PROPERTY VALUE are what every test of this tree bears."""
+"""What ctest reports for a test that skips or does not exist: a check that failed before the skip is a failure.
+Usage: test_skip.py PROGRAM PROPERTY VALUE, where PROGRAM is skip_control and PROPERTY VALUE are those that every test of this tree has."""
 import os
 import subprocess
 import sys
