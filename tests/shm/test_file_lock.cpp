@@ -19,7 +19,7 @@ struct locked_file {
     shm::unique_fd open() const { return shm::unique_fd(::open(path.c_str(), O_RDWR | O_CLOEXEC)); }
 };
 
-/// A child that runs `then` and is over.
+/// A child that runs `then` and exits.
 class child {
 public:
     explicit child(void (*then)()) : pid_(::fork()) {

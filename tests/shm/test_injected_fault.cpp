@@ -1,4 +1,4 @@
-// The table of the faults that can be asked for, and the word that asks.
+// The table of the faults that can be requested, and the word of a request.
 #include "shm/injected_fault.hpp"
 
 #include <set>
@@ -34,7 +34,7 @@ TEST_CASE("every fault has a name, a key and a sentence of its own") {
     CHECK(names.size() == injected_faults.size());
     CHECK(letters.size() == injected_faults.size());
     CHECK(sentences.size() == injected_faults.size());
-    CHECK(letters.find('K') == letters.end());  // kill, stop, restart and continue have theirs
+    CHECK(letters.find('K') == letters.end());  // kill, stop, restart and continue use their own
     CHECK(letters.find('S') == letters.end());
     CHECK(letters.find('R') == letters.end());
     CHECK(letters.find('C') == letters.end());

@@ -1,4 +1,5 @@
-// Waits under a program's timer, whose signals interrupt every system call: each lasts as long as it may.
+// Waits under a program's timer, whose signals interrupt every system call: each wait lasts as long as
+// specified.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -24,7 +25,7 @@ using test::signal_timer;
 namespace {
 constexpr u64 late_ns = 100 * ns_per_ms, patience_ns = 20 * ns_per_s;
 
-/// Does `what` after `late_ns`, on a thread that takes no signals.
+/// Calls `what` after `late_ns`, on a thread that receives no signals.
 template <typename F>
 std::thread later(F what) {
     return std::thread([what = std::move(what)]() mutable {

@@ -1,4 +1,4 @@
-// The process behind a connection, also where its pid is another process's by the time that it is looked up.
+// The process at the other end of a connection, also if its pid has been reused by the time of the look-up.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ namespace {
 std::function<void(std::string_view)> at_open;
 }  // namespace
 
-// Each file that this program opens: what happens between two looks into /proc is done by a function.
+// Intercepts each open() of this program: a function does what happens between two reads of /proc.
 extern "C" int open(const char* path, int flags, ...) {
     static auto* const real = reinterpret_cast<int (*)(const char*, int, ...)>(::dlsym(RTLD_NEXT, "open"));
     va_list all;
@@ -52,8 +52,8 @@ struct listening {
 
 using finder = shm::peer_process (*)(int, u64) noexcept;
 
-/// A process connects, reports its start time and ends; another one gets its pid. Returns what `find` makes
-/// of the connection.
+/// A process connects, reports its start time and ends; another one gets its pid. Returns what `find` returns
+/// for the connection.
 void find_a_reused_pid(finder find, bool reported) {
     const listening at;
     auto [ours, theirs] = shm::socket_pair();
@@ -70,7 +70,7 @@ void find_a_reused_pid(finder find, bool reported) {
     const u64 start_time = std::stoull(m.text);
     ::usleep(20'000);  // another start time: it counts in ticks of 10 ms
     const pid_t second = test::fork_as(first, [] { ::pause(); });
-    need(shm::peer_of(connection.get()).pid == second);  // as the old look-up has it
+    need(shm::peer_of(connection.get()).pid == second);  // the result of the old look-up
     const shm::peer_process p = find(connection.get(), reported ? start_time : 0);
     need(!p.pidfd && errno == ESRCH);
     ::kill(second, SIGKILL);

@@ -90,7 +90,7 @@ TEST_CASE("a damaged control block with counts out of range is refused") {
 }
 
 namespace {
-/// How a process ends that attaches, opens the headers of one ring, and writes into those of another.
+/// The exit of a process that attaches, opens the headers of one ring, and writes into those of another.
 int end_of_writer(const std::string& run_id, u32 opens, u32 writes) {
     const pid_t child = ::fork();
     if (child == 0) {
