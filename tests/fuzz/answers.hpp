@@ -1,6 +1,6 @@
 #pragma once
-// Whatever a supervisor says: what each reader of answers makes of it. What was read is told again as it was
-// read.
+// Any text as a supervisor's reply: what each reader of replies makes of it. What was read is written again
+// exactly as it was read.
 
 #include "core/errors.hpp"
 #include "core/json.hpp"

@@ -1,6 +1,6 @@
 #pragma once
-// What the fuzz targets share: taking numbers off the input, files that the code under test reads, and the
-// check that makes a wrong result a crash.
+// Shared by the fuzz targets: taking numbers off the input, files that the code under test reads, and the
+// check that turns a wrong result into a crash.
 
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ inline void require(bool holds, const char* what) {
     std::abort();
 }
 
-/// Takes values from the front; zeroes behind the end.
+/// Takes values from the front; zeroes past the end.
 class bytes {
 public:
     bytes(const std::uint8_t* data, std::size_t size) : at_(data), left_(size) {}
@@ -40,7 +40,7 @@ public:
         return value;
     }
     u8 u8_or(u8 otherwise) { return left_ > 0 ? number<u8>() : otherwise; }
-    /// Up to the next byte 0xFF, which no text has, or the end.
+    /// Up to the next byte 0xFF, which no text contains, or the end.
     std::string part() {
         const std::string_view all(reinterpret_cast<const char*>(at_), left_);
         const std::size_t n = std::min(all.find('\xFF'), left_);
@@ -72,7 +72,7 @@ inline std::string expanded(std::string_view text) {
     return out;
 }
 
-/// A folder in memory for the files of this process; removed when it ends in peace.
+/// A folder in memory for the files of this process; removed on a normal exit.
 class scratch {
 public:
     scratch() {

@@ -1,6 +1,5 @@
-// What a stage, and a client, make of a supervisor's answer that is damaged or of another version: an
-// attachment whose numbers fit, or an error of our own. Input: the answer; it comes with two file
-// descriptors.
+// How a stage and a client handle a supervisor's reply that is damaged or of another version: an attachment
+// whose numbers fit, or one of the project's errors. Input: the reply; it comes with two file descriptors.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

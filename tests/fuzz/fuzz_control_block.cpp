@@ -1,9 +1,9 @@
-// A control block into which a broken process has written anything: whoever only looks (snapshots, rates,
-// events, timelines, the ring's readers) and the supervisor that mends must neither read out of range nor
-// fail to come to an end.
+// A control block into which a broken process has written anything: code that only reads it (snapshots,
+// rates, events, timelines, the ring's readers) and the supervisor's repair must neither read out of range
+// nor run forever.
 //
 // Input: one byte that chooses what is run, then writes of {region:4 bits, word:12 bits, value:8 bytes}. A
-// region is a part of the block that is in use, so that few writes go where nobody looks.
+// region is a part of the block that is in use, so that few writes hit unused memory.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -22,7 +22,8 @@ namespace {
 
 using block_bytes = std::unique_ptr<shm::control_block>;
 
-/// Two sources' worth of shapes: a fan-out, two instances, a latest reader, frames under way, a dead process.
+/// Two sources' worth of shapes: a fan-out, two instances, a latest reader, frames in progress, a dead
+/// process.
 ring::plan shape() {
     ring::plan p = test::chain_of(4);
     p.stages[1].instances = 2;
@@ -87,7 +88,7 @@ const std::vector<region>& regions() {
     return all;
 }
 
-/// Reads every value that a snapshot gives as an index or text.
+/// Reads every value that a snapshot returns as an index or text.
 void use(const telemetry::snapshot& s) {
     for (const telemetry::stage_view& v : s.stages) {
         for (const u32 link : v.inputs) test::require(link < s.links.size(), "an input is in range");
@@ -146,7 +147,7 @@ void read_rings(shm::control_block& c) {
 
 void repair(shm::control_block& c, u8 seat) {
     const u32 k = seat % std::max(1U, std::min(c.seats, shm::max_seats));
-    // The dead one's epoch; or, as after a write over the seat's word, its successor's own.
+    // The dead process's epoch; or, as after a write over the seat's word, its successor's own.
     const u32 epoch = ring::seat_word::of(ring::load(c.seat[k].current)).epoch - (seat < 128 ? 0 : 1);
     (void)ring::census(c, k, epoch);
     (void)ring::revoke(c, k, epoch);
@@ -167,7 +168,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const auto work = std::make_unique<shm::control_block>();
     test::bytes in(data, size);
     const u8 what = in.u8_or(0), seat = in.u8_or(0);
-    // Segments of rings that the block doesn't name are never looked at.
+    // Segments of rings that the block doesn't name are never read.
     std::memcpy(static_cast<void*>(work.get()), static_cast<const void*>(&pristine()),
                 shm::word_bytes + pristine().links * sizeof(shm::frame_segment));
     while (in.left() >= 10) {
@@ -177,7 +178,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t offset = r.offset + (where & 0xFFFU) * 4 % (r.bytes < 8 ? 1 : r.bytes - 7);
         std::memcpy(reinterpret_cast<std::byte*>(work.get()) + offset, &value, sizeof value);
     }
-    // What segment::open refuses never reaches the others.
+    // What segment::open refuses never reaches the other targets.
     if (work->stages > shm::max_stages || work->seats > shm::max_seats || work->links > shm::max_links ||
         work->sources > shm::max_sources || work->jobs > shm::max_jobs || work->assets > shm::max_assets)
         return 0;

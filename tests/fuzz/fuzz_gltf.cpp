@@ -1,5 +1,5 @@
-// A glTF file from anywhere, with its buffers inside: a mesh that can be drawn, or one sentence. Input: the
-// file, .gltf or .glb.
+// A glTF file from anywhere, with its buffers inside: a mesh that can be drawn, or one error message. Input:
+// the file, .gltf or .glb.
 #include <cmath>
 
 #include "core/errors.hpp"

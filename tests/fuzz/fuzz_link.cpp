@@ -1,6 +1,6 @@
-// What comes over a link between two hosts: any bytes as messages, and whole conversations with either side
-// of it. Input: a byte that names the side, then messages, each behind a byte of its length, a connection and
-// how much time passes. A message that can be read is written as it came.
+// Data received over a link between two hosts: any bytes as messages, and whole conversations with either
+// side of it. Input: a byte that selects the side, then messages, each after a byte of its length, a
+// connection and the time that passes. A message that can be read is written exactly as it was received.
 #include "stages/hosts/link/receiving_side.hpp"
 #include "stages/hosts/link/sending_side.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -46,7 +46,7 @@ void talk_to_receiver(std::span<const std::byte> rest) {
     u64 now = 1'000'000'000, actions_seen = 0;
     while (rest.size() >= 3) {
         const std::size_t length = std::min<std::size_t>(static_cast<u8>(rest[0]), rest.size() - 3);
-        const u32 connection = 1 + static_cast<u32>(rest[1]) % 15;  // 0 is nobody
+        const u32 connection = 1 + static_cast<u32>(rest[1]) % 15;  // 0 is not a connection
         now += static_cast<u64>(rest[2]) * 10'000'000;
         if (length == 0) b.accepted(connection, now);
         if (const auto m = decode(rest.subspan(3, length))) {

@@ -1,5 +1,5 @@
 // A recording from anywhere: its units are read, or it is refused. Input: the bytes of the file. No input
-// makes the reader allocate more than the compression of its bytes can come to.
+// makes the reader allocate more than its bytes can expand to by their compression.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace stages;
 
-constexpr u64 most_a_byte = 32768;            // a zstd block of 4 bytes comes to 128 KiB
+constexpr u64 most_a_byte = 32768;            // a zstd block of 4 bytes expands to 128 KiB
 constexpr u64 largest_frame = u64{1} << 20U;  // frames of larger formats are not read here
 constexpr std::size_t most_units = 8;
 
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const stages::recording r = stages::recording_from(c.front, "fuzz.mcap");
         for (std::size_t k = 0; k < std::min(c.chunks.size(), most_units); ++k) try {
                 read_unit(file.get(), c.chunks[k], r, size);
-            } catch (const error&) {  // this unit is damaged, the next one may be whole
+            } catch (const error&) {  // this unit is damaged, the next one may be intact
             }
     } catch (const error&) {
     }

@@ -3,8 +3,8 @@
 // messages, with a byte 0xFF between them, in which a byte 1 repeats a character (test::expanded); one that
 // begins with '!' comes with file descriptors.
 //
-// The supervisor may well signal whoever has said hello. So the connections are made by a helper process,
-// which is made anew when it is gone; the seats' programs do not exist.
+// The supervisor may signal any process that has sent HELLO. So the connections are made by a helper process,
+// which is started again when it is gone; the seats' programs do not exist.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ public:
                 shm::receive_message(ours_.get(), m, 300'000'000) == shm::receive_status::ok &&
                 !m.fds.empty())
                 return std::move(m.fds.front());
-            end();  // killed or stopped by what an earlier message asked for
+            end();  // killed or stopped by what an earlier message requested
         }
         test::require(false, "a connection can be made");
         return {};
@@ -140,7 +140,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 fds = {nowhere, nowhere};
                 text.erase(0, 1);
             }
-            if (text.starts_with('~')) {  // another connection goes on
+            if (text.starts_with('~')) {  // another connection continues
                 connection = other.connect();
                 (void)::fcntl(connection.get(), F_SETFL, O_NONBLOCK);
                 text.erase(0, 1);

@@ -1,5 +1,5 @@
-// What any process of the user may have left in a frame's header: metadata, their size, extents. Input: how
-// many bytes the header says it has, what of a plane is in use, then the bytes.
+// What any process of the user may have left in a frame's header: metadata, their size, extents. Input: the
+// number of bytes given in the header, the used extents of a plane, then the bytes.
 #include <utility>
 
 #include "ring/metadata.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using namespace carousel;
 
-/// Goes through all entries as a reader does; how many there are.
+/// Iterates over all entries as a reader does; returns their number.
 u32 read_all(std::span<const std::byte> bytes) {
     ring::metadata_reader all(bytes);
     std::size_t seen = 0;
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::span<const std::byte> bytes = ring::metadata_of(h);
     const u32 count = read_all(bytes);
 
-    // Handed on: what arrives is whole, and goes on as it is.
+    // Forwarded: what arrives is intact, and is forwarded unchanged.
     std::byte room[shm::max_metadata_bytes];
     u32 used = 0;
     (void)ring::merge_metadata(room, used, bytes);

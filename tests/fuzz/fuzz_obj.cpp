@@ -1,4 +1,4 @@
-// A mesh file from anywhere: a mesh that can be drawn, or one sentence. Input: the OBJ file, 0xFF, its
+// A mesh file from anywhere: a mesh that can be drawn, or one error message. Input: the OBJ file, 0xFF, its
 // material library "m.mtl".
 #include <cmath>
 

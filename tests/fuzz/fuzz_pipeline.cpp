@@ -1,5 +1,5 @@
-// A pipeline file from anywhere: a pipeline whose indices fit, or a sentence with its place. Input: the TOML
-// text, then values for --set behind bytes 0xFF.
+// A pipeline file from anywhere: a pipeline whose indices fit, or an error message with the place in the
+// file. Input: the TOML text, then values for --set after bytes 0xFF.
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"
 #include "spec/options.hpp"

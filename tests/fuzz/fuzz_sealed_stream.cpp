@@ -1,7 +1,7 @@
-// What a supervisor hears of another host's supervisor that knows the token and is broken or malicious: each
-// message is a JSON object of bounded depth, or the connection is closed. Input: messages, with a byte 0xFF
-// between them, in which a byte 1 repeats a character (test::expanded). They are sealed with the key of the
-// session; of one that begins with '!' the rest crosses as it is.
+// What a supervisor receives from another host's supervisor that knows the token and is broken or malicious:
+// each message is a JSON object of bounded depth, or the connection is closed. Input: messages, with a byte
+// 0xFF between them, in which a byte 1 repeats a character (test::expanded). They are sealed with the key of
+// the session; if a message begins with '!' its rest is sent unsealed.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ using supervisor::sealed_stream;
 const std::string token(32, 't');
 constexpr std::string_view magic = "CRSLHST3";
 
-/// A near host's side: the handshake, then messages under the session's key.
+/// The coordinator's side: the handshake, then messages under the session's key.
 class coordinator_peer {
 public:
     explicit coordinator_peer(shm::unique_fd fd) : fd_(std::move(fd)) {}

@@ -1,7 +1,7 @@
-// Messages on the socket of a space from a process of the same user that is broken or malicious: the holder
-// answers or closes the connection, and every primitive that it has made lies within the space, apart from
-// the others. Input: messages, with a byte 0xFF between them, in which a byte 1 repeats a character
-// (test::expanded) and a byte 2 stands for the start time of this process, which is the client.
+// Messages on the socket of a shared-memory space from a process of the same user that is broken or
+// malicious: the holder answers or closes the connection, and every primitive that it has created lies within
+// the space, apart from the others. Input: messages, with a byte 0xFF between them, in which a byte 1 repeats
+// a character (test::expanded) and a byte 2 stands for the start time of this process, which is the client.
 #include <fcntl.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A texture from anywhere. Input: the file, PNG, JPEG or neither.
+// A texture from anywhere. Input: the file, as PNG, JPEG or neither.
 #include "core/errors.hpp"
 #include "stages/geometry/texture.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes corpus/gltf: a handful of small files that reach every part of the reader. Run it by hand when one is to be added."""
+"""Writes corpus/gltf: a few small files that reach every part of the reader. Run it by hand to add one."""
 import base64
 import json
 import os

@@ -1,5 +1,5 @@
-// Runs a fuzz target over the files of a folder, in builds without libFuzzer: every input that has ever been
-// trouble, every day.
+// Runs a fuzz target over the files of a folder, in builds without libFuzzer: every input that has ever
+// failed, every day.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 #include "tests/fuzz/fuzz.hpp"
 
 int main(int argc, char** argv) {
-    // Half of the usual stack: code that recurses over a value as deep as one message can be overflows it, in
-    // optimised builds as well.
+    // Half of the usual stack: code that recurses over a value nested as deep as one message can be overflows
+    // it, in optimised builds as well.
     rlimit stack{};
     if (::getrlimit(RLIMIT_STACK, &stack) == 0) {
         stack.rlim_cur = std::min<rlim_t>(stack.rlim_cur, 4U << 20U);
