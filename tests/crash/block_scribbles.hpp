@@ -1,5 +1,5 @@
 #pragma once
-// Stages of a picture pipeline that are told to write into the control block, one after the other.
+// Requests writes into the control block from stages of a picture pipeline, one after the other.
 #include <fmt/format.h>
 
 #include <random>
@@ -11,7 +11,8 @@
 
 namespace carousel::test {
 
-/// The pids of those that were told to, in turn; `replaced`: each is waited for to be, before the next one.
+/// The pids of the requested writers, in turn; `replaced`: waits for the replacement of each before the next
+/// request.
 inline std::set<i32> scribble_block(run_fixture& run, u32 times, u64 seed, bool replaced = true) {
     std::mt19937_64 random(seed);
     std::set<i32> guilty;
@@ -35,11 +36,11 @@ inline std::set<i32> scribble_block(run_fixture& run, u32 times, u64 seed, bool 
     return guilty;
 }
 
-/// Nobody but the guilty has died, each by its own write, and its place is told.
+/// Checks that only the requested writers died, each of its own write, and that the place is reported.
 inline void check_block_blame(const json& report, const std::set<i32>& guilty) {
     std::set<i32> dead;
     for (const json& r : report["recoveries"]) {
-        if (!r.contains("how")) continue;  // it was through, and has left
+        if (!r.contains("how")) continue;  // it was done, and has left
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] == "signal 11 (SIGSEGV), injected");
@@ -52,7 +53,7 @@ inline void check_block_blame(const json& report, const std::set<i32>& guilty) {
     CHECK(dead == guilty);
 }
 
-/// `guard`: as CAROUSEL_TEST_BLOCK_GUARD has it; "": what this CPU has.
+/// `guard`: a value of CAROUSEL_TEST_BLOCK_GUARD; "": the guard that this CPU has.
 inline void check_block_scribbles(const std::string& name, u32 times, u64 frames, u32 fps,
                                   const std::string& guard) {
     const std::string hash = undisturbed_hash(name, frames);

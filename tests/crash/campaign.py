@@ -64,7 +64,7 @@ class campaign:
         self.run = subprocess.Popen(command, stdout=self.run_log, stderr=self.run_log, start_new_session=True)
 
     def kill_supervisor(self):
-        """Stages live on meanwhile; the successor is there once it answers."""
+        """Stages continue meanwhile; the successor is up once it replies."""
         self.run.kill()
         self.run.wait()
         self.note(supervisor=self.run.pid, signal="kill")
@@ -78,7 +78,7 @@ class campaign:
         while not (stages := self.stages()) or any(s["state"] != "running" for s in stages):
             if self.run.poll() is not None: return
             time.sleep(0.05)
-        last = {}  # (stage, instance) -> pid of those that nobody has hit since
+        last = {}  # (stage, instance) -> pid of those that have not been hit since
         hits = self.plan(stages)
         while hits and self.run.poll() is None:
             name = hits[-1]
@@ -106,7 +106,7 @@ class campaign:
             if any(v["name"] == name for v in hit): hits.pop()
 
     def hit(self, v, what):
-        """With --through-carousel the supervisor sends the signal and so knows when: that gives the detection times."""
+        """With --through-carousel the supervisor sends the signal and so knows the time: that gives the detection times."""
         if self.a.through_carousel:
             name = f"{v['name']}.{v['instance']}" if v.get("instance") else v["name"]
             return subprocess.run(self.program("kill", name, "-p", self.name), capture_output=True).returncode == 0
@@ -142,7 +142,7 @@ class campaign:
 
     def judge(self, got, calm, code):
         total = sum(self.kills.values())
-        # Now, as a supervisor answers before its run's memory is back and it says so.
+        # At this point, as a supervisor replies before its run's memory is released and it logs that.
         self.not_adopted = self.supervisors - open(self.run_log.name).read().count(f"adopted {self.name}")
         print(f"kills {total} ({', '.join(f'{k} {v}' for k, v in sorted(self.kills.items()))}), at job states {got.get('kills_at')}")
         print(f"frames {got['frames']}, lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}, dead letters "

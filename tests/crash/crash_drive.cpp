@@ -61,8 +61,8 @@ void drive(const std::string& how, bool set_up, u64 seed) {
     const std::size_t before = run.descriptors();
     CHECK(run.wait_until([&] { return plan.pending_lines().empty() || !run.running(); }, 180));
     CHECK(makes_progress(run));
-    // Not one descriptor a death stays behind: as many as before, but for the pair (pidfd, log) of one that
-    // is starting or leaving.
+    // A death leaves no descriptor open: as many as before, except for the pair (pidfd, log) of a process
+    // that is starting or leaving.
     if (run.wait_running(5)) CHECK(run.wait_until([&] { return run.descriptors() <= before + 2; }, 5));
     end_intact(run, plan.lines());
     CHECK(plan.pending_lines() == "");

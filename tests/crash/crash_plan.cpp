@@ -25,14 +25,14 @@ std::vector<crash_point> frame_points(role of) {
     std::vector<crash_point> out = {job_chosen, job_opened};
     out.push_back(of == role::source ? sequence_leased : input_leased);
     if (of != role::sink) out.push_back(slot_filled);
-    // but for a frame that is made again: it has its set
+    // except for a frame that is made again: it has its set
     if (of == role::source) out.push_back(parameters_chosen);
     out.insert(out.end(), {header_written, clock_started, event_recorded, job_submitted, work_complete,
                            host_work_done, job_committed});
     if (of != role::sink) out.push_back(slot_ready);
     out.push_back(of == role::source ? number_done : input_done);
     out.push_back(job_idle);
-    // A source frees only what its consumers have not freed already: whether it passes these is chance.
+    // A source frees only what its consumers have not freed already: it may or may not pass these points.
     if (of != role::source) out.insert(out.end(), {tail_moved, latest_closed, slot_freed});
     return out;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// A pipeline whose fork has two outputs, and a join behind both (fork_stage.cpp).
+// A pipeline whose fork has two outputs, and a join downstream of both (fork_stage.cpp).
 #include <fmt/format.h>
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace carousel::test {
 
-/// `keys` of the pipeline, `fork` of that stage; `more`: lines behind all of them.
+/// `keys` of the pipeline, `fork`: keys of that stage; `more`: lines after all of them.
 inline std::string forked(const std::string& name, const std::string& keys = "", const std::string& fork = "",
                           const std::string& more = "") {
     return fmt::format(R"([pipeline]

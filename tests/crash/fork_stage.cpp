@@ -1,10 +1,11 @@
-// A fork and a join for tests with real processes. With one input it is the fork: it makes the number that it
-// reads, and behind a second output that number's square, with a list of which it uses another part in each
-// frame. With two inputs it is the join, a sink: it compares number and square of each frame, its list and
-// what both carry, throws when they don't belong together, and gives the ledger a hash of both. Settings:
+// A fork and a join for tests with real processes. With one input it is the fork: its first output is the
+// number that it reads, its second output that number's square, with a list of which it uses another part in
+// each frame. With two inputs it is the join, a sink: it compares number and square of each frame, its list
+// and the metadata of both, throws if they don't belong together, and gives the ledger a hash of both.
+// Settings:
 //   outputs   of the fork: 5 are too many, 1 is the number alone [2]
 //   overrun   frame at which the fork's second output is overrun [-1: none]
-//   die_at    of either: at that frame it throws, the fork when it has looked at its outputs; not where
+//   die_at    of either: at that frame it throws, the fork after it has read its outputs; not if
 //             FORK_MENDED is set [-1: never]
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Number stages in a pipeline's text, and a look into the control block of the run that they make.
+// Number stages in a pipeline's text, and a view of the control block of their run.
 #include <fmt/format.h>
 
 #include <string>
@@ -19,7 +19,7 @@ inline std::string number_stage(const std::string& name, const std::string& inpu
                        name, programs(), input, more);
 }
 
-/// The run's control block, to look at. The run has been asked something before, so its id is known.
+/// Maps the run's control block. The run has replied to a request before, so its id is known.
 inline shm::segment map_block(run_fixture& run) {
     REQUIRE(run.run_id() != "");
     return shm::segment::observe(run.run_id());

@@ -1,32 +1,32 @@
-// A stage for crash tests: numbers instead of pictures, and it dies when it is told to. Source, middle or
-// sink by its inputs. Settings:
-//   enqueue_ms      sleeps so long inside process() [0]
-//   work_ms         the queue's work takes so long [0]
-//   finish_ms       a sink sleeps so long inside finish() [0]
-//   finish_threads  of the sink [1]
-//   die_at          frame at which it dies [-1: none]
-//   die_every       so many frames later it dies again, and so on [0: never]
-//   die_how         exit0 | exit3 | exit76 | bare_exit | abort | segv | throw | gpu | hang | scribble (into
-//                   its input) | scribble_header (of a frame of the first ring) | hang_device (its queue's
-//                   work never ends) | hang_finish | throw_finish [abort]
-//   die_incarnations       only the first so many lives of a seat die so [1000000]
-//   writable_inputs asks for inputs that it can write to [false]
-//   wild_write_at       frame at which its queue's work changes a byte behind its input's slot [-1: none]
-//   wild_write_in_process  process() does it in the queue's place [false]
-//   carries         frames carry a capture time, metadata and a list that is used in part; a sink without all
-//                   of them throws [false]
-//   picture         of one that carries: its frames are pictures of six rows, of which it uses some [false]
-//   late_start      dies in prepare() [false]
-//   say             a line for each frame on stderr [false]
-//   sink            has no output [false]
-//   hashes          a sink gives the ledger a hash of each number [true]
-//   plain           it has no finish() at all [false]
-//   ends_at         a source ends its stream before that frame [-1: never]
-//   ends_unsaid     without having said that it may [false]
-//   forwards_frames        no death of it is held against a frame; one that ends, too, is taken for a
-//   receiver [false] no_device_epoch  that life of the seat finds no device in prepare(), as a client of an
-//   MPS domain that is
-//                   about to end does [-1: none]
+// A stage for crash tests: numbers instead of pictures, and it dies on request. Source, middle or sink by its
+// inputs. Settings:
+//   enqueue_ms             time that it sleeps inside process() [0]
+//   work_ms                time that the queue's work takes [0]
+//   finish_ms              time that a sink sleeps inside finish() [0]
+//   finish_threads         of the sink [1]
+//   die_at                 frame at which it dies [-1: none]
+//   die_every              number of frames after which it dies again, repeatedly [0: never]
+//   die_how                exit0 | exit3 | exit76 | bare_exit | abort | segv | throw | gpu | hang | scribble
+//                          (into its input) | scribble_header (of a frame of the first ring) | hang_device
+//                          (its queue's work never ends) | hang_finish | throw_finish [abort]
+//   die_incarnations       only the first N incarnations of a seat die so [1000000]
+//   writable_inputs        requests writable inputs [false]
+//   wild_write_at          frame at which its queue's work changes a byte past its input's slot [-1: none]
+//   wild_write_in_process  process() does it instead of the queue [false]
+//   carries                frames carry a capture time, metadata and a partly used list; a sink throws if any
+//                          of them is missing [false]
+//   picture                with `carries`: its frames are pictures of six rows, of which it uses some [false]
+//   late_start             dies in prepare() [false]
+//   say                    a line per frame on stderr [false]
+//   sink                   has no output [false]
+//   hashes                 a sink gives the ledger a hash of each number [true]
+//   plain                  it has no finish() at all [false]
+//   ends_at                a source ends its stream before that frame [-1: never]
+//   ends_unsaid            without having declared that it may [false]
+//   forwards_frames        none of its deaths counts against a frame; if it also ends its stream, it is taken
+//                          for a receiver [false]
+//   no_device_epoch        that incarnation of the seat finds no device in prepare(), as a client of an MPS
+//                          domain that is about to end does [-1: none]
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -102,7 +102,7 @@ public:
         d.ends = ends_at_ >= 0 && !unsaid;
         d.forwards_frames = s.flag("forwards_frames", false);
         d.finish_threads = finish_threads_;
-        d.accepts_sampled_inputs = !with.sampled.empty();  // which it does nothing with
+        d.accepts_sampled_inputs = !with.sampled.empty();  // it does nothing with them
         carries_ = s.flag("carries", false);
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         picture_ = carries_ && s.flag("picture", false);
@@ -140,7 +140,7 @@ public:
         u64* out = sink_ ? seen_[f.lane()].get() : f.output().plane<u64>("value").data();
         const u64 frame_number = f.frame_number();
         const i64 ms = turn && die_how_ == "hang_device" ? 3'600'000 : work_ms_;
-        // Behind the runner's look at the input.
+        // After the runner's check of the input.
         auto* target = static_cast<i64>(frame_number) == wild_write_at_
                            ? reinterpret_cast<std::byte*>(const_cast<u64*>(in)) + device::slot_alignment
                            : nullptr;
@@ -155,7 +155,7 @@ public:
     [[nodiscard]] bool commits_on_host() const override { return sink_ && !plain_; }
     void finish(carousel::frame& f) override {
         sleep_ms(finish_ms_);
-        // It has not asked for tombstones: one in finish() is a fault of the runner.
+        // It has not requested tombstones: one in finish() is a fault of the runner.
         if (!f.tombstone_reason().empty()) throw std::logic_error("finish() of a tombstone");
         if (die_how_.ends_with("_finish") && static_cast<i64>(f.frame_number()) == die_at_ &&
             static_cast<i64>(env_->epoch()) <= die_incarnations_) {
@@ -202,7 +202,7 @@ private:
             throw std::runtime_error(fmt::format("frame {} doesn't carry what it should: {}; a list of {}", n,
                                                  ring::line_of(f.metadata().bytes()), list.extent(0)));
     }
-    /// What it has enqueued for the frame is thrown away, however long it takes.
+    /// The work enqueued for the frame is discarded, however long it takes.
     void end(carousel::frame& f) const {
         u64* out = f.output().plane<u64>("value").data();
         f.queue().submit([out, ms = work_ms_](device::cpu::pool&) {

@@ -1,5 +1,5 @@
-// A stage with a seeded bug: it trusts a number in its input that says how much of the input there is. Frame
-// `lie` lies. OVERRUN_MENDED in the environment mends it.
+// A stage with a seeded bug: it trusts a number in its input that gives the size of the used input. In frame
+// `lie` that number is wrong. OVERRUN_MENDED in the environment fixes the bug.
 #include <algorithm>
 #include <cstdlib>
 
@@ -17,7 +17,7 @@ public:
     void process(frame& f) override {
         const u64* in = f.input().plane<const u64>("value").data();
         u64* out = f.output().plane<u64>("value").data();
-        // the source makes its sequence * 1000 of each frame
+        // the source fills each frame with its sequence * 1000
         const u64 lie = static_cast<u64>(lie_) * 1000;
         const bool repaired = std::getenv("OVERRUN_MENDED") != nullptr;
         cpu::enqueue(f, [=](cpu::pool&) {

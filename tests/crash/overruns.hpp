@@ -1,5 +1,5 @@
 #pragma once
-// Stages of a picture pipeline that are told to write beyond the slots that they fill, one after the other.
+// Requests writes past their own output slots from stages of a picture pipeline, one after the other.
 #include <fmt/format.h>
 
 #include <random>
@@ -11,7 +11,8 @@
 
 namespace carousel::test {
 
-/// The pids of those that were told to, in turn; `replaced`: each is waited for to be, before the next one.
+/// The pids of the requested writers, in turn; `replaced`: waits for the replacement of each before the next
+/// request.
 inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replaced = true) {
     std::mt19937_64 random(seed);
     std::set<i32> guilty;
@@ -35,7 +36,7 @@ inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replace
     return guilty;
 }
 
-/// What lies behind the slots of the pipeline's rings.
+/// What follows the slots of the pipeline's rings.
 enum class guard_kind : u8 { gap, canary };
 
 inline std::string keys_of(guard_kind kind) {
@@ -46,11 +47,11 @@ inline std::string keys_of(guard_kind kind) {
     return text;
 }
 
-/// Nobody but the guilty has died, each by its own write, and its place is told.
+/// Checks that only the requested writers died, each of its own write, and that the place is reported.
 inline void check_overrun_blame(const json& report, const std::set<i32>& guilty, guard_kind kind) {
     std::set<i32> dead;
     for (const json& r : report["recoveries"]) {
-        if (!r.contains("how")) continue;  // it was through, and has left
+        if (!r.contains("how")) continue;  // it was done, and has left
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] ==

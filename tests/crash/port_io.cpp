@@ -1,14 +1,15 @@
-// A foreign program for tests that takes part in a run: as its source, or as a sink; or that looks on.
+// An external program for tests that takes part in a run as its source or as a sink, or that observes it.
 //   carousel-test-port-io write|read|latest|end|stray|type|shape|next|made-with|newest-made-with RUN PORT
 //                         [PAUSE_US [HOLD_AT HOLD_MS]]
-// end: it writes, and ends its stream before the frame HOLD_AT. stray: it writes into its first input.
-// type, shape: it takes its input's plane for another one. next: it asks for the next frame and commits none.
-// latest: it looks at the newest frames of the stage PORT. made-with: it reads, and tells of each frame the
-// number of its parameters and "ambient" of them; newest-made-with: of the newest frames of the stage PORT.
-// Each element of the plane "value" (u64) is to be the frame's sequence below a mark of its writer's life: of
-// one life in one frame, or the frame is torn. HOLD_AT: the frame that is kept so long before its commit.
-// A line a hundred frames: "frame N"; "revoked N" where a commit was refused; at the end "ended, F frames",
-// exit code 0. A frame that is not whole, or a sequence that doesn't grow by one within a life: exit code 99.
+// end: it writes, and ends its stream before the frame HOLD_AT. stray: it writes into its first input. type,
+// shape: it opens its input's plane as another type or shape. next: it requests the next frame and commits
+// none. latest: it reads the newest frames of the stage PORT. made-with: it reads, and prints for each frame
+// the number of its parameters and their "ambient"; newest-made-with: the same for the newest frames of the
+// stage PORT. Each element of the plane "value" (u64) must be the frame's sequence below a mark of its
+// writer's incarnation; one frame has one incarnation only, or it is torn. HOLD_AT: the frame that is kept
+// for HOLD_MS before its commit. Prints a line per hundred frames: "frame N"; "revoked N" if a commit was
+// refused; at the end "ended, F frames", exit code 0. A frame that is incomplete, or a sequence that doesn't
+// grow by one within an incarnation: exit code 99.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ struct task {
     u32 hold_ms = 0;
     u64 frames = 0;
 
-    /// True: the commit was refused.
+    /// Returns true if the commit was refused.
     template <typename Frame>
     bool finish(Frame& f) {
         const u64 n = f.frame_number();

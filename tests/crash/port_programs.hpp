@@ -1,6 +1,6 @@
 #pragma once
-// Foreign programs in tests: started by the test, not by a run, and killed at its end. What one says goes to
-// a file.
+// External programs in tests: started by the test, not by a run, and killed at its end. The output of each
+// goes to a file.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -18,7 +18,7 @@ namespace carousel::test {
 
 class external_program {
 public:
-    /// `prefix`: a tool's words in front of the program.
+    /// `prefix`: a tool's command line before the program.
     external_program(const run_fixture& run, const std::string& name, const std::string& program,
                      const std::vector<std::string>& words, const std::vector<std::string>& environment = {},
                      const std::vector<std::string>& prefix = {})
@@ -41,7 +41,7 @@ public:
     external_program& operator=(external_program&&) = delete;
     void signal(int number) const { shm::signal_pidfd(process_.pidfd.get(), number); }
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
-    /// Its exit code; -signal; -1000: it lives on.
+    /// Its exit code; -signal; -1000 if it still runs.
     int wait(f64 timeout_s) {
         if (!process_.pidfd) return -1000;
         pollfd p{process_.pidfd.get(), POLLIN, 0};
@@ -58,7 +58,7 @@ public:
     [[nodiscard]] bool has_printed(const std::string& what) const {
         return output().find(what) != std::string::npos;
     }
-    /// The newest frame that it told of.
+    /// The newest frame that it has printed.
     [[nodiscard]] u64 frame() const {
         const std::string all = output();
         const auto at = all.rfind("frame ");

@@ -1,8 +1,9 @@
-// A foreign program for tests: looks at the newest frames of a ring of a number pipeline, whose values say of
-// which frame they are: those of `middle` and of `fork.square` in their own way, all others as `numbers`.
+// An external program for tests: reads the newest frames of a ring of a number pipeline, whose values
+// determine their frame: those of `middle` and of `fork.square` each by their own formula, all others as
+// `numbers`.
 //   carousel-test-port RUN RING [DEVICE [PAUSE_MS [PATIENCE_S]]]
-// A line a hundred frames: "frame N"; at the end "ended: HOW, F frames, R revoked, V void", exit code 0. A
-// value that is not its frame's, or a sequence that doesn't grow: exit code 99.
+// Prints a line per hundred frames: "frame N"; at the end "ended: HOW, F frames, R revoked, V void", exit
+// code 0. A value that is not its frame's, or a sequence that doesn't grow: exit code 99.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ u64 expected_of(u64 frame_number, const std::string& ring) {
     return ring == "fork.square" ? made * made : made;
 }
 
-/// On whatever device it lies.
+/// On any device.
 u64 value_of(const latest_frame& f) {
     u64 value = 0;
     f.queue().copy(&value, f.plane<const u64>("value").data(), sizeof value);

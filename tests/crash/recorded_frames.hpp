@@ -1,5 +1,5 @@
 #pragma once
-// A recording as a test reads it: by its units and their check sums, without playing it.
+// A recording as a test reads it: by its units and their checksums, without playing it.
 #include <fcntl.h>
 
 #include <string>
@@ -35,7 +35,7 @@ inline recorded_frames read_recording(const std::string& path) {
     return found;
 }
 
-/// Frames from 0 on, each of them once, in their order.
+/// Returns whether the frames are those from 0 on, each once, in order.
 inline bool is_whole(const recorded_frames& r) {
     for (std::size_t k = 0; k < r.facts.size(); ++k)
         if (r.facts[k].frame_number != k) return false;

@@ -22,7 +22,7 @@ inline std::string playing_pipeline(const std::string& name, const std::string& 
         name, keys);
 }
 
-/// Records `frames` frames of two rings at `fps`, kills the recorder `kills` times, plays what there is.
+/// Records `frames` frames of two rings at `fps`, kills the recorder `kills` times, plays what was recorded.
 inline void check_killed_recorder(u64 frames, u32 kills, u32 fps) {
     run_fixture run;
     const std::string more = fmt::format("fps = {}\n", fps);
@@ -31,7 +31,7 @@ inline void check_killed_recorder(u64 frames, u32 kills, u32 fps) {
               {"--frames", std::to_string(frames)});
     REQUIRE(run.wait_running());
     std::mt19937_64 random(test_seed());
-    // The last kill falls well before the last frame: random pauses add up to more than their mean.
+    // The last kill comes well before the last frame: random pauses add up to more than their mean.
     const f64 pause = 0.8 * static_cast<f64>(frames) / fps / (kills + 1);
     i32 killed = 0;
     for (u32 k = 0; k < kills; ++k) {

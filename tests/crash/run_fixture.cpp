@@ -54,7 +54,7 @@ run_fixture::~run_fixture() {
         wait(5);
     }
     if (run_id_.empty()) return;
-    for (const auto& s : fs::directory_iterator("/proc")) {  // stages of a supervisor that was killed
+    for (const auto& s : fs::directory_iterator("/proc")) {  // stages of a killed supervisor
         const int pid = std::atoi(s.path().filename().c_str());
         if (pid > 0 && read_all(s.path() / "environ").find(folder_.path.string()) != std::string::npos)
             ::kill(pid, SIGKILL);
@@ -156,8 +156,8 @@ bool run_fixture::wait_running(f64 timeout_s) {
     const bool seen = wait_until(
         [&] {
             const std::vector<json> all = stages();
-            // "running" is still said of a stage whose death is not seen yet: the process itself is looked
-            // at, too.
+            // A stage is still listed as "running" until its death has been seen: the process itself is
+            // checked, too.
             const bool every = !all.empty() && std::all_of(all.begin(), all.end(), [](const json& s) {
                 const i32 pid = s["pid"].is_number() ? s["pid"].get<i32>() : 0;
                 return s["state"] == "running" && shm::is_alive({pid, shm::start_time_of(pid)});
@@ -203,7 +203,7 @@ std::string run_fixture::leftovers() const {
             found += "/dev/shm/" + name + " ";
     if (fs::exists(folder_.path / "runtime" / "carousel"))
         for (const std::string& name : scratch_folder::names_in(folder_.path / "runtime" / "carousel"))
-            // frames that were given up stay on purpose
+            // abandoned frames stay on purpose
             if (const auto below = scratch_folder::names_in(folder_.path / "runtime" / "carousel" / name);
                 below.size() != 1 || below.front() != "dead-letters")
                 found += "runtime directory " + name + " ";

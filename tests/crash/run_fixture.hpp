@@ -1,6 +1,6 @@
 #pragma once
-// Runs `carousel run` for a test: as a process, in a folder and a runtime directory of its own, so that
-// nothing of other runs is seen and everything that is left behind can be found.
+// Runs `carousel run` for a test: as a process, in a separate folder and runtime directory, so that nothing
+// of other runs is visible and everything that is left over can be found.
 
 #include <filesystem>
 #include <random>
@@ -19,7 +19,7 @@ namespace carousel::test {
 
 class run_fixture {
 public:
-    /// `program`: of the supervisor; the controls take one with a seeded bug.
+    /// `program`: the supervisor's; the controls take one with a seeded bug.
     explicit run_fixture(std::string program = "carousel");
     ~run_fixture();  ///< kills what still runs
 
@@ -30,34 +30,34 @@ public:
     /// Starts `carousel run FILE args...` in the background.
     void start(const std::string& file, const std::vector<std::string>& args = {},
                const std::vector<std::string>& environment = {});
-    /// Waits for the run's end; -signal when a signal ended it; -1000 when it does not end in time (it is
-    /// killed then).
+    /// Waits for the run's end. Returns its exit code; -signal if a signal ended it; -1000 if it does not end
+    /// in time (it is killed then).
     int wait(f64 timeout_s = 60);
     [[nodiscard]] bool running();
     void signal(int number) const;
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
 
-    /// Another `carousel` command, to its end. Output in `out`.
+    /// Runs another `carousel` command to its end. Output in `out`.
     int command(const std::vector<std::string>& args, std::string& out);
-    /// One request on the run's control socket; {} when nobody answers.
+    /// One request on the run's control socket; {} if there is no reply.
     [[nodiscard]] nlohmann::json ask(const nlohmann::json& request);
     /// The stages of "ps"; empty before there are any.
     [[nodiscard]] std::vector<nlohmann::json> stages();
     [[nodiscard]] nlohmann::json stage(const std::string& name);
     [[nodiscard]] i32 pid_of(const std::string& stage);
-    /// Waits until every stage is running (or the run is over). True: they are.
+    /// Waits until every stage is running (or the run is over). Returns true if they are.
     bool wait_running(f64 timeout_s = 20);
     template <typename F>
     bool wait_until(F&& holds, f64 timeout_s = 20);
-    /// How many files the supervisor has open; 0 when it is gone.
+    /// How many files the supervisor has open; 0 if it is gone.
     [[nodiscard]] std::size_t descriptors() const;
     /// kill(2) on a stage's process.
     void hit(const std::string& stage, int number);
 
-    [[nodiscard]] nlohmann::json report() const;  ///< of --report report.json
+    [[nodiscard]] nlohmann::json report() const;  ///< from --report report.json
     [[nodiscard]] std::string log() const;        ///< stderr of the run
     [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path / name).string(); }
-    /// What is left of the run: its folder, its shared memory, its processes. Empty: nothing.
+    /// What is left of the run: its folder, its shared memory, its processes. Empty if nothing is left.
     [[nodiscard]] std::string leftovers() const;
     [[nodiscard]] std::string run_id() const { return run_id_; }
 
@@ -71,10 +71,10 @@ private:
     bool ended_ = true;
 };
 
-/// A run's report tells that nothing was lost, repeated or torn.
+/// Checks that by the run's report nothing was lost, repeated or torn.
 void check_undamaged(const nlohmann::json& report);
 
-/// The four stages of the demo, small and on the CPU, with `more` behind the [pipeline] keys.
+/// The four stages of the demo, small and on the CPU, with `more` after the [pipeline] keys.
 [[nodiscard]] std::string picture_pipeline(const std::string& name, const std::string& more = "");
 /// numbers -> middle -> sink, of number stages; `middle` are more keys of the middle stage.
 [[nodiscard]] std::string number_pipeline(const std::string& name, const std::string& pipeline_keys = "",

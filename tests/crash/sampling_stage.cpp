@@ -1,20 +1,18 @@
 // Stages with a sampled input for tests with real processes, on the CPU and on a GPU: all that they do to a
 // frame is to copy it. By inputs and settings it is one of
-//   a source  no inputs: each word of its frames tells the frame's number
-//   a looker  passes its input's words on and beside them those of its sampled input, whose number it notes
-//   in the
-//             metadata; a frame older than one that this life has seen before ends it
-//   a sink    `sink = true`: throws at a frame of a source that isn't whole, and at one of a looker's whose
-//   words
-//             of either kind are not whole, or whose header names another latest frame than its maker has
-//             noted
+//   a source  no inputs: each word of its frames contains the frame's number
+//   a looker  forwards its input's words and after them those of its sampled input, whose number it notes in
+//             the metadata; a frame older than one that this incarnation has seen before ends it
+//   a sink    `sink = true`: throws at a frame of a source that is incomplete, and at one of a looker whose
+//             words of either kind are incomplete, or whose header names another sampled frame than its maker
+//             has noted
 // Settings:
 //   sink      has no output [false]
-//   trusts    a sink throws at nothing [false]
+//   trusts    a sink never throws [false]
 //   tear_at   of a source: from that frame on a word in the middle is another frame's [-1: never]
-//   tell      of a sink: a file that gets the last latest frame that it was told of [""]
-//   slow_ms   of a sink: it takes so long for a frame [0]
-//   die_at    of a looker and a sink: at that frame it throws, and tells of its latest frame; not where
+//   tell      of a sink: a file that receives the last sampled frame reported to it [""]
+//   slow_ms   of a sink: time that it takes for a frame [0]
+//   die_at    of a looker and a sink: at that frame it throws, and reports its sampled frame; not if
 //             SIDE_MENDED is set [-1: never]
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Stages of a picture pipeline that are told to write into their inputs, one after the other.
+// Requests writes into their inputs from stages of a picture pipeline, one after the other.
 #include <fmt/format.h>
 
 #include <random>
@@ -19,7 +19,7 @@ inline std::string undisturbed_hash(const std::string& name, u64 frames) {
     return quiet.report()["image_hash"];
 }
 
-/// The pids of those that were told to scribble, in turn; each is replaced before the next one is told to.
+/// The pids of the requested writers, in turn; each is replaced before the next request.
 inline std::set<i32> scribble(run_fixture& run, u32 times, u64 seed) {
     std::mt19937_64 random(seed);
     std::set<i32> guilty;
@@ -40,11 +40,11 @@ inline std::set<i32> scribble(run_fixture& run, u32 times, u64 seed) {
     return guilty;
 }
 
-/// Nobody but the guilty has died, each by its own write, and its place is told.
+/// Checks that only the requested writers died, each of its own write, and that the place is reported.
 inline void check_blame(const json& report, const std::set<i32>& guilty) {
     std::set<i32> dead;
     for (const json& r : report["recoveries"]) {
-        if (!r.contains("how")) continue;  // it was through, and has left
+        if (!r.contains("how")) continue;  // it was done, and has left
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] == "signal 11 (SIGSEGV), injected");

@@ -1,5 +1,5 @@
-// What a run says at its end of the frames that it was given: every sink is counted by the runner, what was
-// given up has an exit code of its own, and what nobody has counted is certified by nobody.
+// What a run reports at its end about the frames that it was given: every sink is counted by the runner,
+// abandoned frames have an exit code of their own, and what was not counted is not certified.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-/// One middle stage behind another; each kills itself over one frame until that is given up.
+/// One middle stage after another; each kills itself over one frame until that frame is abandoned.
 std::string two_poisons(const std::string& name, const std::string& keys) {
     std::string text = number_pipeline(name, keys, "die_at = 30\nmax_attempts = 2\n");
     const std::string second = fmt::format(R"([[stage]]

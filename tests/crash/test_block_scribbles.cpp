@@ -1,5 +1,5 @@
-// Writes into the control block by real processes, past the ring's functions: the page's rights or a key end
-// their writer, who is named with the place, and nobody else.
+// Writes into the control block by real processes, bypassing the ring's functions: the page's rights or a key
+// end the writer, which is reported with the place, and no other process.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -69,12 +69,12 @@ TEST_CASE("control: where the control block is open, stray writes into it do har
               {"CAROUSEL_TEST_BLOCK_GUARD=off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE=1"});
     REQUIRE(run.wait_running());
     const std::set<i32> guilty = scribble_block(run, 60, test_seed(), false);
-    (void)run.wait(60);  // whatever becomes of it: words of the run are nonsense now
+    (void)run.wait(60);  // with any result: words of the run are damaged now
     const std::string log = run.log();
     INFO(log);
-    CHECK_THAT(log, contains("a write into the control block, part "));  // the writer's own word
+    CHECK_THAT(log, contains("a write into the control block, part "));  // logged by the writer itself
     CHECK(log.find("a write into the control block: ") == std::string::npos);
-    // The supervisor finds words that are wrong, or somebody dies who was not told to.
+    // The supervisor finds words that are wrong, or a process dies that was not asked to write.
     const json r = run.report();
     REQUIRE(r.contains("frames"));
     u64 harm = 0;

@@ -1,4 +1,4 @@
-// The same as in test_block_scribbles.cpp, often.
+// The same as in test_block_scribbles.cpp, with many repetitions.
 #include "tests/crash/block_scribbles.hpp"
 #include "tests/support/seed.hpp"
 
@@ -7,7 +7,7 @@ TEST_CASE("many stray writes into the control block end their writers alone, who
     carousel::test::check_block_scribbles("keys", times, 1000 + 40 * times, 350, "");
 }
 
-// Emulated, each function of the ring is some fifty calls of the kernel: fewer, or it takes minutes.
+// Emulated, each function of the ring takes some fifty system calls: fewer repetitions, or it takes minutes.
 TEST_CASE("many stray writes into the control block end their writers alone where keys are emulated") {
     const carousel::u32 times = carousel::test::scaled(15);
     carousel::test::check_block_scribbles("emulated", times, 300 + 30 * times, 150, "emulated");

@@ -1,5 +1,5 @@
-// Rings that are guarded by canaries: a write beyond a slot is found before its frame goes on, whoever dies
-// meanwhile; one into a frame that has gone on is told as torn.
+// Rings that are guarded by canaries: a write past a slot is found before its frame is passed on, whichever
+// process dies meanwhile; one into a frame that has been passed on is reported as torn.
 #include <algorithm>
 #include <csignal>
 #include <utility>
@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr const char* guards = "[link.numbers]\nguard = \"canary\"\n[link.middle]\nguard = \"canary\"\n";
 
-/// Without what a narrow terminal breaks.
+/// The text without the line breaks of a narrow terminal.
 std::string one_line(const std::string& text) {
     std::string out;
     for (const char c : text)
@@ -29,21 +29,21 @@ std::string one_line(const std::string& text) {
     return out;
 }
 
-/// Its frame waits for its reader.
+/// Returns whether the slot's frame waits for its reader.
 bool waits(const shm::link_block& l, u32 slot) {
     const ring::slot_word s = ring::slot_word::of(ring::load(l.slot[slot]));
     const auto lease = ring::lease_word::of(ring::load(l.group[slot][0])).seen_at(s.generation);
     return s.state == ring::slot_state::ready && lease.state == ring::lease_state::wait;
 }
 
-/// A slot of the ring whose frame waits for its reader; `none`: there is no such slot.
+/// A slot of the ring whose frame waits for its reader; `none` if there is no such slot.
 u32 waiting_slot(const shm::link_block& l) {
     for (u32 k = 0; k < l.slots; ++k)
         if (waits(l, k)) return k;
     return shm::none;
 }
 
-/// A slot that is being filled, and one further on whose frame waits for its reader; `none`: there are none.
+/// A slot that is being filled, and a later one whose frame waits for its reader; `none` if there are none.
 std::pair<u32, u32> filled_and_waiting_slot(const shm::link_block& l) {
     u32 filled = shm::none;
     for (u32 k = 0; k < l.slots; ++k) {
@@ -104,7 +104,7 @@ TEST_CASE("a stage with canaries that dies at any step of a frame loses, repeats
 
 TEST_CASE(
     "a canary that is damaged behind its frame's commit makes the frame torn, once, and the run fails") {
-    const bool second = GENERATE(false, true);  // a fork's second ring is named, and the fork as its maker
+    const bool second = GENERATE(false, true);  // a fork's second ring is reported, and the fork as its maker
     const std::string keys = "fps = 400\n", reader = second ? "join" : "sink",
                       maker = second ? "fork" : "middle", name = second ? "fork.square" : "middle",
                       plane = second ? "list" : "value";
@@ -138,8 +138,8 @@ TEST_CASE(
     CHECK(r["torn"] == 1);
     CHECK(r["lost"] == 0);
     CHECK(r["repeated"] == 0);
-    // Who fills that slot next, if anybody does, can't say who it was, and is the only one who could have
-    // been.
+    // The process that fills that slot next, if there is one, can't tell which process wrote there, and is
+    // the only one that could have.
     CHECK(r["restarts"] <= 1);
     const bool found = log.find(fmt::format("a write beyond its slot in the ring {}, behind plane {}, 1000 "
                                             "bytes behind its end",
@@ -153,7 +153,8 @@ TEST_CASE("instances that fill one ring plant each frame's canary, for another m
     run.start(run.pipeline("shared", number_pipeline("shared", "fps = 300\n", "instances = 2\n") + guards),
               {"--frames", "600"});
     REQUIRE(run.wait_running());
-    const json first = run.stages()[1];  // its successor's pattern is another than that of the one that stays
+    const json first =
+        run.stages()[1];  // the pattern of its successor differs from that of the one that stays
     REQUIRE(::kill(first["pid"].get<i32>(), SIGKILL) == 0);
     CHECK(run.wait() == 0);
     INFO(run.log());

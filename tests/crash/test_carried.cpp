@@ -1,5 +1,5 @@
-// What a frame carries beside its payload comes through rings, kills, a recording and its replay: the sink
-// looks at each frame and throws where something is missing (tests/crash/number_stage.cpp).
+// What a frame carries besides its payload passes through rings, kills, a recording and its replay: the sink
+// checks each frame and throws if something is missing (tests/crash/number_stage.cpp).
 #include <csignal>
 
 #include "core/errors.hpp"
@@ -55,7 +55,7 @@ TEST_CASE("metadata, capture time and used extents come through kills, a recordi
             CHECK(stage["from_capture_ms"]["p50"].get<f64>() >= stage["end_to_end_ms"]["p50"].get<f64>());
         }
     }
-    // The recording has them, bit for bit; how long ago a recorded frame was captured says nothing.
+    // The recording has them, bit for bit; the age of a recorded frame's capture is meaningless.
     run.start(
         run.pipeline("play", pipeline_of("play",
                                          "[[stage]]\nname = \"tape\"\nrun = \"carousel-replay\"\nfile = "
@@ -83,7 +83,7 @@ TEST_CASE("a frame that is given up is kept with what it carries, and its stage 
     INFO(run.log());
     REQUIRE(run.report()["dead_letters"].size() == 1);
     std::string out;
-    // as it died: it has found its frame whole before
+    // as it died: it has found its frame intact before
     CHECK(run.command({"replay", "--dead-letter", "30", "-p", "kept"}, out) == -SIGABRT);
     INFO(out);
     CHECK_THAT(out, contains("dying as told: abort"));

@@ -16,7 +16,7 @@ print(f"seed {seed} (CAROUSEL_TEST_SEED repeats the plan)", flush=True)
 
 
 def chaos(*options, program="carousel", timeout=400, pipeline=None, **variables):
-    """(exit code, report, what it said)"""
+    """(exit code, report, output)"""
     what = [pipeline] if pipeline else [f"{PIPELINES}/demo.toml", *SMALL]
     p = subprocess.run([f"{PROGRAMS}/{program}", "chaos", *what, "--seed", seed, "--json", *options],
                        env=environment | variables, capture_output=True, text=True, timeout=timeout)
@@ -52,7 +52,7 @@ def faults_of_every_kind_harm_no_frame():
     assert json.load(open(folder + "/report.json")) == report
     lines = [json.loads(line) for line in open(log)]
     assert len({line["number"] for line in lines}) == 24
-    # One that dies again before it has committed a frame is no takeover of its own: over all kinds there are some.
+    # One that dies again before it has committed a frame does not count as a separate takeover: over all kinds there are some.
     assert sum(k["takeover_ms"]["count"] for k in report["kinds"].values()) > 0, output
     assert all(k["detection_ms"]["max"] > 0 for name, k in report["kinds"].items() if name != "supervisor"), output
     code, report, output = chaos("--count", "2", "--rate", "0", "--faults", "hang,stop")
@@ -65,14 +65,14 @@ def wild_writes_of_every_kind_harm_no_frame():
     code, report, output = chaos("--count", "30", "--rate", "0", "--faults", ",".join(kinds))  # one in 60,000 plans lacks a kind
     check_passed(code, report, output, 30)
     assert sorted(report["kinds"]) == sorted(kinds), output
-    # Each has ended who was told to write: a write that nothing guards against would end nobody.
+    # Every process that was asked to write has died of it: an unguarded write would end none.
     assert all(k["detection_ms"]["count"] == k["count"] > 0 for k in report["kinds"].values()), output
 
 
 def a_fault_ends_every_stage_of_its_mps_domain():
-    """The domain is a fake one, of stages on the CPU. What ends it is the supervisor, at each death that it has not asked for; so the
-    account of a renewed domain is shown with strays, too. Not shown: that on a GPU such a fault is an error of all clients at once, of
-    which nobody is named (tests/gpu/guards_gpu.py --parts mps shows that); here a SIGSEGV ends the writer, who is named, before the others."""
+    """The domain is a fake one, of stages on the CPU. The supervisor ends it at each death that it has not requested; so the account of a
+    renewed domain is shown with wild writes, too. Not shown: that on a GPU such a fault is an error of all clients at once, without the name
+    of any (tests/gpu/guards_gpu.py --parts mps shows that); here a SIGSEGV ends the writer, which is reported, before the others."""
     fake = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../pipelines/supervisor/mps/fake_mps")
 
     def in_a_domain(count, *kinds):
@@ -105,18 +105,18 @@ def the_same_seed_hits_the_same_stages():
 def a_supervisor_that_drops_frames_is_caught():
     # A third of these kills find a frame in flight; with fifteen of them, one run in two hundred dropped none.
     code, report, output = chaos("--count", "60", "--rate", "0", "--faults", "kill", "--no-compare", "--set", "display.delay_ms=5",
-                               "--set", "stall_timeout_ms=0",  # else the run is made anew at the hole, and nothing is lost
+                               "--set", "stall_timeout_ms=0",  # otherwise the block is rebuilt at the hole, and nothing is lost
                                program="carousel-bug-lose-lease")
     assert code == 1 and report and not report["passed"], output
-    # What it drops is missing in the ledger, or the look at the words once a second finds the hole first and the run is made anew, or,
-    # when no later frame was delivered, it keeps the run from ending by itself.
+    # What it drops is missing in the ledger, or the check of the words once per second finds the hole first and the block is rebuilt, or,
+    # if no later frame was delivered, it keeps the run from ending by itself.
     expected = "lost" if report["lost"] > 0 else "made anew" if report["damaged"] > 0 else "exit code 143"
     assert any(expected in f for f in report["failures"]), output
 
 
 def a_run_that_was_repaired_is_detected():
-    # The same bug, but the watch for stalls makes the run anew at the hole: no frame is missing in the end. Here it is fragment that
-    # has frames in hand: a sink that drops one goes on with the next, which is a loss and no stall.
+    # The same bug, but the watch for stalls rebuilds the block at the hole: no frame is missing in the end. Here it is fragment that
+    # has frames in progress: a sink that drops one continues with the next, which is a loss and not a stall.
     code, report, output = chaos("--count", "60", "--rate", "0", "--faults", "kill", "--no-compare", "--size", "640x360",
                                "--set", "geometry.triangles=50000", "--set", "stall_timeout_ms=1000", program="carousel-bug-lose-lease")
     assert code == 1 and report and not report["passed"], output

@@ -1,4 +1,4 @@
-// Deadlines of real processes: who is late by which clock, and who is not (the table in
+// Deadlines of real processes: which process is late by which clock, and which is not (the table in
 // pipelines/supervisor/policy/clocks.hpp).
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ void check_nothing_lost(run_fixture& run) {
     CHECK(run.leftovers() == "");
 }
 
-/// Wide windows: a stage takes its next frame although those beside it hang already.
+/// Wide windows: a stage takes its next frame although its neighbours hang already.
 std::string wide(const std::string& name) {
     return number_pipeline(name, "frame_timeout_ms = 3000\nfps = 100\n") +
            "[link.numbers]\nwindow = 40\n[link.middle]\nwindow = 40\n";
@@ -35,7 +35,7 @@ TEST_CASE(
     "a stage that takes long over each frame, though less than frame_timeout_ms, is left alone whatever its "
     "in_flight") {
     // With three frames in flight the third waits for more than the timeout: for the queue's work in the
-    // middle, for finish() in the sink. Other programs may hold a stage up for so long once. A wrong clock
+    // middle, for finish() in the sink. Other programs may delay a stage for that long once. A wrong clock
     // replaces it each time.
     json restarts;
     for (int k = 0; k < 3 && restarts != 0; ++k) {
@@ -66,7 +66,7 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
         REQUIRE(
             run.ask({{"command", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
         const std::string expected = fmt::format("{:<8} | warning: `carousel inject`: hang", all_stages[k]);
-        // else the next one starves it of frames
+        // otherwise the next one starves it of frames
         REQUIRE(run.wait_until([&] { return run.log().find(expected) != std::string::npos; }, 5));
     }
     for (int k = 0; k < 3; ++k)
@@ -80,7 +80,7 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
     INFO(run.log());
     fmt::print("three stages {}: all replaced {:.2f} s later\n", stopped ? "stopped" : "hung", took);
     CHECK(took > 2.9);
-    CHECK(took < 5.7);  // one behind the other: 9 s
+    CHECK(took < 5.7);  // one after the other: 9 s
     check_nothing_lost(run);
     CHECK(run.report()["restarts"] == 3);
 }
@@ -114,8 +114,8 @@ TEST_CASE(
 TEST_CASE(
     "a process may take as long over its first frame as first_frame_timeout_ms says, and over a later one as "
     "long as frame_timeout_ms says") {
-    // Each frame takes longer than frame_timeout_ms and not as long as first_frame_timeout_ms: the process
-    // commits its first and is replaced at its second, and that is the first of the one in its place.
+    // Each frame takes longer than frame_timeout_ms and less than first_frame_timeout_ms: the process commits
+    // its first and is replaced at its second, which is the first of its successor.
     run_fixture run;
     const std::string keys =
         "enqueue_ms = 1800\nframe_timeout_ms = 900\nfirst_frame_timeout_ms = 20000\nin_flight = 1\n";

@@ -1,4 +1,4 @@
-// Controls: the same kind of runs as everywhere else here, with a fault put in on purpose. They show that the
+// Controls: the same kind of runs as in the other tests here, with a deliberate fault. They show that the
 // counters count.
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ out = ""
 )";
 }
 
-// A sink that always has a frame in hand: every kill costs the bugged supervisor at least one.
+// A sink that has a frame in progress at all times: every kill costs the bugged supervisor at least one.
 const std::vector<std::string> slow_sink = {"--frames", "300", "--set", "display.delay_ms=10"};
 
 }  // namespace
@@ -64,7 +64,7 @@ TEST_CASE("control: the same kills with the real supervisor lose nothing") {
 
 namespace {
 
-/// The display, the real one, is killed 20 times at a point; what its ledger makes of it.
+/// The real display is killed 20 times at a point; returns what its ledger makes of it.
 json display_dies_at(run_fixture& run, crash_point point, int expected) {
     crash_plan plan(run.path("plan"));
     for (int k = 0; k < 20; ++k) plan.add("display", point, "kill", 3);
@@ -138,10 +138,10 @@ TEST_CASE("control: a latest reader counts a torn frame, and says which ring it 
     REQUIRE(run.command({"stop", "peek", "-p", "late"}, out) == 0);
     const shm::segment seen = shm::segment::observe(run.run_id());
     const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link[0]];
-    // A frame that its last reader is done with can't be looked at: the newest one waits for its display.
+    // A frame that its last reader is done with can't be read: the newest one waits for its display.
     REQUIRE(run.command({"stop", "display", "-p", "late"}, out) == 0);
     u64 last = 0;
-    REQUIRE(run.wait_until([&] {  // the ring is full: nobody fills a slot any more
+    REQUIRE(run.wait_until([&] {  // the ring is full: no slot is filled any more
         sleep_s(0.2);
         const u64 now = ring::load(seen.block().stage[2].counters.frames);
         return std::exchange(last, now) == now;
@@ -171,8 +171,7 @@ TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and 
     REQUIRE(run.wait_until([&] { return shm::is_stopped(run.pid_of("peek")); }));
     const shm::segment seen = shm::segment::observe(run.run_id());
     const shm::link_block& link = seen.block().link[seen.block().stage[2].output_link[0]];
-    // Nothing else gives the lease back meanwhile: the run has no end, and peek is not replaced within a
-    // minute.
+    // Nothing else returns the lease meanwhile: the run has no end, and peek is not replaced within a minute.
     CHECK(run.wait_until(
         [&] {
             u32 leased = 0;

@@ -1,6 +1,6 @@
-// Counters of 24 bits (generations, laps, the kept part of a version, epochs) and a version's 36 come round
-// in runs of hours to years. Here all of them begin just below their ends, so that the first frames and
-// deaths of a short run see each come round.
+// Counters of 24 bits (generations, laps, the kept part of a version, epochs) and a version's 36 bits wrap
+// around in runs of hours to years. Here all of them begin just below their maximum, so that the first frames
+// and deaths of a short run make each wrap around.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -23,7 +23,7 @@ std::string slow(const std::string& name, const std::string& keys = "") {
 }  // namespace
 
 TEST_CASE("kills while all counters come round lose, repeat and tear nothing, with and without standbys") {
-    // 5 s; the counters come round within the first 40 and the first three deaths of a seat
+    // 5 s; the counters wrap around within the first 40 frames and the first three deaths of a seat
     constexpr u64 frames = 300;
     const std::string keys = GENERATE("", "standby = true\n");
     CAPTURE(keys);
@@ -38,8 +38,8 @@ TEST_CASE("kills while all counters come round lose, repeat and tear nothing, wi
     const std::array stages{"numbers", "middle", "sink"};
     for (int k = 0; k < 24; ++k) {
         for (const char* stage : stages) {
-            // Nobody is killed in the supervisor's own turn: with all stages dead at once there is nothing to
-            // take over.
+            // No stage is killed in the supervisor's own turn: with all stages dead at once there is nothing
+            // to take over.
             if (k == 8) break;
             const i32 pid = random() % 2 == 0 ? run.pid_of(stage) : 0;
             kills += pid > 0 && ::kill(pid, SIGKILL) == 0 ? 1 : 0;

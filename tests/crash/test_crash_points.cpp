@@ -1,5 +1,5 @@
-// Every named step at which a stage can die, driven one after the other, many to a run: whatever the step and
-// however it dies, the pictures are those of an undisturbed run.
+// Every named step at which a stage can die, tested one after the other, many per run: whatever the step and
+// the kind of death, the pictures are those of an undisturbed run.
 #include <fmt/format.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// The same as test_crash_points, for every way in which a process can end or stop.
+// The same as test_crash_points.cpp, for every way in which a process can end or stop.
 #include "tests/crash/crash_drive.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/seed.hpp"

@@ -1,5 +1,5 @@
-// A bit of the control block that flips where nobody mends it any more, or not yet: an entry while no
-// supervisor lives, tails when all is delivered.
+// A bit of the control block that flips when it is not repaired any more, or not yet: an entry while no
+// supervisor runs, tails when all is delivered.
 #include <fmt/format.h>
 
 #include <atomic>

@@ -13,7 +13,7 @@ from small_disk import NAMESPACE, need_mounts  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
 
-# The source is a port: no frame comes before the folder of the letters lies on the small disk.
+# The source is a port: no frame comes before the folder of the dead letters is on the small disk.
 PIPELINE = """[pipeline]
 name = "full"
 device = "cpu"
@@ -51,7 +51,7 @@ class DeadLetterFiles(unittest.TestCase):
             f.write(PIPELINE.format(PROGRAMS))
 
     def run_with_dead_letters_on_a_small_disk(self, fill):
-        """A run whose frame 7 is given up: its log, and what lies in its folder of letters at the end."""
+        """A run whose frame 7 is abandoned: returns its log, and the content of its folder of dead letters at the end."""
         script = (
             'letters=runtime/carousel/full/dead-letters; '
             '"$1/carousel" run full.toml --no-color --report report.json >log 2>&1 & run=$!; '

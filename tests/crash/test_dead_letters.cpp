@@ -1,4 +1,4 @@
-// A frame that ends its stage's process each time is kept, and the stage can be run on it alone.
+// A frame that ends its stage's process each time is saved, and the stage can be run on it alone.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -18,7 +18,7 @@ using namespace carousel;
 using namespace carousel::test;
 namespace fs = std::filesystem;
 
-/// numbers -> overrun -> sink: frame 7 is read beyond its end.
+/// numbers -> overrun -> sink: frame 7 is read past its end.
 std::string overrun_pipeline(const std::string& name, const std::string& keys = "") {
     return fmt::format(
                "[pipeline]\nname = \"{0}\"\ndevice = \"cpu\"\nsize = [32, 16]\n{2}\n[[stage]]\nname = "
@@ -50,7 +50,7 @@ TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its
     CHECK(run.leftovers() == "");
     const std::string dead_letter = run.path("runtime") + "/carousel/letters/dead-letters/overrun-7";
     CHECK(fs::exists(dead_letter + "/letter.json"));
-    CHECK(fs::file_size(dead_letter + "/input-0.bin") == 512);  // the status word's place, and the plane
+    CHECK(fs::file_size(dead_letter + "/input-0.bin") == 512);  // the status word's slot, and the plane
 
     std::string out;
     CHECK(run.command({"replay"}, out) == exit_code::ok);
@@ -63,7 +63,7 @@ TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its
     CHECK(run.command({"replay", "--dead-letter", "8"}, out) == exit_code::usage);
     CHECK_THAT(out, contains("no frame 8 is kept"));
 
-#ifdef OVERRUN_SANITIZED  // a build that is sanitised as a whole has no program of its own for it
+#ifdef OVERRUN_SANITIZED  // in a build that is sanitised as a whole the stage has no program for it
     if (std::system("valgrind --version >/dev/null 2>&1") == 0) {
         CHECK(run.command({"replay", "--dead-letter", "7", "--prefix", "valgrind"}, out) != 0);
         CHECK_THAT(out, contains("Invalid read of size"));
@@ -95,7 +95,7 @@ TEST_CASE("keeping a frame ends two processes at most: then it is given up witho
     run_fixture run;
     run.start(run.pipeline("tries", overrun_pipeline("tries", "fps = 20\n")), {"--frames", "12"});
     REQUIRE(run.wait_running());
-    // what two processes leave that have died in the middle
+    // what two processes leave that died in the middle
     const std::string folder = run.path("runtime") + "/carousel/tries/dead-letters";
     for (int k = 1; k <= 2; ++k) fs::create_directories(fmt::format("{}/overrun-7.part{}", folder, k));
     CHECK(run.wait() == exit_code::given_up);

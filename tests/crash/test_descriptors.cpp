@@ -1,4 +1,4 @@
-// File descriptors run out: that is the supervisor's trouble, said as such, and no stage is blamed for it.
+// File descriptors run out: the supervisor reports that as its own problem, and no stage is blamed for it.
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-/// what was opened first stays below, the descriptors that are kept for the report among them
+/// the first opened ones stay below, including the descriptors that are reserved for the report
 constexpr rlim_t few = 10;
 
 rlim_t set_limit(i32 pid, rlim_t files) {
@@ -47,11 +47,11 @@ TEST_CASE(
     run.start(run.pipeline("short", number_pipeline("short", "fps = 200\n")), {"--frames", "600"});
     REQUIRE(run.wait_running());
     const i32 middle = run.pid_of("middle");
-    const rlim_t before = set_limit(run.pid(), few);  // all that are open stay; none can be opened
+    const rlim_t before = set_limit(run.pid(), few);  // all open ones stay; none can be opened
     REQUIRE(::kill(middle, SIGKILL) == 0);
     CHECK(run.wait_until([&] { return run.log().find("middle can't be started yet: ") != std::string::npos; },
                          5));
-    // the shortage is known for a while before somebody connects: it is said all the same
+    // the shortage is known for a while before a process connects: it is logged all the same
     if (GENERATE(false, true)) sleep_s(0.5);
     const shm::unique_fd waiting =
         shm::connect_to(run.path("runtime") + "/carousel/short/control.sock");  // into the queue

@@ -1,4 +1,4 @@
-// How a run ends: told to, by signals, by the death of its supervisor; and what stands in the way of a start.
+// How a run ends: by command, by signals, by the death of its supervisor; and what prevents a start.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -48,7 +48,7 @@ TEST_CASE("a source that makes a frame in twenty seconds hears at once that the 
     run_fixture run;
     run.start(run.pipeline("rare", number_pipeline("rare", "fps = 0.05\n")),
               stopped ? std::vector<std::string>{} : std::vector<std::string>{"--frames", "2"});
-    // The first two frames come at once (a source catches up by one), the third one would in twenty seconds.
+    // The first two frames come at once (a source catches up by one), the third would come in twenty seconds.
     CHECK(run.wait_until([&] { return !run.running() || run.stage("sink").value("frames", 0) == 2; }));
     const f64 since = seconds_now();
     if (stopped) run.signal(SIGINT);

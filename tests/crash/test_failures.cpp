@@ -1,4 +1,4 @@
-// Stages that die by their own hand: attempts, void frames, delays, and the end of a run that can't go on.
+// Stages that die of their own: attempts, tombstone frames, delays, and the end of a run that can't continue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using nlohmann::json;
 }  // namespace
 
 TEST_CASE("a frame that kills its stage each time is given up after max_attempts and reaches the sink void") {
-    // 76 gives frames back to instances on another host: a stage that stands for none is charged for it
+    // 76 returns frames to instances on another host: a stage that stands for no instances is charged for it
     const std::string how =
         GENERATE(as<std::string>{}, "abort", "segv", "throw", "exit3", "exit76", "bare_exit");
     CAPTURE(how);
@@ -49,7 +49,7 @@ TEST_CASE("kills from outside are no attempts: the frame in hand is delivered wh
                                                        "enqueue_ms = 20\nin_flight = 1\nmax_attempts = 2\n")),
               {"--frames", "60"});
     REQUIRE(run.wait_running());
-    // a fault's signal that somebody sent is no fault
+    // a fault's signal sent by another process is not a fault
     const int signals[] = {SIGKILL, SIGABRT, SIGSEGV, SIGTERM, SIGBUS};
     for (int k = 0; k < 15; ++k) {
         run.hit("middle", signals[k % 5]);
@@ -70,7 +70,8 @@ TEST_CASE("lives that commit nothing are delayed, and the fifth ends the run wit
     CHECK(seconds_now() - began > 1.4);  // 0.1 + 0.2 + 0.4 + 0.8 s
     CHECK_THAT(run.log(), contains("stage middle has failed"));
     CHECK_THAT(run.log(), contains("this stage can't be prepared"));
-    CHECK_THAT(run.log(), contains("exit code 73"));  // its own word, not a fault on the way out
+    CHECK_THAT(run.log(),
+               contains("exit code 73"));  // its own exit code, not that of a fault during the exit
     CHECK(run.report()["exit_code"] == 1);
     CHECK(run.leftovers() == "");
 }
@@ -110,7 +111,7 @@ late_start = true
 
 namespace {
 
-/// A second sink, which dies of frame 5 in its first life and is left out then.
+/// A second sink, which dies of frame 5 in its first incarnation and is left out then.
 std::string optional_sink() {
     return fmt::format(
         "[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\n"
@@ -165,7 +166,7 @@ TEST_CASE("an optional sink that is started again gets every frame from then on,
     CHECK(extra["skipped"] > 100);
     const u64 from = counted_from(run), frames = report["frames"];
     CHECK(extra["records"].get<u64>() + extra["skipped"].get<u64>() == frames);
-    // by the ledger itself, which is kept beside the report
+    // from the ledger itself, which is saved next to the report
     const auto ledger = telemetry::ledger_reader::open(run.path(extra["ledger"]));
     REQUIRE(ledger);
     const auto records = ledger->read(from, frames - from);
@@ -191,7 +192,7 @@ TEST_CASE(
     REQUIRE(std::ifstream(claims) >> first);
     std::ofstream(claims) << first << " -\n";
     run.start(file);
-    // Until the successor has replaced it, the log is the one of its predecessor.
+    // Until the successor has replaced it, the log is the predecessor's.
     REQUIRE(run.wait_until([&] {
         const std::string log = run.log();
         return log.find("adopted half") != std::string::npos &&
@@ -232,7 +233,7 @@ TEST_CASE("a stage that talks all the time never waits for its log, even when no
     SECTION("the reader is gone") {
         const std::string file = run.pipeline("talk", text);
         std::string out;
-        // head closes the pipe after its first line; the run goes on to its end.
+        // head closes the pipe after its first line; the run continues to its end.
         supervisor::spawn_request r;
         r.argv = {"/bin/sh", "-c",
                   programs() + "/carousel run " + file + " --frames 2000 --report " +

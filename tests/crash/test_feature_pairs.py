@@ -1,12 +1,12 @@
 """Features in pairs, in real runs: do frames advance, and is every reason for a stop true?
 
 Usage: test_feature_pairs.py FOLDER_OF_PROGRAMS [all]
-Without a word: a few runs that together have each pair of features in all four states (both, one, the other, none). `all`: each pair of
-features in a run of its own as well, for campaigns. The seed is CAROUSEL_TEST_SEED, or the clock; it is printed.
+Without `all`: a few runs that together have each pair of features in all four states (both, one, the other, none). With `all`: in addition
+a separate run for each pair of features, for campaigns. The seed is CAROUSEL_TEST_SEED, or the clock; it is printed.
 
-A run is numbers -> work -> [over] -> [fork] -> sink. Each feature adds something to the pipeline, something that is done to it, or both.
-After each action frames have to reach the sinks within a bound. Where a stage is taken down, the run has to name it as its reason, and
-that stage has to be down. At the end every frame is accounted for in each sink that counts.
+A run is numbers -> work -> [over] -> [fork] -> sink. Each feature adds something to the pipeline, an action on the run, or both. After each
+action frames have to reach the sinks within a timeout. If a stage is taken down, the run has to report it as its reason, and that stage has
+to be down. At the end every frame is accounted for in each sink that counts.
 """
 import itertools
 import os
@@ -23,7 +23,7 @@ from link_pair import Host, end_process, wait_for  # noqa: E402
 PROGRAMS = os.path.abspath(sys.argv[1])
 FEATURES = ("vacant", "optional", "durable", "sampled", "instances", "outputs", "down", "restart", "adoption", "tombstones", "end")
 FPS = 250
-BOUND_S = 20   # of a machine that does other work, too: a healthy run advances within a second
+BOUND_S = 20   # for a busy machine, too: a healthy run advances within a second
 PORT = 21000 + os.getpid() % 80 * 130
 NUMBER = '{"type": "test.number", "constants": {}, "planes": [{"name": "value", "element": "u64", "shape": [1]}]}'
 LINK = f'address = "127.0.0.1"\nport = {PORT}\ntoken = "link.token"\n'
@@ -40,7 +40,7 @@ def stage(name, program, inputs=(), more=""):
 
 
 class Run:
-    """One pipeline with some features, and what is done to it."""
+    """One pipeline with some features, and the actions on it."""
 
     def __init__(self, features, dice, frames):
         self.features, self.dice, self.frames = features, dice, frames
@@ -69,7 +69,7 @@ class Run:
         if on("outputs"):
             text += stage("fork", "carousel-test-fork", last)
             last = ["fork", "fork.square"]
-        # Before the sink: so frames pass these by that the sink has yet to write.
+        # Before the sink: so these are passed by frames that the sink has yet to write.
         if on("vacant"):
             text += stage("eye", "port", last, 'vacant = "skip"\n')
         if on("optional"):
@@ -93,7 +93,7 @@ class Run:
         return sum(s.get("frames") or 0 for s in self.main.ps().get("stages") or [] if s["name"] == name and s.get("instance", 0) == 0)
 
     def advances(self, after, name="sink", by=12):
-        """Frames reach the stage within the bound."""
+        """Waits until frames reach the stage, with a timeout."""
         then, end = self.count(name), time.monotonic() + BOUND_S
         while self.count(name) < then + by:
             if self.ended():
@@ -121,7 +121,7 @@ class Run:
         names = ["work", "sink"] + [n for n, f in (("over", "sampled"), ("fork", "outputs"), ("numbers", "durable")) if f in self.features]
         return [n + (".0" if n == "work" and "instances" in self.features else "") for n in names]
 
-    # What is done for each feature. A structural one has nothing to do.
+    # The action for each feature. A structural one has none.
     def do_vacant(self):
         for how in ("its program attaches", "its program attaches again"):
             log = open(os.path.join(self.folder, "eye.log"), "a", encoding="utf-8")
@@ -151,12 +151,12 @@ class Run:
         name = victim.split(".", maxsplit=1)[0]
         self.command("down", victim)
         if victim == name:
-            # A true reason: the run waits, names this stage and no other one, and the stage is down.
+            # A true reason: the run waits, reports this stage and no other one, and the stage is down.
             self.wait(f"the run names {name} as its reason",
                       lambda: (self.main.ps().get("pipeline") or {}).get("waits_for") == [name] and self.main.stage(name).get("state") == "down")
         else:
             self.wait(f"{victim} is down", lambda: any(s["state"] == "down" for s in self.main.ps().get("stages") or [] if s["name"] == name))
-            self.advances(f"carousel down {victim}")   # the other instance works on
+            self.advances(f"carousel down {victim}")   # the other instance continues
         self.command("up", victim)
         self.advances(f"carousel up {victim}")
 
@@ -179,7 +179,7 @@ class Run:
     def go(self):
         for host in self.hosts():
             host.start()
-        self.wait("the first frames", lambda: self.count("sink") > 45)   # beyond the tombstone
+        self.wait("the first frames", lambda: self.count("sink") > 45)   # after the tombstone
         actions = [f for f in ("vacant", "optional", "down", "restart", "adoption") if f in self.features]
         self.dice.shuffle(actions)
         for action in actions:
@@ -214,7 +214,7 @@ class Run:
 
 
 class EarlyEnd(Exception):
-    """The stream has ended before all was done: the machine is slow."""
+    """The stream has ended before all actions were done: the machine is slow."""
 
 
 def try_features(features, seed):
@@ -233,7 +233,7 @@ def try_features(features, seed):
 
 
 def covering(dice, features):
-    """Rows in which each pair of features is found in all four states."""
+    """Rows in which each pair of features has all four states."""
     wanted = {(f, g, x, y) for f, g in itertools.combinations(features, 2) for x in (0, 1) for y in (0, 1)}
 
     def covered(row):

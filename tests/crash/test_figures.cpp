@@ -1,4 +1,4 @@
-// What the stages' counters say about a pipeline of which we know what limits it.
+// What the stages' counters report about a pipeline whose bottleneck is known.
 #include <csignal>
 
 #include "shm/segment.hpp"
@@ -19,7 +19,7 @@ json stage_of(const json& report, const std::string& name) {
     return json::object();
 }
 
-/// The names of the facts that don't hold. Shares of time are measured anew when other programs may have
+/// The names of the facts that don't hold. Shares of time are measured again if other programs may have
 /// spoilt them.
 std::string amiss(std::initializer_list<std::pair<const char*, bool>> facts) {
     std::string found;
@@ -30,7 +30,7 @@ std::string amiss(std::initializer_list<std::pair<const char*, bool>> facts) {
 
 constexpr int measurements = 3;
 
-/// How much of the time that passes a stage is said to be busy while it works at one frame.
+/// The share of time for which a stage is reported as busy while it works on one frame.
 f64 share_of_long_work() {
     run_fixture run;
     run.start(run.pipeline(
@@ -46,7 +46,7 @@ f64 share_of_long_work() {
     const telemetry::snapshot before = read_figures();
     sleep_s(0.7);
     const telemetry::snapshot after = read_figures();
-    REQUIRE(in_work(after));  // it has not fallen idle meanwhile
+    REQUIRE(in_work(after));  // it has not become idle meanwhile
     CHECK(run.wait() == 0);
     const f64 passed = static_cast<f64>(after.taken_ns - before.taken_ns);
     return static_cast<f64>(after.stages[1].time.busy_ns - before.stages[1].time.busy_ns) / passed;
@@ -119,7 +119,7 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
     run.start(run.pipeline("named", number_pipeline("named", "", "work_ms = 10\n")));
     REQUIRE(run.wait_running());
     const auto reported = [&] { return run.ask({{"command", "ps"}})["pipeline"]["bottleneck"]; };
-    // The figures of one second may be spoilt by other programs, those of the next ones are not.
+    // The figures of one second may be spoilt by other programs, those of the following ones are not.
     CHECK(run.wait_until(
         [&] {
             json b = reported();

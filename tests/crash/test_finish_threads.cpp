@@ -1,5 +1,5 @@
-// A sink that finishes several frames at once: what its deaths leave of those that were finished and not
-// committed, and which frame a hang or an exception in finish() is laid to.
+// A sink that finishes several frames at once: what its deaths leave of the frames that were finished and not
+// committed, and which frame is charged for a hang or an exception in finish().
 #include <fmt/format.h>
 
 #include "core/errors.hpp"

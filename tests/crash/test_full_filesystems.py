@@ -1,4 +1,4 @@
-"""A full /dev/shm and a full disk, for real: small tmpfs mounts in a mount namespace of the test's own.
+"""A full /dev/shm and a full disk, for real: small tmpfs mounts in a separate mount namespace.
 Usage: test_full_filesystems.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import json
 import os
@@ -27,7 +27,7 @@ class FullFilesystems(unittest.TestCase):
         os.mkdir(os.path.join(self.folder, "small"))
 
     def run_on(self, mount_at, size, *arguments, before="true"):
-        """`carousel run demo.toml ARGUMENTS` where `mount_at` is a tmpfs of `size`; then what is left of it there."""
+        """`carousel run demo.toml ARGUMENTS` where `mount_at` is a tmpfs of `size`; returns also what is left of the run there."""
         script = (f'mount -t tmpfs -o size={size} tmpfs "$1" && mount_point=$1 && shift && {before} && "$@"; code=$?; '
                   'echo "LEFT:" $(ls -A "$mount_point"); exit $code')
         command = [*NAMESPACE, "sh", "-c", script, "sh", mount_at, os.path.join(PROGRAMS, "carousel"), "run", DEMO, "--device", "cpu",
@@ -64,7 +64,7 @@ class FullFilesystems(unittest.TestCase):
         self.assertEqual(left, [])
 
     def start_on_full_disk(self):
-        """A run whose pictures fill a disk but for a file `filler`; the file `room` makes room. Returns when the run waits."""
+        """A run whose pictures fill a disk except for a file `filler`; the file `room` makes room. Returns when the run waits."""
         small, self.log = os.path.join(self.folder, "small"), os.path.join(self.folder, "log")
         script = ('mount -t tmpfs -o size=8m tmpfs small && dd if=/dev/zero of=small/filler bs=4096 count=2000 2>/dev/null; '
                   'env --default-signal=INT "$@" 2>log & '
@@ -137,8 +137,8 @@ class FullFilesystems(unittest.TestCase):
         self.assertGreater(int(match[1]), 0)
         self.assertEqual((report["ending"], report["exit_code"], report["lost"], report["repeated"]), ("disk full", 75, 0, 0))
         left.remove("filler")
-        # Every frame that counts has its picture, and nothing is half-written: that bears another name. A later frame, which another
-        # thread packed meanwhile, may have found room where an earlier one did not.
+        # Every frame that counts has its picture, and nothing is half-written: such a file has another name. A later frame, compressed
+        # by another thread meanwhile, may have found room where an earlier one did not.
         begun = report["frames"] + int(match[1])
         self.assertLessEqual({f"frame_{n:05}.png" for n in range(report["frames"])}, set(left))
         self.assertLessEqual(set(left), {f"frame_{n:05}.png" for n in range(begun)})

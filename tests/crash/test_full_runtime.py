@@ -26,7 +26,7 @@ inputs = ["numbers"]
 sink = true
 """
 
-# The disk is filled while the ledger is in its second page: no further page of it finds room.
+# The disk is filled while the ledger is in its second page: there is no room for a further page.
 SCRIPT = r"""
 mount -t tmpfs -o size=8m tmpfs runtime || exit 100
 "$1/carousel" run full.toml --no-color --report report.json >log 2>&1 & run=$!

@@ -1,4 +1,5 @@
-// Stray writes by real processes: into what others own, they end their writer, who is named, and nobody else.
+// Wild writes by real processes into the memory of others: they end their writer, which is reported, and no
+// other process.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -36,13 +37,14 @@ TEST_CASE("a frame that makes its stage write into its input is given up, and th
     CHECK(r["dead_letters"][0]["stage"] == "middle");
     int reported = 0;
     for (const json& death : r["recoveries"]) {
-        if (!death.contains("how")) continue;  // it was through, and has left
+        if (!death.contains("how")) continue;  // it was done, and has left
         ++reported;
         CHECK(death["seat"] == "middle");
         CHECK(death.value("wild_write", "") ==
               "a write into its input ring numbers, frame 30, plane value, offset 0");
     }
-    CHECK(reported >= 3);  // a death with several frames in flight is no attempt on one
+    CHECK(reported >=
+          3);  // a death with several frames in flight does not count as an attempt of one of them
     CHECK_THAT(run.log(), contains("a write into its input ring numbers, frame 30, plane value, offset 0"));
 }
 
@@ -85,7 +87,7 @@ TEST_CASE("a stray write into another stage's frame headers ends its writer alon
     check_undamaged(r);
     int reported = 0;
     for (const json& death : r["recoveries"]) {
-        if (!death.contains("how")) continue;  // it was through, and has left
+        if (!death.contains("how")) continue;  // it was done, and has left
         ++reported;
         CHECK(death["seat"] == "middle");
         CHECK_THAT(death.value("wild_write", ""),

@@ -1,4 +1,4 @@
-// The same as in test_guard.cpp, often.
+// The same as in test_guard.cpp, with many repetitions.
 #include "tests/crash/scribbles.hpp"
 #include "tests/support/seed.hpp"
 

@@ -1,4 +1,4 @@
-// Stages that hang, are stopped, held, taken down, replaced or started by hand.
+// Stages that hang or are stopped, paused, taken down, replaced or started by hand.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -26,7 +26,7 @@ u64 frames_of(run_fixture& run) {
     return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
 }
 
-/// Their number once it stays the same: what was under way has arrived.
+/// The number of frames once it stays the same: those in progress have arrived.
 u64 frames_when_idle(run_fixture& run) {
     u64 frames = ~u64{0};
     REQUIRE(run.wait_until(
@@ -81,7 +81,7 @@ TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes 
     REQUIRE(run.wait_running());
     const i32 before = run.pid_of("middle");
     std::string out;
-    // from now on it has a frame in hand nearly all the time
+    // from now on it has a frame in progress nearly all the time
     REQUIRE(run.wait_until([&] { return frames_of(run) > 3; }));
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
@@ -159,7 +159,7 @@ TEST_CASE("a paused pipeline takes next to no processor time") {
         return sum;
     };
     f64 share = 1;
-    // on a shared machine a time slice that was stolen may be counted
+    // on a shared machine stolen time slices may be counted
     for (int attempt = 0; attempt < 4 && share >= 0.02; ++attempt) {
         const u64 before = ticks();
         const f64 since = seconds_now();

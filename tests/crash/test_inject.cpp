@@ -1,4 +1,4 @@
-// `carousel inject`: a stage fails by itself on demand, the rest doesn't notice, and nobody else is hit.
+// `carousel inject`: a stage fails on demand, the other stages are not affected.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -61,7 +61,7 @@ TEST_CASE("an injected exit and an injected abort are replaced at once, however 
     run_fixture run;
     run.start(run.pipeline("iexit", number_pipeline("iexit", "fps = 200\n")), {"--frames", "800"});
     REQUIRE(run.wait_running());
-    for (int k = 0; k < 6; ++k) {  // more than a stage may die by its own hand without a frame
+    for (int k = 0; k < 6; ++k) {  // more deaths of its own than a stage may have without a frame
         const i32 before = run.pid_of("middle");
         std::string out;
         REQUIRE(inject(run, "iexit", "middle", k % 2 == 0 ? "exit" : "abort", out) == 0);
@@ -79,7 +79,7 @@ TEST_CASE("a fault that its process didn't live to take hits no other") {
     REQUIRE(run.wait_running());
     std::string out;
     REQUIRE(run.command({"stop", "numbers", "-p", "iheir"}, out) == 0);
-    sleep_s(0.3);  // what was on its way has arrived: the middle has no frame
+    sleep_s(0.3);  // the frames in progress have arrived: the middle has no frame
     const i32 before = run.pid_of("middle");
     REQUIRE(inject(run, "iheir", "middle", "hang", out) == 0);
     REQUIRE(run.command({"kill", "middle", "-p", "iheir"}, out) == 0);

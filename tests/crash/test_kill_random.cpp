@@ -26,8 +26,8 @@ std::string undisturbed_hash(const std::string& name, const std::string& text, u
     return r["image_hash"];
 }
 
-/// Ends a run that has no end of its own, as Ctrl-C does: whole, and its pictures are those of an undisturbed
-/// run of as many frames.
+/// Ends a run without a frame limit, as Ctrl-C does; checks that it is intact, with the pictures of an
+/// undisturbed run of as many frames.
 void end_intact(run_fixture& run, const std::string& name, const std::string& undisturbed) {
     run.signal(SIGINT);
     CHECK(run.wait(120) == 0);
@@ -39,12 +39,12 @@ void end_intact(run_fixture& run, const std::string& name, const std::string& un
     CHECK(run.leftovers() == "");
 }
 
-/// Kills until the run is over or `kills` were made; returns how many. No process is killed twice: one that
-/// is as good as dead may be shown for a moment longer on a busy machine.
+/// Kills until the run is over or `kills` were made; returns how many. No process is killed twice: a dying
+/// process may be listed for a moment longer on a busy machine.
 u32 kill_at_random(run_fixture& run, u32 kills, u64 seed, f64 pause_s) {
     std::mt19937_64 random(seed);
     u32 done = 0;
-    std::deque<i32> hit;  // the last ones: numbers come round again
+    std::deque<i32> hit;  // the last ones: pids are reused
     while (done < kills && run.running()) {
         std::vector<json> all = run.stages();
         std::erase_if(all, [](const json& s) { return !s["pid"].is_number(); });
@@ -126,7 +126,7 @@ TEST_CASE("rings with a window of one frame hold what the wide ones do, whoever 
 TEST_CASE("all stages killed at once come back, ten times") {
     run_fixture run;
     run.start(run.pipeline("all", picture_pipeline("all", "fps = 400\n")));
-    std::set<i32> hit;  // a process that is dying may still be shown as running: each is killed once
+    std::set<i32> hit;  // a dying process may still be listed as running: each is killed once
     for (int k = 0; k < 10; ++k) {
         REQUIRE(run.wait_until(
             [&] {
@@ -174,7 +174,7 @@ TEST_CASE("the others keep their processes and their frames while one is killed"
 }
 
 TEST_CASE("kills fall at all five states of a job") {
-    // A slow process() shows OPEN, slow work SUBMITTED, deadlines ABORTED (the kill comes behind the abort).
+    // A slow process() shows OPEN, slow work SUBMITTED, deadlines ABORTED (the kill comes after the abort).
     // COMMITTED lasts some microseconds, which 500 kills in a row have missed: that one is planned.
     run_fixture run;
     crash_plan plan(run.path("plan"));

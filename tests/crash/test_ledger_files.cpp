@@ -1,4 +1,4 @@
-// The report's figures, computed again from the ledger files that it names, by other code than the
+// The report's figures, recomputed from the ledger files that it names, by code independent of the
 // supervisor's.
 #include <sys/stat.h>
 
@@ -86,7 +86,7 @@ TEST_CASE(
     const json r = run.report(), sink = r["sinks"][0];
     CHECK(sink["records"] == frames);
     CHECK(sink["folded"].get<u64>() >= frames / 2);
-    // a second's frames, the thousand that are kept, and a step of the fold
+    // a second's frames, the thousand that are kept, and one step of the fold
     CHECK(most < frames * sizeof(telemetry::ledger_record) * 3 / 4);
     CHECK(space(run.path(sink["ledger"].get<std::string>())) <
           frames * sizeof(telemetry::ledger_record) * 3 / 4);

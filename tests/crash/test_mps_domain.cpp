@@ -1,4 +1,4 @@
-// What the supervisor does for stages of one MPS domain: number stages on the CPU that it takes for clients
+// What the supervisor does for stages of one MPS domain: number stages on the CPU that it treats as clients
 // (CAROUSEL_TEST_MPS_ON_CPU), and a fake daemon. What only a GPU can show is in tests/gpu/test_mps.cpp.
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-constexpr const char* frames = "1000";  // four seconds: a busy machine takes one to carry a command out
+constexpr const char* frames = "1000";  // four seconds: a busy machine takes one to execute a command
 const std::vector<std::string> stage_names{"numbers", "middle", "sink"};
 
 std::vector<std::string> with_fake(const run_fixture& run, const std::string& how = "") {
@@ -75,7 +75,7 @@ bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
     });
 }
 
-/// Each stage's present process has delivered a frame, and the supervisor has seen it.
+/// Each stage's current process has delivered a frame, and the supervisor has seen it.
 bool all_deliver(run_fixture& run) {
     return run.wait_until([&] {
         const std::string log_text = run.log();
@@ -86,7 +86,7 @@ bool all_deliver(run_fixture& run) {
     });
 }
 
-/// Of the deaths that fell into that end of the domain, those that were some process's own.
+/// Of the deaths at that end of the domain, those that a process died of its own.
 std::vector<std::string> own_deaths(const json& report, u64 end) {
     std::vector<std::string> out;
     for (const json& r : report["recoveries"])
@@ -140,10 +140,11 @@ TEST_CASE(
         CHECK(all_deliver(run));
         CHECK(domain_of(run)["daemon_pid"] != daemon);
         CHECK(domain_of(run)["generation"] == faults + 1);
-        CHECK(run.wait_until([&] { return ::kill(daemon.get<i32>(), 0) != 0; }));  // nothing of it is left
+        CHECK(run.wait_until(
+            [&] { return ::kill(daemon.get<i32>(), 0) != 0; }));  // none of its processes is left
     }
     const std::vector<i32> before = pids_of(run);
-    run.hit("sink", SIGKILL);  // whether or not a spare one is there again
+    run.hit("sink", SIGKILL);  // whether or not a spare one is available again
     CHECK(all_replaced(run, before));
     CHECK(all_deliver(run));
     run.signal(SIGINT);
@@ -164,10 +165,11 @@ TEST_CASE("each death of an MPS domain's end is told as such, and those that wer
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     run.hit("sink", SIGKILL);
-    // The second life of middle finds no device in the new domain, and takes it along: still the same end.
+    // The second incarnation of middle finds no device in the new domain, and takes it down as well: the same
+    // end of the domain.
     REQUIRE(run.wait_until([&] { return domain_of(run)["domain_faults"] == 2; }));
     REQUIRE(all_replaced(run, before));
-    REQUIRE(all_deliver(run));  // seen to be whole
+    REQUIRE(all_deliver(run));  // seen to be intact
     run.hit("numbers", SIGKILL);
     CHECK(run.wait() == 0);
     check_whole(run, 3);
@@ -184,7 +186,7 @@ TEST_CASE("each death of an MPS domain's end is told as such, and those that wer
 
 TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen first has died its own death") {
     run_fixture run;
-    // The first life of middle aborts a second after it has begun with frame 0.
+    // The first incarnation of middle aborts one second after it has begun frame 0.
     run.start(
         run.pipeline("beside",
                      shared("beside", "",
@@ -197,7 +199,7 @@ TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen fi
     const auto is_dead = [](i32 pid) {
         return text_of(fmt::format("/proc/{}/stat", pid)).find(") Z ") != std::string::npos;
     };
-    run.signal(SIGSTOP);  // both are dead when it looks again
+    run.signal(SIGSTOP);  // both are dead at its next check
     ::kill(before[0], SIGKILL);
     const bool killed = run.wait_until([&] { return is_dead(before[0]); });
     const bool died = run.wait_until([&] { return is_dead(before[1]); });
@@ -230,7 +232,8 @@ TEST_CASE("an MPS daemon that dies takes its stages along, by no doing of theirs
 
 TEST_CASE("a client that can't be ended alone takes its domain along, and no frame") {
     run_fixture run;
-    // Ten seconds: the stand-in answers when it has made the next domain, which takes a busy machine some.
+    // Ten seconds: the stand-in replies once it has created the next domain, which takes a busy machine some
+    // time.
     std::string slow = shared("refused");
     slow.replace(slow.find("fps = 250"), 9, "fps = 100");
     run.start(run.pipeline("refused", slow), {"--frames", frames}, with_fake(run, "terminate-refused"));
@@ -250,8 +253,8 @@ TEST_CASE(
     const bool asked = GENERATE(false, true);
     CAPTURE(asked);
     run_fixture run;
-    // Four lives of middle get an error of the device a second after they have begun, before they have moved
-    // a frame.
+    // Four incarnations of middle get a device error one second after their start, before they have moved a
+    // frame.
     run.start(
         run.pipeline(
             "errors",
@@ -276,8 +279,8 @@ TEST_CASE(
 
 TEST_CASE(
     "of several suspects the one that faults alone is blamed, and no attempt is held against the others") {
-    const int attempts = GENERATE(1, 2);  // with one a charge against an innocent frame would give it up
-    // Whether the neighbours have frames in work whenever frame 40 faults, and are suspects, too.
+    const int attempts = GENERATE(1, 2);  // with 1, a charge against an innocent frame would abandon it
+    // Whether the neighbours have frames in progress whenever frame 40 faults, and are suspects, too.
     const char* const neighbours = GENERATE("", "work_ms = 30\nin_flight = 3\n");
     CAPTURE(attempts, neighbours);
     run_fixture run;
@@ -296,7 +299,7 @@ TEST_CASE(
     REQUIRE(r["dead_letters"].size() == 1);
     CHECK(r["dead_letters"][0]["ring_sequence"] == 40);
     CHECK(r["dead_letters"][0]["stage"] == "middle");
-    // Nobody else has died for a reason of its own: its frames were leased alone, and one of them faults.
+    // No other process has died of its own: its frames were leased alone, and one of them faults.
     for (const json& death : r["recoveries"])
         if (death.contains("how") && !death.value("shared", false) && death["how"] != supervisor::moved_text)
             CHECK(death["seat"] == "middle");
@@ -307,7 +310,8 @@ TEST_CASE(
 TEST_CASE(
     "a stray write of any kind renews the MPS domain: its writer is named, and no attempt is held against "
     "the others") {
-    // With one attempt a charge against an innocent would give a frame up. A GPU tells all clients one error.
+    // With one attempt a charge against an innocent frame would abandon it. A GPU reports the same error to
+    // all clients.
     run_fixture run;
     const std::string once = "max_attempts = 1\n";
     run.start(
@@ -343,7 +347,7 @@ TEST_CASE(
 
 TEST_CASE("suspects that all work alone without a fault share the MPS domain again, and nobody is blamed") {
     run_fixture run;
-    // The first two lives of middle fault before a frame has moved, its later ones don't.
+    // The first two incarnations of middle fault before a frame has moved, its later ones don't.
     run.start(run.pipeline("acquitted", shared("acquitted", "frame_timeout_ms = 10000\n",
                                                "die_at = 0\ndie_how = \"gpu\"\ndie_incarnations = 2\n")),
               {"--frames", frames}, with_fake(run));

@@ -1,4 +1,5 @@
-// Writes beyond output slots by real processes: the gap ends their writer, who is named, and nobody else.
+// Writes past output slots by real processes: the gap ends the writer, which is reported, and no other
+// process.
 #include <csignal>
 
 #include "core/errors.hpp"
@@ -54,13 +55,13 @@ TEST_CASE("control: without gaps, writes beyond output slots go unseen and harm 
     run_fixture calm;
     calm.start(calm.pipeline("calm", text), {"--frames", "900"});
     REQUIRE(calm.wait() == 0);
-    // Where a write falls, and on which frame, is the machine's affair: a run in which no frame was harmed is
+    // Where a write lands, and in which frame, depends on the machine: a run in which no frame was harmed is
     // repeated.
     bool harmed = false;
     for (u64 turn = 0; turn < 5 && !harmed; ++turn) {
         run_fixture run;
-        // Behind a slow sink frames wait in every ring: a neighbouring slot holds one that is still to be
-        // read.
+        // Upstream of a slow sink frames wait in every ring: a neighbouring slot holds one that is still to
+        // be read.
         run.start(run.pipeline("unguarded", text), {"--frames", "900", "--set", "display.delay_ms=4"},
                   {"CAROUSEL_TEST_OVERRUNS_ANYWHERE=1"});
         REQUIRE(run.wait_running());
@@ -69,7 +70,7 @@ TEST_CASE("control: without gaps, writes beyond output slots go unseen and harm 
         INFO(run.log());
         const json r = run.report();
         REQUIRE(r.contains("frames"));
-        // Harm to frames: that a writer has died of it, or has not, would be none.
+        // Harm to frames: whether a writer has died of its write does not count.
         harmed = r["torn"] != 0 || r["image_hash"] != calm.report()["image_hash"];
         CHECK(run.log().find("an overrun of its slot in the ring ") == std::string::npos);
     }

@@ -1,4 +1,4 @@
-// The same as in test_overruns.cpp, often.
+// The same as in test_overruns.cpp, with many repetitions.
 #include "tests/crash/overruns.hpp"
 #include "tests/support/seed.hpp"
 

@@ -1,4 +1,4 @@
-// Foreign programs that look at a run's newest frames: they die, the stages die, the supervisor dies.
+// External programs that read a run's newest frames: they die, the stages die, the supervisor dies.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-/// A foreign program, killed at its end. What it says goes to a file.
+/// An external program, killed at its end. Its output goes to a file.
 class reader {
 public:
     reader(run_fixture& run, const std::string& name, const std::vector<std::string>& words,
@@ -47,7 +47,7 @@ public:
     reader(reader&&) = default;
     reader& operator=(reader&&) = delete;
     void kill() const { shm::signal_pidfd(process_.pidfd.get(), SIGKILL); }
-    /// Its exit code; -signal; -1000: it lives on.
+    /// Its exit code; -signal; -1000 if it still runs.
     int wait(f64 timeout_s) {
         if (!process_.pidfd) return -1000;
         pollfd p{process_.pidfd.get(), POLLIN, 0};
@@ -61,7 +61,7 @@ public:
         all << std::ifstream(file_).rdbuf();
         return all.str();
     }
-    /// The newest frame that it told of.
+    /// The newest frame that it has printed.
     [[nodiscard]] u64 frame() const {
         const std::string all = output();
         const auto at = all.rfind("frame ");
@@ -80,7 +80,7 @@ u32 taken_places(const shm::link_block& l) {
     return taken;
 }
 
-/// An undisturbed run goes on until it is told to end.
+/// An undisturbed run continues until it is stopped.
 void end_and_check(run_fixture& run) {
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
@@ -113,7 +113,7 @@ TEST_CASE("a foreign reader gets whole frames of a growing sequence, whoever die
     run.start(file);
     REQUIRE(run.wait_running());
     CHECK(makes_progress());
-    // The second supervisor knows of the reader: its place is free when it is gone.
+    // The second supervisor knows of the reader: its slot is free once it is gone.
     const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "middle");
     const auto joins = [&] {
@@ -183,7 +183,7 @@ TEST_CASE("a reader that dies with a frame in its hands, or is stopped with it, 
     reader dies(run, "reader.out", {"held_frame", "middle"}, {plan.environment()});
     REQUIRE(run.wait_until([&] { return plan.pending_lines().empty(); }));
     const u64 then = ring::load(link.tail);
-    CHECK(run.wait_until([&] { return ring::load(link.tail) > then + 200; }));  // many times round
+    CHECK(run.wait_until([&] { return ring::load(link.tail) > then + 200; }));  // many laps
     if (how == "kill") {
         CHECK(dies.wait(10) == -SIGKILL);
         CHECK(run.wait_until([&] { return taken_places(link) == 0; }));

@@ -1,4 +1,4 @@
-// What a program may do to a port that it has: interrupt it, fork, fill its disk.
+// What a program may do to its port: interrupt it, fork, fill its disk.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-/// A run whose source and first sink are ports, and which has a stage that reads every frame, too.
+/// A run whose source and first sink are ports, and which also has a stage that reads every frame.
 class faulty_run : public run_fixture {
 public:
     explicit faulty_run(const std::string& name, const std::string& keys = "",
@@ -36,7 +36,7 @@ public:
         const json row = stage(port);
         return row.is_object() && row.value("state", "") == state;
     }
-    /// A port's life in this process.
+    /// A session of a port in this process.
     [[nodiscard]] std::unique_ptr<port_session> enter(const std::string& port, bool writes) {
         return std::make_unique<port_session>(
             path("runtime") + "/carousel/" + name_, port, writes,
@@ -92,7 +92,7 @@ u64 read_one(reader_port& r) {
 TEST_CASE("a program with a profiler's timer opens every port of a run that answers late") {
     faulty_run run("late");
     const open_run opened = open("late", {.device = "", .wait_s = 0});
-    // Stopped for as long as many signals take; the first answer that is missed ends the call (wait_s = 0).
+    // Stopped for as long as many signals take; the first missing reply ends the call (wait_s = 0).
     const auto late = [&](auto call) {
         run.signal(SIGSTOP);
         std::thread resumes([&] {
@@ -124,7 +124,7 @@ TEST_CASE("a forked child that unwinds its stack leaves its parent's ports and f
     REQUIRE(f);
     fill(f);
     CHECK(in_child([&] {
-              ::alarm(20);  // a child that joins a thread which it does not have never ends
+              ::alarm(20);  // a child that joins a thread that it does not have never ends
               const auto refused = [](auto call) {
                   try {
                       call();
@@ -146,7 +146,7 @@ TEST_CASE("a forked child that unwinds its stack leaves its parent's ports and f
     CHECK(read_one(r) == 0);
     CHECK(read_one(r) == 1);
     CHECK(l.next(20) != nullptr);
-    // The parent's thread still shows that it lives.
+    // The parent's thread still signals that it is alive.
     const shm::segment s = map_block(run);
     const shm::control_block& c = s.block();
     const auto heartbeat = [&] {

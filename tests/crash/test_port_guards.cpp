@@ -1,4 +1,5 @@
-// What a port's program could write to, as it tells it itself: by what it has mapped, not by what is usual.
+// What a port's program could write to, as the program itself reports it: by its actual mappings, not by the
+// usual ones.
 
 #include "device/cpu/context.hpp"
 #include "stages/sdk/port_session.hpp"
@@ -20,7 +21,7 @@ std::string guarded_ports(const std::string& name, const std::string& more = "")
         name, more);
 }
 
-/// The CPU as a device that can map nothing for reading alone, as legacy IPC memory of a GPU.
+/// The CPU as a device that can't map anything read-only, like legacy IPC memory of a GPU.
 class writing_context final : public device::context {
 public:
     [[nodiscard]] device::device_kind kind() const noexcept override { return cpu_.kind(); }
@@ -99,12 +100,12 @@ TEST_CASE("a port's program that writes into its input ends alone, and the frame
     external_program program(run, "stray", "carousel-test-port-io", {"stray", "strays", "analysis"});
     const int code = program.wait(20);
     INFO(program.output());
-    CHECK(code != 0);  // SIGSEGV, but for a sanitizer, which ends it by itself
+    CHECK(code != 0);  // SIGSEGV, except under a sanitizer, which ends it by itself
     CHECK(code != -1000);
     CHECK_FALSE(program.has_printed("has written"));
     external_program reads(run, "reads", "carousel-test-port-io", {"read", "strays", "analysis", "0"});
-    CHECK(run.wait_until(
-        [&] { return reads.has_printed("frame 0"); }));  // the same frame; it looks at its values
+    CHECK(
+        run.wait_until([&] { return reads.has_printed("frame 0"); }));  // the same frame; it reads its values
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     CHECK(reads.wait(10) == 0);
@@ -123,7 +124,7 @@ TEST_CASE("a port's program says of a torn frame which ring it was and who fills
             REQUIRE(camera->begin(~u64{0}) == port_session::wait_result::frame);
             auto* word = reinterpret_cast<device::status_word*>(camera->output_slot());
             REQUIRE(camera->commit(std::nullopt));
-            if (k == 1) word->ring_sequence += 5;  // as by somebody who fills the slot while it is read
+            if (k == 1) word->ring_sequence += 5;  // as if another process filled the slot while it is read
             REQUIRE(analysis->begin(~u64{0}) == port_session::wait_result::frame);
             REQUIRE(analysis->commit(std::nullopt));
         }
@@ -134,5 +135,5 @@ TEST_CASE("a port's program says of a torn frame which ring it was and who fills
     CHECK_THAT(log, !contains("frame 0"));
     run.signal(SIGINT);
     CHECK(run.wait() == exit_code::stage_failed);
-    CHECK(run.report()["torn"] == 2);  // before its work and behind it
+    CHECK(run.report()["torn"] == 2);  // before its work and after it
 }

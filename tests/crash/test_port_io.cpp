@@ -1,4 +1,4 @@
-// Foreign programs that take part in a run, as its source and its sink: they die, hang, are stopped, come
+// External programs that take part in a run, as its source and its sink: they die, hang, are stopped, come
 // from other namespaces; and the supervisor dies.
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ public:
         INFO(log());
         CHECK(code == 0);
         check_undamaged(report());
-        CHECK(wait_until([&] { return leftovers() == ""; }));  // programs of others leave in their own time
+        CHECK(wait_until([&] { return leftovers() == ""; }));  // external programs leave in their own time
     }
     [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
@@ -78,7 +78,7 @@ private:
     std::string name_, file_;
 };
 
-/// A stage that reads every frame beside the port.
+/// A stage that reads every frame in addition to the port.
 std::string witness() {
     return "[[stage]]\nname = \"witness\"\nrun = \"" + programs() +
            "/carousel-test-number\"\ninputs = [\"camera\"]\nsink = true\n";
@@ -118,13 +118,14 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
     auto reads = std::make_unique<external_program>(run.reads("reads"));
     auto writes = std::make_unique<external_program>(run.writes("writes", {"20"}));
     const u64 kills = scaled(30);
-    std::vector<bool> readers(kills);  // which kills are of readers: half of them, in an order of the seed
+    std::vector<bool> readers(
+        kills);  // which kills are of readers: half of them, in an order determined by the seed
     for (u64 k = 0; k < kills; k += 2) readers[k] = true;
     std::shuffle(readers.begin(), readers.end(), random);
     for (u64 k = 0; k < kills; ++k) {
         sleep_s(static_cast<f64>(random() % 30) / 1000);
         auto& victim = readers[k] ? reads : writes;
-        // Each third one where it has certainly come to work.
+        // Every third one after it has certainly begun to work.
         if (k % 3 == 0) run.wait_until([&] { return victim->has_printed("frame"); });
         victim->signal(SIGKILL);
         const int code = victim->wait(10);
@@ -149,9 +150,9 @@ TEST_CASE("a program that keeps its frame is fenced and not killed: its place is
     CHECK_THAT(run.log(),
                contains("process() of a frame takes longer than frame_timeout_ms = 400: its place is "
                         "another's now"));
-    CHECK(run.wait_until([&] { return keeps.has_printed("revoked"); }));  // alive, and told
+    CHECK(run.wait_until([&] { return keeps.has_printed("revoked"); }));  // alive, and notified
     CHECK_THAT(keeps.output(), contains("was not committed: port \"camera\" has been given to another life"));
-    next.signal(SIGKILL);  // the place is free, and the first one comes back for it
+    next.signal(SIGKILL);  // the port is free, and the first program returns to it
     const u64 then = keeps.frame();
     CHECK(run.wait_until([&] { return keeps.frame() > then; }));
     run.end_and_check();
@@ -220,7 +221,7 @@ TEST_CASE(
 
 TEST_CASE("ports of a run without stages lose what is in the rings with their supervisor, and say so") {
     port_run run("orphaned", "supervisor_grace_s = 20\n");
-    // The reader keeps frame 3 in hand: it cannot deliver what is in the rings before the run is adopted.
+    // The reader keeps frame 3 leased: it cannot deliver what is in the rings before the run is adopted.
     external_program reads = run.reads("reads", {"0", "3", "60000"}), writes = run.writes("writes");
     REQUIRE(run.wait_until([&] { return reads.has_printed("holds 3"); }));
     run.signal(SIGKILL);
@@ -278,7 +279,7 @@ TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for 
     CHECK_THAT(run.log(), contains("nobody is in port analysis: frames pass it by"));
     const json report = run.report();
     CHECK_THAT(report.dump(), contains("frames pass it by while nobody is in it (vacant = \\\"skip\\\")"));
-    // Each frame was read or has passed by; a reader that is killed behind its commit has not counted it.
+    // Each frame was read or skipped; a reader that is killed after its commit has not counted it.
     const u64 skipped = report["sinks"][0]["skipped"], read = report["stages"][1]["frames"];
     CHECK(skipped > 0);
     CHECK(skipped + read <= report["frames"]);
@@ -340,7 +341,7 @@ TEST_CASE("a writer that dies as it ends its stream has ended it, or leaves that
     plan.write();
     external_program reads = run.reads("reads"), dies = run.ends("dies", 50, {plan.environment()});
     CHECK(dies.wait(20) == -SIGKILL);
-    external_program next = run.ends("next", 50);  // not needed where the first one was heard
+    external_program next = run.ends("next", 50);  // not needed if the claim of the first one was received
     CHECK(run.wait() == 0);
     INFO(run.log());
     CHECK(run.report()["frames"] == 50);
@@ -374,8 +375,8 @@ TEST_CASE("a program of another pid namespace takes part like any other, and its
     external_program writes = run.writes("writes", {"200"}, {}, words);
     external_program reads = run.reads("reads", {"0"}, {}, words);
     CHECK(run.makes_progress(reads));
-    // The kernel translates the number of a process in a namespace below this one. Of a sibling it gives
-    // none: test_port_places.py.
+    // The kernel translates the pid of a process in a namespace below this one. For a sibling namespace it
+    // returns none: test_port_places.py.
     const nlohmann::json there = run.stage("analysis");
     CHECK(std::filesystem::read_symlink(fmt::format("/proc/{}/exe", there["pid"].get<i32>())).filename() ==
           "carousel-test-port-io");

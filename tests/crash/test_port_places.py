@@ -1,4 +1,4 @@
-"""Programs that enter a run's ports from other places: a root of their own, a launcher. Usage: test_port_places.py BUILD [TEST...]"""
+"""Programs that enter a run's ports from other places: a separate root, a launcher. Usage: test_port_places.py BUILD [TEST...]"""
 import json
 import os
 import re
@@ -25,7 +25,7 @@ name = "analysis"
 run = "port"
 inputs = ["camera"]
 """
-# A mount and a pid namespace of its own, and where this user is not root a user namespace.
+# A separate mount and pid namespace, and for a user other than root a user namespace.
 UNSHARE = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--mount", "--pid", "--fork", "--kill-child"]
 
 
@@ -34,7 +34,7 @@ def starts(*words):
 
 
 class Case(unittest.TestCase):
-    around = ()   # words before those of the supervisor
+    around = ()   # command line before that of the supervisor
     keys = ""     # of the pipeline
     options = ()
 
@@ -60,12 +60,12 @@ class Case(unittest.TestCase):
         return process
 
     def text(self):
-        with open(self.log.name, encoding="utf-8") as text:   # not by the descriptor that the supervisor writes to
+        with open(self.log.name, encoding="utf-8") as text:   # not through the descriptor that the supervisor writes to
             return text.read()[-3000:]
 
     def check_end(self, *programs):
         output = [each.communicate(timeout=60)[0] for each in programs]
-        self.assertEqual([each.returncode for each in programs], [0] * len(programs), output)   # a run waits for who failed to enter
+        self.assertEqual([each.returncode for each in programs], [0] * len(programs), output)   # a run waits for a program that failed to enter
         self.assertEqual(self.run_.wait(60), 0, self.text() + "".join(output))
         with open(self.report, encoding="utf-8") as text:
             report = json.load(text)
@@ -73,7 +73,7 @@ class Case(unittest.TestCase):
 
 
 class Siblings(Case):
-    """The supervisor in a pid namespace, the programs in others beside it: none knows a number of the other's."""
+    """The supervisor in a pid namespace, the programs in sibling namespaces: none knows a pid of another one."""
     around = UNSHARE if starts(*UNSHARE) else ()
 
     def test_programs_of_a_pid_namespace_beside_the_supervisors(self):
@@ -82,12 +82,12 @@ class Siblings(Case):
         reads, dies, writes = (self.start(*UNSHARE, PROGRAM, what, self.at, port, "1000")
                                for what, port in (("read", "analysis"), ("write", "camera"), ("write", "camera")))
         self.assertEqual(reads.stdout.readline(), "frame 0\n")
-        dies.kill()   # it, or the one that waits for its place: the other goes on
+        dies.kill()   # this one, or the one that waits for its port: the other continues
         self.check_end(reads, writes)
 
 
 class Fenced(Case):
-    """The same places, and a program that the run can poll but not kill: it is fenced, and lives."""
+    """The same places, and a program that the run can poll but not kill: it is fenced, and continues to run."""
     around = Siblings.around
     keys = "frame_timeout_ms = 400\n"
 
@@ -100,7 +100,7 @@ class Fenced(Case):
         return self.start(*UNSHARE, PROGRAM, what, self.at, "analysis" if what == "read" else "camera", *map(str, words))
 
     def holder(self, what, frame=20):
-        """A program that has said that it holds this frame, for so long that its time is over; its pid here."""
+        """A program that has printed that it holds this frame, for longer than its deadline; its pid here."""
         program = self.start_sibling(what, 1000, frame, 2500)
         for line in iter(program.stdout.readline, ""):
             if line.startswith("holds "):
@@ -115,7 +115,7 @@ class Fenced(Case):
         self.assertIn(line, self.text())
 
     def problems(self):
-        """What `carousel ps` of the supervisor's own namespace tells of buffers that somebody keeps."""
+        """What `carousel ps` of the supervisor's own namespace reports about retained buffers."""
         with open(f"/proc/{self.run_.pid}/task/{self.run_.pid}/children", encoding="utf-8") as children:
             enter = ["nsenter", "--target", children.read().split()[0], "--mount", "--pid", *([] if os.geteuid() == 0 else ["--user"])]
         output = subprocess.run([*enter, os.path.join(BUILD, "carousel"), "ps", "--json", "-p", "places"], env=self.environment,
@@ -125,7 +125,7 @@ class Fenced(Case):
 
     def check_fenced(self, pid, why):
         self.wait_for(why + ": its place is another's now")
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:   # nobody has ended it
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:   # it has not been killed
             self.assertNotIn(stat.read().rsplit(")", 1)[1].split()[0], "ZX")
         self.assertNotIn("SIGKILL", self.text())
 
@@ -143,7 +143,7 @@ class Fenced(Case):
         keeps, pid = self.holder("read")
         os.kill(pid, signal.SIGSTOP)
         reads = self.start_sibling("read")
-        self.assertEqual(reads.stdout.readline(), "frame 20\n")   # what was not committed comes once more
+        self.assertEqual(reads.stdout.readline(), "frame 20\n")   # what was not committed is delivered once more
         self.check_fenced(pid, "it gives no sign of life while frames wait for it")
         os.kill(pid, signal.SIGCONT)
         self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
@@ -163,12 +163,12 @@ class Fenced(Case):
         until = time.monotonic() + 10
         while self.problems() and time.monotonic() < until:
             time.sleep(0.05)
-        self.assertEqual(self.problems(), [])   # it told of the buffer, which is the ring's again
+        self.assertEqual(self.problems(), [])   # it reported the buffer, which belongs to the ring again
         self.check_end(reads, writes)
 
 
 class SmallRing(Fenced):
-    """Buffers that did not come back would soon be missed."""
+    """Buffers that are not returned are soon missed."""
     options = ("--set", "link.camera.window=1")
     test_a_writer_that_keeps_its_frame_is_fenced_told_and_never_killed = None
     test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm = None
@@ -179,7 +179,7 @@ class SmallRing(Fenced):
         for frame in range(0, 24, 3):
             keeps, pid = self.holder("write", frame)
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.5)   # behind its deadline
+            time.sleep(0.5)   # past its deadline
             os.kill(pid, signal.SIGKILL)   # without it the fourth gets no frame: the ring's buffers are in quarantine
             keeps.wait(10)
         self.check_end(reads, self.start_sibling("write"))
@@ -204,7 +204,7 @@ class OtherClock(Case):
 
     def test_a_program_of_another_clock_is_refused_with_the_reason_and_the_port_stays_free(self):
         self.check_refused(*self.LATER, PROGRAM, "read", "places", "analysis", "1000")
-        # Without a block that it can observe, and without /proc, the supervisor refuses it.
+        # The supervisor refuses it without a block that it can observe, and without /proc.
         alone = "mount -t tmpfs tmpfs /dev/shm && {}exec \"$@\""
         for hidden in ("", "mount -t tmpfs tmpfs /proc && "):
             self.check_refused(*self.LATER, "sh", "-c", alone.format(hidden), "sh", PROGRAM, "read", self.at, "analysis", "1000")
@@ -215,7 +215,7 @@ class OtherClock(Case):
 
 class Places(Case):
     def make_root(self):
-        """The program, its libraries, and a place for the run's runtime directory; nothing else: no /dev/shm, no /proc."""
+        """The program, its libraries, and a folder for the run's runtime directory; nothing else: no /dev/shm, no /proc."""
         root = os.path.join(self.folder, "root")
         os.makedirs(os.path.join(root, "run"))
         needed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
@@ -240,7 +240,7 @@ class Places(Case):
                 break
         else:
             self.skipTest("neither srun nor mpirun starts a program here")
-        # Of two mpirun of Open MPI 4.1 that make one session folder at once one may end ("File exists"): each has its own.
+        # If two mpirun of Open MPI 4.1 create one session folder at once, one may end ("File exists"): each has its own.
         self.check_end(*(self.start("env", "TMPDIR=" + tempfile.mkdtemp(dir=self.folder), *launcher, PROGRAM, what, "places", port)
                          for what, port in (("read", "analysis"), ("write", "camera"))))
 

@@ -46,7 +46,7 @@ struct stopped_reader {
         const json row = run.stage("analysis");
         return row.is_object() ? row.value("state", "") : "";
     }
-    /// Another reader gets the rest.
+    /// Another reader gets the remaining frames.
     void end() {
         reader->signal(SIGKILL);
         REQUIRE(run.wait_until([&] { return state() == "vacant"; }));
@@ -61,7 +61,7 @@ struct stopped_reader {
     std::optional<external_program> writer, reader;
 };
 
-/// Of the ports in the run's runtime directory.
+/// The lock files of the ports in the run's runtime directory.
 std::vector<std::string> locks_in(const std::filesystem::path& folder) {
     std::vector<std::string> out;
     for (const auto& file : std::filesystem::directory_iterator(folder))
@@ -91,7 +91,7 @@ TEST_CASE("a port's program reports that it has left when nothing of the run is 
     std::ostringstream maps;
     maps << std::ifstream(fmt::format("/proc/{}/maps", s.reader->pid())).rdbuf();
     CHECK(maps.str().find("memfd:") == std::string::npos);  // the rings
-    (void)s.state();  // the supervisor answers after it has read what came before
+    (void)s.state();  // the supervisor replies after it has read what came before
     CHECK(s.state() == "running");
     s.reader->signal(SIGCONT);
     CHECK(s.run.wait_until([&] { return s.state() == "vacant"; }));

@@ -1,4 +1,4 @@
-// What makes a run poorer or holds it up is said, shown and reported, and the run goes on with what lives.
+// What degrades or blocks a run is logged, shown and reported, and the run continues with the live stages.
 #include <csignal>
 
 #include "tests/crash/run_fixture.hpp"
@@ -10,7 +10,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-/// Waits until `ps` shows a problem with that word in it; the text, "" when it doesn't come.
+/// Waits until `ps` shows a problem that contains the word; returns its text, "" if it doesn't come.
 std::string problem_with(run_fixture& run, const std::string& word) {
     std::string found;
     run.wait_until(

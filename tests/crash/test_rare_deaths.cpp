@@ -1,6 +1,6 @@
-// Deaths that a random kill hardly ever meets: behind the END of the first ring, a viewer's thirteenth life,
-// an adopter in the middle of its work. Each is brought about at a named step, or waited for in the control
-// block.
+// Deaths that a random kill hardly ever causes: after the END of the first ring, a viewer's thirteenth
+// incarnation, an adopter in the middle of its work. Each is caused at a named step, or awaited in the
+// control block.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using ring::load;
 
 const std::vector<std::string> endless{"--frames", "100000000"};
 
-/// Has this line of the plan (from 1) happened?
+/// Whether this line of the plan (from 1) has happened.
 bool has_fired(const run_fixture& run, std::size_t line) {
     return std::filesystem::exists(fmt::format("{}.{}", run.path("plan"), line));
 }
@@ -45,14 +45,14 @@ TEST_CASE(
     run_fixture calm;
     calm.start(calm.pipeline("calm", text("calm")), {"--frames", std::to_string(frames)});
     REQUIRE(calm.wait() == 0);
-    // One whose ring lies between the others, and one whose ring is the last: neither the first nor the last
-    // ring tells for all.
+    // One victim whose ring lies between the others, and one whose ring is the last: neither the first nor
+    // the last ring is representative of all.
     const std::string victim = GENERATE("sink", "aside_sink");
     const std::string unfinished = victim == "sink" ? "middle" : "aside";
     CAPTURE(victim);
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add(victim, job_chosen, "stop", frames - 2);  // fewer frames are left than its ring has places for
+    plan.add(victim, job_chosen, "stop", frames - 2);  // fewer frames are left than its ring has slots for
     plan.write();
     run.start(run.pipeline("rest", text("rest")), {"--frames", std::to_string(frames)}, {plan.environment()});
     REQUIRE(run.wait_running());
@@ -107,7 +107,7 @@ TEST_CASE(
     for (std::size_t k = 0; k < deaths; ++k)
         plan.add("watcher", k % 2 == 0 ? latest_leased : latest_read, "kill", 5 + random() % 10);
     plan.write();
-    // No lease becomes stale: what a dead one holds comes back by its dismissal alone.
+    // No lease becomes stale: what a dead process has leased returns only when the process is dismissed.
     run.start(run.pipeline("mortal", watched("mortal", 60'000)), endless, {plan.environment()});
     REQUIRE(run.wait_running());
     const shm::segment s = map_block(run);
@@ -115,15 +115,14 @@ TEST_CASE(
     for (std::size_t k = 1; k <= deaths; ++k) {
         CAPTURE(k);
         REQUIRE(run.wait_until([&] { return has_fired(run, k); }, 10));
-        const u64 before = frames_seen(run);  // of the dead: whatever comes now a successor has read
+        const u64 before = frames_seen(run);  // read by the dead one: further frames are read by a successor
         REQUIRE(run.wait_until([&] { return frames_seen(run) > before; }, 10));
     }
     CHECK(places_taken(link_of(s, "middle")) == 1);
     const u64 delivered = load(link_of(s, "middle").tail);
     CHECK(run.wait_until([&] { return load(link_of(s, "middle").tail) > delivered + 50; }, 10));
     end_intact(run, 0);
-    CHECK(run.report()["restarts"] ==
-          deaths);  // the block was not made anew: that would free everything, too
+    CHECK(run.report()["restarts"] == deaths);  // the block was not rebuilt: that would free everything, too
 }
 
 TEST_CASE(
@@ -151,7 +150,7 @@ TEST_CASE(
     const u64 held = load(l.group[slot][group]), since = load(l.lease_since_ns[group]), tail = load(l.tail);
     const u32 generation = ring::slot_word::of(load(l.slot[slot])).generation;
     CHECK(run.wait_until([&] { return load(l.tail) > tail + u64{3} * l.slots; }));
-    CHECK(load(l.group[slot][group]) == held);  // the ring has gone round it
+    CHECK(load(l.group[slot][group]) == held);  // the ring has made a full lap past it
     CHECK(run.wait_until([&] { return load(l.group[slot][group]) != held; }));
     const u64 after_ms = (now_ns() - since) / ns_per_ms;
     fmt::print("the lease was revoked after {} ms\n", after_ms);
@@ -182,8 +181,8 @@ void start_orphan(run_fixture& run, const crash_plan& plan) {
               {plan.environment()});
 }
 
-/// The first supervisor dies when it has appointed an entry for the successor of `middle` and has told nobody
-/// of it. The plan's first line.
+/// The first supervisor dies after it has appointed an entry for the successor of `middle` and before it has
+/// notified any process of it. The plan's first line.
 void kill_first_supervisor(run_fixture& run, const crash_plan& plan) {
     start_orphan(run, plan);
     REQUIRE(run.wait_running());
@@ -220,7 +219,7 @@ TEST_CASE(
         CAPTURE(std::string(name_of(point)), nth);
         run_fixture run;
         crash_plan plan(run.path("plan"));
-        plan.add("supervisor", entry_appointed, "kill", 4);  // three are the start's
+        plan.add("supervisor", entry_appointed, "kill", 4);  // the first three are the start's
         plan.add("supervisor", point, "kill", nth);
         plan.write();
         kill_first_supervisor(run, plan);

@@ -1,5 +1,5 @@
-// Who records is part of a run: its supervisor is killed, or all of its processes at once. What is on the
-// disk is whole up to its end, and a second supervisor's run goes on in it.
+// A recorder is part of a run: its supervisor is killed, or all of its processes at once. What is on the disk
+// is intact up to its end, and a second supervisor's run continues the file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::string recording_pipeline(const std::string& name, const std::string& keys 
     return number_pipeline(name, keys) + "[link.middle]\nrecord = true\n";
 }
 
-/// What the sink of such a run makes of so many frames.
+/// The result of the sink of such a run after this number of frames.
 std::string calm_numbers(u64 frames) {
     run_fixture calm;
     calm.start(calm.pipeline("calm", number_pipeline("calm")), {"--frames", std::to_string(frames)});
@@ -29,7 +29,7 @@ std::string calm_numbers(u64 frames) {
     return calm.report()["image_hash"];
 }
 
-/// Played to a sink as the recorded run has, the file is that run.
+/// Played to a sink like that of the recorded run, the file reproduces that run.
 void check_played_numbers(run_fixture& run, const std::string& recording, u64 frames) {
     const std::string text = fmt::format(
         "[pipeline]\nname = \"play\"\ndevice = \"cpu\"\n[[stage]]\nname = \"tape\"\nrun = "
@@ -113,7 +113,7 @@ TEST_CASE(
         CHECK_THAT(run.log(), contains(fmt::format(
                                   "has no end (its recorder was killed): its {} whole frames are played",
                                   on_disk.facts.size())));
-        // Nothing of that run is left to go on with: another one writes over nobody's file.
+        // Nothing of that run is left to continue with: another run never overwrites an existing file.
         run.start(file);
         CHECK(run.wait() == exit_code::usage);
         CHECK_THAT(run.log(),

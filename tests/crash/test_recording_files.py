@@ -67,8 +67,8 @@ class RecordingFiles(Recordings):
 
 class OutsideRecordings(Recordings):
     def record_outside(self, name, frames, *words):
-        """Records a run by `carousel record` into a disk that is full after some dozen frames, then once more where there is room. Returns both
-        exit codes and that of the run, and what the two said."""
+        """Records a run by `carousel record` onto a disk that is full after some dozen frames, then once more with enough room. Returns both
+        exit codes and that of the run, and the output of both."""
         file = os.path.join(self.folder, "outside.toml")
         with open(DEMO, encoding="utf-8") as demo, open(file, "w", encoding="utf-8") as f:
             f.write(re.sub(r'name *= *"demo"', f'name = "{name}"', demo.read(), count=1))
@@ -86,7 +86,7 @@ class OutsideRecordings(Recordings):
         return [int(code) for code in text_of(os.path.join(self.folder, "codes")).split()], text_of(os.path.join(self.folder, "said"))
 
     def played(self, file, keys=""):
-        """Plays it into a display: the report, and what the run said."""
+        """Plays it into a display; returns the report and the run's output."""
         text = f"""[pipeline]\nname = "played"\ndevice = "cpu"\nsize = [160, 90]\n[[stage]]\nname = "tape"\nrun = "carousel-replay"\nfile = "{file}"\n{keys}
 [[stage]]\nname = "display"\nrun = "carousel-display"\ninputs = ["tape"]\nout = ""\n"""
         path = os.path.join(self.folder, "played.toml")

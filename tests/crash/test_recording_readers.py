@@ -1,7 +1,7 @@
-"""Recordings are read by a library that isn't ours, @mcap/core, and their messages by protobufjs. Usage:
+"""Recordings are read by an independent library, @mcap/core, and their messages by protobufjs. Usage:
 test_recording_readers.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER
 
-Skipped, with the reason, where node or a library is not there:
+Skipped, with the reason, if node or a library is missing:
   npm install --prefix FOLDER @mcap/core protobufjs && NODE_PATH=FOLDER/node_modules ctest -R "library that isn't ours"
 """
 import base64
@@ -34,13 +34,13 @@ class RecordingReaders(unittest.TestCase):
                                 text=True, env={**os.environ, "XDG_RUNTIME_DIR": self.folder})
 
     def recorder(self):
-        """The pid of the one that records; None: it has just been killed."""
+        """The pid of the recorder; None if it has just been killed."""
         status, _ = self.carousel("ps", "--json").communicate(timeout=20)
         stages = json.loads(status).get("stages", []) if status[:1] == "{" else []
         return next((s["pid"] for s in stages if s["name"] == "record" and s["state"] == "running"), None)
 
     def record(self, file, frames, rings, *more, kills=0):
-        """What the library finds in a recording of these rings. Not packed: the library has no lz4 and no zstd of its own."""
+        """What the library finds in a recording of these rings. Uncompressed: the library has neither lz4 nor zstd."""
         run = self.carousel("run", file, "--device", "cpu", "--frames", str(frames), "--no-color", "--record", rings, "--record-to", self.path,
                             "--set", "record_compression=none", *more)
         self.addCleanup(end_process, run)
@@ -60,7 +60,7 @@ class RecordingReaders(unittest.TestCase):
         return json.loads(done.stdout)
 
     def check_picture(self, found, ring, encoding, width, height, step):
-        """The last message of a ring is such a foxglove.RawImage; its bytes."""
+        """Checks that the last message of a ring is such a foxglove.RawImage; returns its bytes."""
         image = found["last"][ring]
         self.assertEqual({key: image[key] for key in ("frame_id", "encoding", "width", "height", "step")},
                          {"frame_id": ring, "encoding": encoding, "width": width, "height": height, "step": step})
@@ -73,7 +73,7 @@ class RecordingReaders(unittest.TestCase):
         return picture
 
     def carries(self, more=""):
-        """A pipeline whose frames carry something."""
+        """A pipeline whose frames carry metadata."""
         file = os.path.join(self.folder, "carries.toml")
         stage = '[[stage]]\nname = "{0}"\nrun = "{1}/carousel-test-number"\ncarries = true\n{2}' + more
         with open(file, "w", encoding="utf-8") as f:
@@ -93,7 +93,7 @@ class RecordingReaders(unittest.TestCase):
         self.assertEqual(set(picture[3::4]), {255})
         frame = found["last"]["fragment"]["carousel"]
         self.assertEqual(frame["frame_number"], "29")
-        self.assertNotIn("capture_ns", frame)   # its source has not said
+        self.assertNotIn("capture_ns", frame)   # not set by its source
         self.assertEqual(frame["born_ns"], found["last"]["vertex"]["born_ns"])
 
     def test_it_finds_every_frame_once_where_the_recorder_was_killed(self):
@@ -124,7 +124,7 @@ class RecordingReaders(unittest.TestCase):
         first, frame = (found["last"][ring]["carousel"] for ring in ("numbers", "middle"))
         self.assertEqual(frame["frame_number"], "19")
         self.assertEqual(frame["capture_ns"], first["capture_ns"])
-        capture_ns = int(frame["capture_ns"])   # 5 ms before its source has said so
+        capture_ns = int(frame["capture_ns"])   # 5 ms before its source has set it
         self.assertTrue(began_ns < capture_ns < time.monotonic_ns(), (began_ns, capture_ns))
         self.assertGreaterEqual(capture_ns, int(frame["born_ns"]) - 5_000_000)
         self.assertEqual({e["key"]: e.get("natural") or e.get("text") for e in frame["metadata"]},

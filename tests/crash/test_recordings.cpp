@@ -1,5 +1,4 @@
-// A recorder is killed again and again: what it has recorded is played, and the pictures are those of the
-// run.
+// A recorder is killed again and again: its recording is played, and the pictures are those of the run.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -24,7 +23,7 @@ TEST_CASE("a recording whose recorder was killed is the run, frame by frame") {
 
 TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole") {
     run_fixture run;
-    // each frame has parameters of its own: they come back with it
+    // each frame has its own parameters, which are restored with it
     run.start(
         run.pipeline("rec", picture_pipeline("rec", "record_compression = \"none\"\n") + recorded_fragment),
         {"--frames", "40"});
@@ -61,7 +60,7 @@ TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole"
     put(of_another_version);
     CHECK(play("") == exit_code::usage);
     CHECK_THAT(run.log(), contains("rec.mcap is a recording of version 2; this program reads version 1"));
-    for (const std::size_t length : {30U, 60U}) {  // in the first words of all
+    for (const std::size_t length : {30U, 60U}) {  // in the first words of the file
         put(whole.substr(0, length));
         CHECK(play("") == exit_code::usage);
         CHECK_THAT(run.log(), contains("rec.mcap does not say what it holds"));
@@ -73,7 +72,7 @@ TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole"
                contains("rec.mcap has no end (its recorder was killed): its 19 whole frames are played"));
     CHECK(run.report()["frames"] == 19);
 
-    // nobody's recording is written over
+    // an existing recording is not overwritten
     run.start(run.pipeline("rec", picture_pipeline("rec") + recorded_fragment), {"--frames", "40"});
     CHECK(run.wait() == exit_code::usage);
     CHECK_THAT(run.log(), contains("rec.mcap is there already: remove it, or record into another file"));
@@ -89,7 +88,7 @@ TEST_CASE("a recorder of one's own takes the newest frames and holds nobody up")
     REQUIRE(run.wait_running());
     const auto delivered = [&] { return run.stage("display").value("frames", u64{0}); };
     CHECK(run.wait_until([&] { return fs::exists(run.path("rec.mcap")) && delivered() > 5; }));
-    run.hit("archive", SIGSTOP);  // nobody waits for it
+    run.hit("archive", SIGSTOP);  // no stage waits for it
     const u64 then = delivered();
     CHECK(run.wait_until([&] { return delivered() > then + 60; }));
     run.hit("archive", SIGCONT);

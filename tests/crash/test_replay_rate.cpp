@@ -1,5 +1,5 @@
-// The pace of a recording that is played, by the times that its frames have when they are recorded again.
-// How soon a machine gets to a frame decides nothing here, only how early one may come at all.
+// The pace of a recording that is played, by the times that its frames have when they are recorded again. The
+// speed of the machine does not matter, only how early a frame may come at all.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using stages::frame_facts;
 
 constexpr f64 longest_rest_ns = 5e8;  ///< a longer one is shortened: a frame has a deadline
 
-/// Plays rec.mcap with these keys, and returns what a recording of that has.
+/// Plays rec.mcap with these keys, and returns the frames of a recording of that run.
 std::vector<frame_facts> played_at(run_fixture& run, const std::string& name, const std::string& keys) {
     const std::string text = fmt::format(
         "[pipeline]\nname = \"{}\"\ndevice = \"cpu\"\n[[stage]]\nname = \"tape\"\nrun = "
@@ -34,7 +34,7 @@ std::vector<frame_facts> played_at(run_fixture& run, const std::string& name, co
     return again.facts;
 }
 
-/// How long after the first frame of `played` the k-th may be begun at the earliest: when its predecessor's
+/// The earliest time after the first frame of `played` at which the k-th may begin: when its predecessor's
 /// turn has come.
 f64 earliest_ns(const std::vector<frame_facts>& recorded, std::size_t k, f64 rate) {
     f64 sum = 0;
@@ -88,7 +88,7 @@ TEST_CASE("a recording is played at a rate of its own pace, and its frames keep 
     CHECK(span_ns(fast) < span_ns(recorded) / 2);  // five times the tenth that it takes
     CHECK(carry_the_same(recorded, fast));
 
-    // 4 s from frame to frame: longer than a stage may take over one
+    // 4 s from frame to frame: longer than a stage may take for one
     const auto slowest = played_at(run, "slowest", "rate = 0.01\ncount = 3\n");
     REQUIRE(slowest.size() == 3);
     CHECK(none_is_early(recorded, slowest, 0.01));

@@ -1,5 +1,5 @@
-// A stage that takes the newest frame of another ring beside its own input (sampling_stage.cpp): whoever dies
-// or is stopped where, every frame comes once, with a newest frame that is whole.
+// A stage that takes the newest frame of another ring in addition to its own input (sampling_stage.cpp):
+// whichever process dies or is stopped at any step, every frame comes once, with an intact newest frame.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -51,7 +51,8 @@ sink = true
                        name, programs(), keys, sampler_keys, poses, sink);
 }
 
-/// Nothing is lost, repeated or torn, no frame is given up, and no stage has seen what it must not.
+/// Checks that nothing is lost, repeated or torn, no frame is abandoned, and no stage has seen an invalid
+/// frame.
 void check_sampled(run_fixture& run, std::size_t deaths) {
     const json r = run.report();
     REQUIRE(r.contains("frames"));
@@ -89,7 +90,7 @@ TEST_CASE(
         if (pid > 0 && pid != last && ::kill(pid, SIGKILL) == 0) ++done, last = pid;
         sleep_s(static_cast<f64>(random() % 1000) / 25'000.0);
     }
-    // Whoever lives now has found a place and takes newer frames: no place stays with the dead.
+    // Every live process has found a slot and takes newer frames: the dead keep none.
     const u64 seen = last_reported(run);
     CHECK(run.wait_until([&] { return last_reported(run) > seen + 100; }));
     run.signal(SIGINT);
@@ -197,7 +198,7 @@ TEST_CASE("a sampled input is shown as one, dashed, and the report says which fr
 }
 
 TEST_CASE("a frame that was given up keeps the newest frame beside it, and is replayed with that one") {
-    const std::string slow = "slow_ms = 8\n";  // slower than the pace: its ring has frames at any time
+    const std::string slow = "slow_ms = 8\n";  // slower than the pace: its ring has frames at all times
     run_fixture run;
     run.start(run.pipeline("letters", sampled_pipeline("letters", "fps = 250\n", dying) + slow),
               {"--frames", "80"});
@@ -214,7 +215,7 @@ TEST_CASE("a frame that was given up keeps the newest frame beside it, and is re
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
     CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", sampled_number)));
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
-    // A letter whose copy is cut short is no letter that a stage may run on.
+    // A dead letter whose copy is truncated must not be replayed.
     std::filesystem::resize_file(folder + "/sampled-0.bin", 1000);
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::usage);
     CHECK_THAT(out, contains("sampled-0.bin ends at 1000 of") && contains("the letter is not whole"));
@@ -229,7 +230,7 @@ TEST_CASE("a frame behind a stage with sampled inputs is kept with the numbers t
     INFO(run.log());
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
-    // It compares what its input's maker has noted with what the header told.
+    // It compares what its input's maker has noted with what the header contained.
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
     CHECK_THAT(out, contains("frame 40 of stage sink went through"));
 }

@@ -1,5 +1,5 @@
-// A fork with two outputs and a join behind it (fork_stage.cpp): whoever dies where, the join gets each frame
-// once, whole, with number and square of the same frame.
+// A fork with two outputs and a join downstream of it (fork_stage.cpp): whichever process dies at any step,
+// the join gets each frame once, intact, with number and square of the same frame.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -66,7 +66,7 @@ TEST_CASE("a fork that dies between its outputs, at every named step, loses, rep
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add_incarnations("fork", role::middle, "kill", {}, seed);
-    // One of each two passages is that of the second output.
+    // One of every two passages is that of the second output.
     for (const crash_point point : {crash_point::slot_filled, crash_point::slot_ready})
         for (const u64 nth : {21, 22}) plan.add("fork", point, "kill", nth);
     plan.add_incarnations("join", role::sink, "kill", {}, seed + 1);
@@ -112,8 +112,8 @@ TEST_CASE(
     run.start(run.pipeline("strays", forked("strays", "fps = 200\n")), {"--frames", "2000"});
     REQUIRE(run.wait_running());
     std::set<std::string> hit;
-    // Which of two it is looks random: all of sixteen are the same once in 30,000 times. Each comes behind a
-    // frame of that process, so that none costs a frame two attempts.
+    // Which of the two it is appears random: all of sixteen are the same once in 30,000 times. Each comes
+    // after a frame of that process, so that none costs a frame two attempts.
     constexpr u32 wanted = 16;
     for (u32 reported = 0; reported < wanted && run.running();) {
         const i32 before = run.pid_of(s.stage);
@@ -209,7 +209,7 @@ TEST_CASE("outputs that can't be are refused in one sentence") {
 
 TEST_CASE("the ring behind a second output is recorded by its name") {
     run_fixture run;
-    // Beside the join a stage looks at the ring that is recorded, as another does when it is played.
+    // In addition to the join a stage reads the recorded ring, as another does when it is played.
     run.start(
         run.pipeline("taped", forked("taped", "", "", number_stage("look", "fork.square", "sink = true\n"))),
         {"--frames", "100", "--record", "fork.square", "--record-to", run.path("square.mcap")});
@@ -259,7 +259,7 @@ TEST_CASE("a frame that a fork or its join gives up is replayed with all that it
         std::string out;
         CHECK(run.command({"replay", "--dead-letter", "20"}, out) == exit_code::stage_exception);
         CHECK_THAT(out, contains(stage == "fork" ? "dying as told, with a list of 200" : "dying as told"));
-        // What the join compares: number, square, list and what both inputs carry.
+        // What the join compares: number, square, list and the metadata of both inputs.
         CHECK(run.command({"replay", "--dead-letter", "20", "--prefix", "env FORK_MENDED=1"}, out) == 0);
         CHECK_THAT(out, contains("frame 20 of stage " + stage + " went through"));
     }

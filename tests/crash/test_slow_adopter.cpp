@@ -1,5 +1,5 @@
-// Stages without a supervisor and one that takes its time: whoever holds the run's lock is waited for,
-// whatever supervisor_grace_s says.
+// Stages without a supervisor and a slow adopter: the stages wait for the process that holds the run's lock,
+// whatever supervisor_grace_s is.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -53,7 +53,7 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     kill_supervisor(run);
-    run.start(file, to_end);  // takes 3.6 s to ask them
+    run.start(file, to_end);  // takes 3.6 s to query them
     REQUIRE(run.wait_running());
     CHECK(run.wait_until([&] { return run.log().find("adopted slow: 3 stages alive") != std::string::npos; },
                          5));

@@ -1,6 +1,6 @@
-// A control block into which somebody has written, and a run that stands still: found, named, mended,
-// counted; and what has a reason to wait is left alone. The test is the broken process: it maps the block as
-// any process of the user can.
+// A control block into which a broken process has written, and a run that stands still: found, reported,
+// repaired, counted; and a stage that has a reason to wait is left alone. The test is the broken process: it
+// maps the block as any process of the user can.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -19,10 +19,10 @@ using namespace carousel::test;
 using nlohmann::json;
 
 constexpr u64 frames = 500;
-// Nobody here waits for a stall unless a test has keys of its own: a slow machine stands still for a moment.
+// No stall is expected here unless a test has its own keys: a slow machine stands still for a moment.
 constexpr const char* keys = "fps = 200\nstall_timeout_ms = 5000\n";
 
-/// A run of numbers, some frames under way.
+/// A run of numbers, some frames in progress.
 struct damaged_run {
     run_fixture run;
     explicit damaged_run(const std::string& name, const std::string& more = keys,
@@ -35,7 +35,7 @@ struct damaged_run {
             return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30;
         }));
     }
-    /// What the broken process does.
+    /// The write of the broken process.
     template <typename F>
     void write(F&& fn) {
         shm::segment s = shm::segment::attach(run.ask({{"command", "ps"}})["pipeline"].value("run_id", ""));
@@ -55,7 +55,7 @@ struct damaged_run {
     }
 };
 
-/// One lane of the middle waits for a process that there never was.
+/// One lane of the middle waits for a process that never existed.
 void name_unknown_process(shm::control_block& c) {
     const shm::seat_block& s = c.seat[1];
     shm::word& at = c.job[s.first_job + s.jobs - 1];
@@ -81,16 +81,17 @@ TEST_CASE("a run whose END somebody has written over ends where it was meant to,
 
 TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for longer than stall_timeout_ms") {
     damaged_run d("wiped", "fps = 200\nstall_timeout_ms = 700\n");
-    d.write([](shm::control_block& c) {  // every buffer behind the source is free again, whatever it held
-        for (u32 k = 0; k < c.link[0].slots; ++k) {
-            const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
-            c.link[0].slot[k].store(w.freed().pack());
-        }
-        shm::word& number = c.source[0].sequence_lease[ring::load(c.link[0].tail) % c.link[0].window];
-        ring::lease_word w = ring::lease_word::of(ring::load(number));
-        ++w.generation;  // and its number is done with
-        number.store(w.pack());
-    });
+    d.write(
+        [](shm::control_block& c) {  // every buffer downstream of the source is free again, whatever it held
+            for (u32 k = 0; k < c.link[0].slots; ++k) {
+                const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
+                c.link[0].slot[k].store(w.freed().pack());
+            }
+            shm::word& number = c.source[0].sequence_lease[ring::load(c.link[0].tail) % c.link[0].window];
+            ring::lease_word w = ring::lease_word::of(ring::load(number));
+            ++w.generation;  // and its number is done
+            number.store(w.pack());
+        });
     const json r = d.ends_intact();
     CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);
     REQUIRE(!r["repairs"].empty());
@@ -100,7 +101,7 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
 
 TEST_CASE(
     "frames that another host has sent are not made again behind damage, and those in doubt are named") {
-    // By what it says of itself the source receives: it ends its stream, and hands on.
+    // By its own description the source receives: it ends its stream, and forwards.
     damaged_run d("sent", keys, "", frames, fmt::format("ends_at = {}\nforwards_frames = true", frames));
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
     const json r = d.ends_intact();
@@ -109,7 +110,8 @@ TEST_CASE(
     const u64 first = r["repairs"][0]["uncertain"][0], last = r["repairs"][0]["uncertain"][1];
     CHECK(last >= 30);
     CHECK(first <= last);
-    CHECK(r["repairs"][0]["frame"].get<u64>() <= last + 1);  // some may have come through since it was found
+    CHECK(r["repairs"][0]["frame"].get<u64>() <=
+          last + 1);  // some may have been delivered since it was found
     CHECK_THAT(d.run.log(), contains(fmt::format("frames {} to {} were delivered, may have been made from "
                                                  "damaged words, and can't be had again",
                                                  first, last)));
@@ -154,7 +156,7 @@ TEST_CASE("names and sets of parameters that no frame needs are written back, an
 TEST_CASE("a word that can't be is found within about a second, though frames move on, and is named") {
     damaged_run d("idle", keys, "in_flight = 3\n");
     d.write(name_unknown_process);
-    // The run has two seconds to go: a supervisor that looks much later ends it without a word of this.
+    // The run has two seconds left: a supervisor that checks much later ends it without reporting this.
     CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
     const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);

@@ -17,13 +17,13 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-/// The pid of a stage's standby that is ready; 0 while there is none.
+/// The pid of a stage's ready standby; 0 while there is none.
 i32 standby_of(run_fixture& run, const std::string& stage) {
     const json s = run.stage(stage);
     return s.value("standby", json()) == "ready" && s["standby_pid"].is_number() ? s["standby_pid"].get<i32>()
                                                                                  : 0;
 }
-/// Waits for a standby other than `old`. 0: none came.
+/// Waits for a standby other than `old`. Returns 0 if none came.
 i32 next_standby(run_fixture& run, const std::string& stage, i32 old = 0) {
     i32 found = 0;
     (void)run.wait_until([&] { return (found = standby_of(run, stage)) != 0 && found != old; });
@@ -79,7 +79,7 @@ TEST_CASE("the holder and its standby die together and the seat is filled anew")
     run_fixture run;
     run.start(run.pipeline("both", number_pipeline("both", crash_keys, "standby = true\n")));
     i32 standby = 0, holder = 0;
-    for (int k = 0; k < 3; ++k) {  // the dying ones of the last round may still be shown
+    for (int k = 0; k < 3; ++k) {  // those that died in the last round may still be listed
         standby = next_standby(run, "middle", standby);
         REQUIRE(standby != 0);
         REQUIRE(run.wait_until(
@@ -132,7 +132,7 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
 
 TEST_CASE("a standby that has taken over and delivered the last frame is followed by nobody") {
     run_fixture run;
-    // The sink has work for 0.4 s when the last frame is through the middle: time to start somebody.
+    // The sink has work for 0.4 s when the last frame is through the middle: time enough to start a process.
     run.start(run.pipeline(
         "last", number_pipeline("last", patient_keys, "standby = true\n", "", "finish_ms = 100\n")));
     const i32 standby = next_standby(run, "middle");
@@ -175,7 +175,7 @@ struct doubled {
         REQUIRE(find_processes());
     }
     void start() { run.start(file, {}, environment); }
-    /// Every stage has a standby that is ready.
+    /// Returns whether every stage has a ready standby.
     bool find_processes() {
         for (const char* stage : {"numbers", "middle", "sink"}) {
             standby[stage] = next_standby(run, stage);
@@ -190,7 +190,7 @@ struct doubled {
     }
 };
 bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
-/// No death that the report tells of was a standby's.
+/// Returns whether a death in the report was a standby's.
 bool reports_missing_standby(const json& report) {
     return std::none_of(report["recoveries"].begin(), report["recoveries"].end(),
                         [](const json& r) { return r["epoch"] == 0; });
@@ -231,7 +231,7 @@ TEST_CASE(
     const std::map<std::string, i32> standbys = d.standby;
     d.lose_supervisor();
     ::kill(d.holder["middle"], SIGKILL);
-    if (all)  // the memory of the rings is with the standbys alone
+    if (all)  // only the standbys have the memory of the rings
         for (const char* stage : {"numbers", "sink"}) ::kill(d.holder[stage], SIGKILL);
     CHECK(d.run.wait_until([&] { return is_gone(d.holder["middle"]); }, 5));
     d.start();

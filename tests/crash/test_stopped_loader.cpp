@@ -1,6 +1,5 @@
-// A loader that is stopped with the mesh half there, for less and for longer than a start may take. The
-// second is half a minute of waiting for that clock, so this program takes no part in the campaign tests'
-// lock.
+// A loader that is stopped with the mesh partly loaded, for less and for longer than a start may take. The
+// second case waits half a minute for that clock, so this program does not use the campaign tests' lock.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +36,7 @@ std::string undisturbed_pictures() {
     return hash;
 }
 
-/// A run of the demo's stages whose geometry lies stopped at a step of its loading.
+/// A run of the demo's stages whose geometry is stopped at a step of its loading.
 struct stopped_loader {
     run_fixture run;
     crash_plan plan{run.path("plan")};
@@ -61,7 +60,7 @@ struct stopped_loader {
     }
     [[nodiscard]] const shm::control_block& c() const { return block->block(); }
     [[nodiscard]] ring::asset_word asset() const { return ring::asset_word::of(load(c().asset[0].state)); }
-    /// The entry of whoever sits on the loader's seat.
+    /// The entry of the process on the loader's seat.
     [[nodiscard]] const shm::incarnation& sitting() const {
         return c().entry[ring::seat_word::of(load(c().seat[seat_of(c(), "geometry")].current)).entry];
     }
@@ -83,8 +82,8 @@ TEST_CASE(
     const crash_point point = GENERATE(asset_loading, asset_loaded);
     CAPTURE(std::string(name_of(point)));
     stopped_loader l(point, crash_keys);
-    // Far behind the patience with a stage that runs (frame_timeout_ms = 400): no frame can wait for one that
-    // starts.
+    // Far beyond the timeout of a running stage (frame_timeout_ms = 400): no frame can wait for one that is
+    // starting.
     CHECK(l.run.wait_until([&] { return now_ns() - load(l.sitting().heartbeat_ns) > 1600 * ns_per_ms; }));
     CHECK(l.run.stage("geometry")["state"] == "starting");
     CHECK(l.run.pid_of("geometry") == l.loader);
@@ -97,8 +96,8 @@ TEST_CASE(
     "goes on behind that") {
     const std::vector<std::string> kill_late{"CAROUSEL_TEST_KILL_DELAY_MS=120000"};
     // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor,
-    // the other two lie there until they are sent on. An asset is nobody's before its loader is gone: the
-    // successor waits meanwhile, and finds what it has filled.
+    // the other two stay stopped until they are continued. An asset is not reassigned before its loader is
+    // gone: the successor waits meanwhile, and finds what the loader has filled.
     (void)undisturbed_pictures();
     std::vector<std::unique_ptr<stopped_loader>> all;
     for (const crash_point point : {asset_loading, asset_loaded})
@@ -113,8 +112,8 @@ TEST_CASE(
             i32 next = 0;
             REQUIRE(l.run.wait_until(
                 [&] { return (next = l.run.pid_of("geometry")) > 0 && next != l.loader; }, 50));
-            // Its successor is alive (it has claimed its entry, its heart beats), and the zombie still has
-            // the asset.
+            // Its successor is alive (it has claimed its entry, its heartbeat advances), and the zombie still
+            // has the asset.
             REQUIRE(l.run.wait_until([&] {
                 return ring::entry_word::of(load(l.sitting().identity)).pid == static_cast<u32>(next);
             }));

@@ -1,5 +1,5 @@
-// A source that ends its stream, with real processes: what is delivered, what is said, and who may die on the
-// way.
+// A source that ends its stream, with real processes: what is delivered, what is reported, and which
+// processes may die on the way.
 #include <fmt/format.h>
 
 #include <csignal>

@@ -1,6 +1,6 @@
-// The supervisor itself is killed: stages stream on, a second `carousel run` of the same file takes the run
-// over, and the sinks' ledgers tell of nothing. Here every supervisor is a process of the fixture, so that
-// its death and its exit code are seen as a shell sees them.
+// The supervisor itself is killed: stages continue to stream, a second `carousel run` of the same file takes
+// the run over, and the sinks' ledgers show no disturbance. Here every supervisor is a process of the
+// fixture, so that its death and its exit code are seen as a shell sees them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,7 +107,7 @@ TEST_CASE(
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     const i32 target = run.pid_of(victim);
-    REQUIRE(target > 0);  // kill(0) would be our own end
+    REQUIRE(target > 0);  // kill(0) would end this process
     if (when == "before") ::kill(target, SIGKILL);
     run.signal(SIGKILL);
     if (when == "with") ::kill(target, SIGKILL);
@@ -142,7 +142,7 @@ TEST_CASE(
     run.start(file, endless);
     for (int round = 0; round < supervisor_kills; ++round) {
         REQUIRE(run.wait_running());
-        // each before, with or behind the supervisor's end
+        // each before, at the same time as, or after the supervisor's end
         for (int k = 0; k < stage_kills / supervisor_kills; ++k) {
             const i32 pid = run.pid_of(stage_names[random() % 3]);
             if (pid > 0 && ::kill(pid, SIGKILL) == 0) kills += hit.insert(pid).second ? 1 : 0;
@@ -262,7 +262,7 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     std::string out;
     const int code = run.command({"run", file, "--frames", to_end[1]}, out);
     CAPTURE(out, run.log());
-    if (code == 0) {  // it was the quicker one, and has run to the end
+    if (code == 0) {  // it was quicker, and has run to the end
         CHECK_THAT(out, contains("adopted successors"));
         CHECK(run.wait() == 2);
         CHECK(log_contains(run, "running already"));
@@ -290,7 +290,7 @@ TEST_CASE(
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
     if (one_is_stopped) {
         CHECK(run.wait_until([&] { return is_gone(before[0]) && is_gone(before[2]); }, 15));
-        CHECK_FALSE(run.leftovers().empty());  // what it still uses stays until it goes on
+        CHECK_FALSE(run.leftovers().empty());  // what it still uses stays until it continues
         ::kill(before[1], SIGCONT);
     }
     CHECK(run.wait_until([&] { return run.leftovers().empty(); }, 15));
@@ -389,7 +389,7 @@ TEST_CASE("a held stage stays held through its supervisor's death") {
     run.start(file, to_end);
     REQUIRE(run.wait_until([&] { return log_contains(run, "adopted held: 3 stages alive"); }));
     CHECK(run.stage("sink")["state"] == "stopped");
-    // the kernel sends an orphaned group on its way
+    // the kernel continues an orphaned process group
     REQUIRE(run.wait_until([&] { return shm::is_stopped(before[2]); }));
     CHECK(run.command({"cont", "sink", "-p", "held"}, out) == 0);
     CHECK(run.wait() == 0);

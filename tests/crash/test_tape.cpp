@@ -1,4 +1,4 @@
-// `carousel record`: a running pipeline recorded from outside, by a port or by its newest frames.
+// `carousel record`: a running pipeline recorded from outside, through a port or by its newest frames.
 #include <filesystem>
 #include <memory>
 

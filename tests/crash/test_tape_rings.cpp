@@ -1,4 +1,4 @@
-// `carousel record` of several rings: the newest frames of each in one file, whoever records is killed.
+// `carousel record` of several rings: the newest frames of each in one file, while its recorder is killed.
 #include <filesystem>
 #include <memory>
 
@@ -56,7 +56,8 @@ TEST_CASE(
         CAPTURE(ring);
         const std::string keys = fmt::format("ring = \"{}\"\n", ring);
         std::string playing = playing_pipeline("play", keys);
-        if (ring == std::string("vertex"))  // no picture: whoever plays it alone needs a stage that reads it
+        if (ring ==
+            std::string("vertex"))  // not a picture: a run that plays it alone needs a stage that reads it
             playing = playing.substr(0, playing.find("[[stage]]\nname = \"display\"")) +
                       "[[stage]]\nname = \"archive\"\nrun = \"carousel-record\"\nout = \"again.mcap\"\n"
                       "inputs = [\"tape\"]\n";
@@ -133,7 +134,7 @@ TEST_CASE("one ring without --latest is refused with what to write in place, too
     CHECK_THAT(one.output(), contains("`carousel record archive --out " + out + " -p rings`"));
     CHECK_THAT(one.output(), contains("--record fragment --record-to " + out));
     CHECK_THAT(one.output(), contains("--latest has the newest frames of it"));
-    // what is no ring either has no such advice
+    // for a name that is not a ring there is no such advice
     external_program none = records_rings(run, "none", {"display", "--out", out});
     CHECK(none.wait(20) == exit_code::usage);
     CHECK_THAT(none.output(), contains("\"display\" is a stage of rings") && !contains("--latest"));

@@ -1,5 +1,5 @@
-// Stages that take turns, with real processes: who dies, stops or hangs while it has the turn holds nobody up
-// for long, and harms no frame. The stages run on the CPU as they would on a GPU that they share.
+// Stages that take turns, with real processes: one that dies, stops or hangs while it has the turn delays no
+// other stage for long, and harms no frame. The stages run on the CPU as they would on a GPU that they share.
 #include <csignal>
 #include <numeric>
 
@@ -36,8 +36,8 @@ void check_whole(run_fixture& run, u64 frames) {
 TEST_CASE("stages take turns, of so many frames as the file says, or none at all") {
     const std::string how = GENERATE(as<std::string>(), "\"auto\"", "2", "\"off\"");
     CAPTURE(how);
-    // On a busy machine a stage may be alone for long, and its turn goes on: another run tells. Each frame
-    // takes the middle a millisecond in which it sleeps: then the others get a processor, and want the turn.
+    // On a busy machine a stage may be alone for long, and its turn continues: then another run is needed.
+    // The middle sleeps one millisecond per frame, so that the others get a processor and request the turn.
     for (int tries = 3; tries > 0; --tries) {
         run_fixture run;
         run.start(
@@ -47,7 +47,7 @@ TEST_CASE("stages take turns, of so many frames as the file says, or none at all
         INFO(run.log());
         check_whole(run, 600);
         const u64 taken = turns(run.report(), "taken");
-        const bool often = taken >= 600 * 3 / 2 / 3;  // a third of them may have gone on as a new turn
+        const bool often = taken >= 600 * 3 / 2 / 3;  // a third of them may have continued as a new turn
         if (how == "2" && !often && tries > 1) continue;
         if (how == "\"off\"") {
             CHECK(taken == 0);
@@ -81,7 +81,7 @@ TEST_CASE("a stage that dies or stops with the turn holds nobody up: the others 
     CHECK(plan.pending_lines() == "");
     check_whole(run, 400);
     CHECK(turns(run.report(), "taken") > 100);
-    // At work_complete the turn may have been handed on already, early.
+    // At work_complete the turn may have been passed on already, early.
     if (how == "stop" && point == crash_point::clock_started) CHECK(turns(run.report(), "taken_over") >= 1);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("stages that are killed at random while they take turns lose no frame"
     CHECK(run.report()["deaths"] >= 3);
 }
 
-// The supervisor's own kill is held back, as for a process that hangs in the kernel.
+// The supervisor's own kill is delayed, as for a process that hangs in the kernel.
 TEST_CASE("a zombie that held the turn wakes behind its successor, and harms neither a frame nor the turns") {
     run_fixture run;
     crash_plan plan(run.path("plan"));
@@ -116,7 +116,7 @@ TEST_CASE("a zombie that held the turn wakes behind its successor, and harms nei
     REQUIRE(before > 0);
     REQUIRE(run.wait_until(
         [&] { return run.stage("middle")["state"] == "running" && run.pid_of("middle") != before; }, 15));
-    REQUIRE(::kill(before, 0) == 0);  // it lies there still, and had the turn when it was stopped
+    REQUIRE(::kill(before, 0) == 0);  // it is still stopped, and had the turn at that moment
     sleep_s(0.3);
     REQUIRE(::kill(before, SIGCONT) == 0);
     CHECK(run.wait_until([&] { return ::kill(before, 0) != 0; }, 10));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a process can do to a run that it is no part of: the table "Other processes" of pipelines/docs/security.md, cell by cell. As root the
-pipeline and "this user" are one unprivileged user, "another user" is a second one. Whoever isn't root can't become another: that
-column is left out, and said. Usage: test_unauthenticated_peers.py PROGRAMS PIPELINES"""
+"""What an external process can do to a run: the table "Other processes" of pipelines/docs/security.md, cell by cell. As root the pipeline and
+"this user" are one unprivileged user, "another user" is a second one. Without root this program can't act as another user: that column is
+left out, and the output reports it. Usage: test_unauthenticated_peers.py PROGRAMS PIPELINES"""
 import collections, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
@@ -11,13 +11,13 @@ PROGRAMS, PIPELINES = map(os.path.abspath, sys.argv[1:3])
 IS_ROOT = os.getuid() == 0
 OWN, OTHER = (65533, 65534) if IS_ROOT else (os.getuid(), None)
 folder = tempfile.mkdtemp(prefix="carousel-strangers-", dir="/tmp")
-os.chmod(folder, 0o755)  # what closes the run is its own runtime directory
+os.chmod(folder, 0o755)  # only its own runtime directory protects the run
 environment = dict(os.environ, XDG_RUNTIME_DIR=folder + "/runtime", TMPDIR=folder + "/own", HOME=folder + "/own")
 for mine in ("/runtime", "/own"):
     os.makedirs(folder + mine, mode=0o700)
     if IS_ROOT: os.chown(folder + mine, OWN, OWN)
 as_own = dict(user=OWN, group=OWN, extra_groups=[]) if IS_ROOT else {}
-left_out = []  # what can't be had here, and why
+left_out = []  # what is not available here, and why
 
 
 def carousel(*words):
@@ -26,7 +26,7 @@ def carousel(*words):
 
 
 def as_user(uid, work):
-    """What work() says in a process of that user, or the name of its error."""
+    """The result of work() in a process of that user, or the name of its error."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -78,7 +78,7 @@ class Run:
         self.all_run()
 
     def ring_memory(self, pid):
-        """A descriptor of a stage through which ring memory is reached."""
+        """A descriptor of a stage that gives access to ring memory."""
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:
                 if "memfd:" in os.readlink(f"/proc/{pid}/fd/{fd}"): return f"/proc/{pid}/fd/{fd}"
@@ -104,21 +104,21 @@ def contents(path):
 
 
 def rewritten(path, at=0):
-    """Four bytes are read, and written back as they are."""
+    """Reads four bytes and writes them back unchanged."""
     fd = os.open(path, os.O_RDWR)
     try: return os.pwrite(fd, os.pread(fd, 4, at), at) == 4
     finally: os.close(fd)
 
 
 def scribbled(path, begin):
-    """All of it from there on, three times."""
+    """Overwrites everything from there on, three times."""
     fd = os.open(path, os.O_RDWR)
     try: return all(os.pwrite(fd, os.urandom(size := os.fstat(fd).st_size - begin), begin) == size for _ in range(3))
     finally: os.close(fd)
 
 
 def memory_rewritten(pid):
-    """The first bytes of its program, where they are mapped: the same ones, so that the stage goes on."""
+    """Rewrites the first bytes of its program where they are mapped, unchanged, so that the stage continues."""
     first = contents(f"/proc/{pid}/maps").decode().split("-")[0]
     return rewritten(f"/proc/{pid}/mem", int(first, 16))
 
@@ -138,13 +138,13 @@ class Dashboard:
         finally: c.close()
 
     def acts(self, token):
-        """True: done; False: refused for want of the token."""
+        """True: done; False: refused because of the missing token."""
         answers = [self.ask("POST", "/stages/display/" + verb, token) for verb in ("stop", "cont")]
         if answers in ([200, 200], [403, 403]): return answers[0] == 200
         raise AssertionError(answers)
 
 
-# `other`, `own`: how a "no" is told to them; None: not tried as that user here. `after` awaits what a success of this user's
+# `other`, `own`: how a "no" shows for each user; None: not tried as that user here. `after` awaits what a success of this user's
 # leads to. `unless`: (column, why its "yes" is a "no" here).
 Attempt = collections.namedtuple("Attempt", "row what work other own after unless",
                                  defaults=("PermissionError", "False", None, (None, "")))
@@ -245,7 +245,7 @@ class Tries:
         self.cells, self.tried, self.wrong = table(), set(), []
 
     def note(self, user_index, row, what, got, no="False", unless=""):
-        """Of the cell's column (0: another user, 1: this one): what came of it."""
+        """Records the result in the cell's column (0: another user, 1: this one)."""
         self.tried.add((row, user_index))
         cell, name = self.cells[row][user_index], ("another user", "this user")[user_index]
         wanted = no if unless or cell.startswith("no") else "True"
@@ -262,7 +262,7 @@ class Tries:
 
 
 def the_trace_is_written_over_and_cut_off(tries, run):
-    """While stages stamp. Nothing comes of the one; they die of the other, and their successors go on without a trace."""
+    """Both while stages stamp. Overwriting has no effect; truncating kills the stages, and their successors continue without a trace."""
     trace, before = run.block + ".trace", {n: s["pid"] for n, s in run.stages().items()}
     def stamps(): return contents(trace)[64:72]  # number of the first ring's next record
     old = stamps()
@@ -314,7 +314,7 @@ def a_block_that_is_cut_off_ends_its_run(tries):
 
 
 def no_process_trusts_a_socket_made_by_another_user():
-    """A user without a runtime directory has his runs in /tmp/carousel-UID, which another one may have made."""
+    """A user without a runtime directory has his runs in /tmp/carousel-UID, which another user may have created."""
     place = f"/tmp/carousel-{OWN}"
     if OTHER is None or os.path.exists(place): return left_out.append(f"another user who has made {place}")
     (ready, send_ready), (stay, release) = os.pipe(), os.pipe()
@@ -358,7 +358,7 @@ def no_process_trusts_a_socket_made_by_another_user():
         output = os.read(received, 65536).decode()
         os.waitpid(pid, 0)
         shutil.rmtree(place, True)
-    print("who was first in /tmp was told", output)  # some have connected, seen whose it is, and left
+    print("who was first in /tmp was told", output)  # some have connected, seen its owner, and left
     assert re.fullmatch(r"\[(b''(, )?)+\]", output), output
 
 

@@ -1,5 +1,5 @@
 // Stages that are stopped in the middle of their work, replaced, and only then continued or killed. The
-// supervisor's own kill is held back by CAROUSEL_TEST_KILL_DELAY_MS, as it is for a process that hangs in the
+// supervisor's own kill is delayed by CAROUSEL_TEST_KILL_DELAY_MS, as it is for a process that hangs in the
 // kernel.
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ struct zombie {
     i32 pid = 0;
 };
 
-/// Each stage is stopped in turn and replaced; then `finish` gets the pid of the one that still lies there.
+/// Each stage is stopped in turn and replaced; then `finish` gets the pid of the one that is still stopped.
 template <typename F>
 std::vector<zombie> make_zombies(run_fixture& run, std::mt19937_64& random, F&& finish) {
     std::vector<zombie> out;
@@ -40,8 +40,8 @@ std::vector<zombie> make_zombies(run_fixture& run, std::mt19937_64& random, F&& 
         REQUIRE(::kill(before, SIGSTOP) == 0);
         REQUIRE(run.wait_until(
             [&] { return run.stage(stage)["state"] == "running" && run.pid_of(stage) != before; }, 10));
-        REQUIRE(::kill(before, 0) == 0);  // it lies there still
-        // Its successor works meanwhile: the zombie's frames and slots have moved on when it wakes.
+        REQUIRE(::kill(before, 0) == 0);  // it is still stopped
+        // Its successor works meanwhile: the zombie's frames and slots have moved on when it continues.
         const auto frames_now = [&] {
             return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0});
         };
@@ -59,7 +59,8 @@ std::map<i32, json> ends(const json& report) {
     return out;
 }
 
-/// Ends the run, which goes on until then: how many frames it makes meanwhile is the machine's business.
+/// Ends the run, which continues until then: the number of frames that it makes meanwhile depends on the
+/// machine.
 void end_intact(run_fixture& run) {
     run.signal(SIGINT);
     CHECK(run.wait(90) == 0);

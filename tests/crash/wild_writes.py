@@ -48,9 +48,9 @@ inputs = ["fork", "fork.square"]
 
 
 class Run:
-    """One run, its log lines with the time at which they came."""
+    """One run, and its log lines with the times at which they came."""
 
-    on = ["--device", "cpu"]  # where; the same for all runs of a call
+    on = ["--device", "cpu"]  # the device; the same for all runs of a call
     forked = False  # the same
 
     def __init__(self, programs, pipelines):
@@ -76,7 +76,7 @@ class Run:
         for line in self.process.stderr:
             status = STATUS.match(line)
             if status and int(status[1]) == self.frames:
-                continue  # a line that says that nothing has changed says nothing
+                continue  # a line that reports that nothing has changed does not count
             if status:
                 self.frames = int(status[1])
             self.receive_lines()
@@ -116,17 +116,17 @@ class Run:
 
 
 WHERE = ("used", "any", "bits")
-BETWEEN_BITS_S = 0.1  # a bit at a time can be mended before the next one
+BETWEEN_BITS_S = 0.1  # a single bit can be repaired before the next one
 
 
 class Block:
-    """The block that the run has now: one that is made anew is another file."""
+    """The block that the run has now: a rebuilt one is another file."""
 
     def __init__(self, run):
         self.run, self.inode, self.map = run, None, None
 
     def now(self):
-        """The mapping, or None: the run is over."""
+        """The mapping, or None if the run is over."""
         until = time.monotonic() + 2
         while self.run.process.poll() is None and time.monotonic() < until:
             try:
@@ -136,7 +136,7 @@ class Block:
                         self.close()
                         self.inode, self.map = inode, mmap.mmap(f.fileno(), 0)
                     return self.map
-            except (OSError, ValueError, StopIteration):   # just now it is made anew
+            except (OSError, ValueError, StopIteration):   # it is being rebuilt
                 time.sleep(0.01)
         return None
 
@@ -146,7 +146,7 @@ class Block:
 
 
 def write_wildly(run, where, dice, count):
-    """Writes `count` values into words of the block. Returns what was written, as texts."""
+    """Writes `count` values into words of the block. Returns a list of texts that describe the writes."""
     done = []
     of_run = Block(run)
     block = of_run.now()
