@@ -13,7 +13,7 @@
 
 namespace carousel::test {
 
-/// geometry, vertex, fragment; the picture is what "fragment" wrote.
+/// geometry, vertex, fragment; the picture is the output of "fragment".
 inline std::unique_ptr<testing::chain> render_chain(const testing::chain_options& options,
                                                     const std::string& geometry_settings) {
     auto c = std::make_unique<testing::chain>(options);

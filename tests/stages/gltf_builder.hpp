@@ -1,5 +1,5 @@
 #pragma once
-// Small glTF files for tests: arrays go into one buffer, all else is JSON that a test may spoil before it
+// Small glTF files for tests: arrays go into one buffer, all else is JSON that a test may damage before it
 // writes the file.
 
 #include <cstring>

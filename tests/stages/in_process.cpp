@@ -30,10 +30,10 @@ public:
     }
 };
 
-/// Of a pointer within this process, as it travels in a handle.
+/// The bytes of a pointer within this process, as they travel in a handle.
 using address_bytes = std::array<std::byte, sizeof(void*)>;
 
-/// The CPU's queue, and what it is asked to do.
+/// The CPU's queue; counts the requests to it.
 class counting_queue final : public device::queue {
 public:
     counting_queue(std::unique_ptr<device::queue> inner, queue_counts* counts)
@@ -62,7 +62,7 @@ private:
 
 device::queue& inner_of(device::queue& q) { return static_cast<counting_queue&>(q).inner(); }
 
-/// The CPU's event, on such a queue.
+/// The CPU's event, for such a queue.
 class plain_event final : public device::event {
 public:
     explicit plain_event(std::unique_ptr<device::event> inner) : inner_(std::move(inner)) {}
@@ -173,7 +173,7 @@ void counting_stage::process(carousel::frame& f) {
     f.queue().submit([=, frame_number = f.frame_number(), us = work_us_](device::cpu::pool&) {
         if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
         *out = in != nullptr ? *in * 3 + 1 : frame_number * 1000;
-        // behind its only plane, which is padded
+        // past its only plane, which is padded
         if (beyond != 0) *(reinterpret_cast<std::byte*>(out) + beyond) ^= std::byte{1};
     });
     if (source_ && f.frame_number() >= ends_at_) f.end_stream();
@@ -334,8 +334,8 @@ void threads_of_a_run::live(u32 stage) {
     stages::expect_exit();  // as stage_main() does: the control block is gone when this process ends
 }
 
-// A thread that is made behind another's set-up hides that the two could have met. Relaxed: this wait orders
-// nothing that ThreadSanitizer could take for an order of the stages' own.
+// A thread that starts after the set-up of another one hides that the two could have met. Relaxed: this wait
+// adds no ordering that ThreadSanitizer could take for the stages' own.
 void threads_of_a_run::begin_together() noexcept {
     begun_.fetch_add(1, std::memory_order_relaxed);
     while (begun_.load(std::memory_order_relaxed) < options_.stages) std::this_thread::yield();

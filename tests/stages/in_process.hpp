@@ -1,7 +1,7 @@
 #pragma once
-// A run of real stages as threads of one process: real runners, heartbeats and lines to the supervisor, over
-// one mapping of the control block and of ring memory, so that a race shows to ThreadSanitizer; and with
-// events that behave as CUDA's, so that an order shows that the CPU's events forgive.
+// A run of real stages as threads of one process: real runners, heartbeats and connections to the supervisor,
+// over one mapping of the control block and of ring memory, so that ThreadSanitizer sees races; and with
+// events that behave as CUDA's, so that an ordering error shows that the CPU's events would hide.
 
 #include <algorithm>
 #include <atomic>
@@ -21,13 +21,13 @@
 
 namespace carousel::test {
 
-/// One frame's value behind `hops` stages.
+/// One frame's value after `hops` stages.
 [[nodiscard]] constexpr u64 value_of(u64 frame_number, u32 hops) {
     return hops == 0 ? frame_number * 1000 : value_of(frame_number, hops - 1) * 3 + 1;
 }
 
-/// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts frames, and those
-/// that are wrong or out of order.
+/// A stage of numbers: a source makes sequence * 1000, the others 3 * in + 1. A sink counts the frames, and
+/// those that are wrong or out of order.
 class counting_stage final : public carousel::stage {
 public:
     counting_stage(bool source, bool sink, u32 hops, u32 work_us, u64 ends_at = ~u64{0})
@@ -48,7 +48,7 @@ public:
     }
 
     std::atomic<u64> frames{0}, wrong{0};
-    u32 finish_threads = 1;                           ///< with more a sink doesn't look at the order
+    u32 finish_threads = 1;                           ///< with more than one a sink doesn't check the order
     std::function<void(carousel::frame&)> at_finish;  ///< in finish(), before a sink counts the frame
     std::function<bool(u64, u64)> at_ready;
     std::function<void(u64)> at_committed;
@@ -63,24 +63,24 @@ private:
     std::vector<std::unique_ptr<u64>> seen_;
 };
 
-/// What one stage has asked of its queue.
+/// The requests of one stage to its queue.
 struct queue_counts {
     std::atomic<u32> status_steps{0};
     std::atomic<u32> copies{0};
-    std::function<void()> at_copy;  ///< by the thread that asks for it, before
+    std::function<void()> at_copy;  ///< called by the requesting thread, before the copy
 };
 
-/// What the processes of a run would share, made once.
 /// What other processes can read of a CUDA event: complete unless the work of its last record is in progress.
 struct event_state {
     std::atomic<u64> recorded{0}, completed{0};
 };
 
+/// What the processes of a run would share, created once.
 class shared_memory {
 public:
-    /// A context over the CPU whose mappings are these. `as_cuda`: its events read as complete until they are
-    /// recorded, and again when they have been recorded for a later frame and that is done; helpers may ask
-    /// them from any thread. `own`: it maps the memory itself, as a process does.
+    /// A context over the CPU with these mappings. `as_cuda`: its events read as complete until they are
+    /// recorded, and again when they have been recorded for a later frame whose work is done; helpers may
+    /// query them from any thread. `own`: it maps the memory itself, as a process does.
     [[nodiscard]] std::unique_ptr<device::context> open(bool as_cuda, queue_counts* counts = nullptr,
                                                         bool own = false);
     [[nodiscard]] std::byte* at(const device::memory_handle& handle);
@@ -109,12 +109,12 @@ public:
         bool peer_rings = false;  ///< each ring counts as one of another device
         std::vector<std::pair<u32, u32>> sampled_links =
             {};                 ///< {stage, the stage whose newest frame it takes}
-        bool canaries = false;  ///< behind the slots of each ring
+        bool canaries = false;  ///< after the slots of each ring
         u64 wild_write_at =
-            ~u64{0};  ///< the source's frame at which it writes `wild_write_bytes` beyond its slot
+            ~u64{0};  ///< the source's frame at which it writes `wild_write_bytes` past its slot
         u64 wild_write_bytes = 0;
         shm::block_guard guard = shm::block_guard::off;  ///< of each process, in run_as_processes()
-        bool own_mappings = false;  ///< each stage maps rings and assets itself, for reading where it is to
+        bool own_mappings = false;  ///< each stage maps rings and assets itself, read-only where it should
         bool asset = false;         ///< the source makes "table", of bytes 7
         std::function<void(u32 stage, stages::runtime&)> at_prepared = {};
     };
@@ -129,19 +129,19 @@ public:
     [[nodiscard]] counting_stage& source() const noexcept { return *made_.front(); }
     [[nodiscard]] counting_stage& stage(u32 k) const noexcept { return *made_[k]; }
     [[nodiscard]] u64 value_in(u32 link, u32 slot) const;
-    /// Behind the payload of that frame in the ring.
+    /// The bytes after the payload of that frame in the ring.
     [[nodiscard]] std::byte* after_slot(u32 link, u64 frame_number);
-    /// Of each stage's queue.
+    /// The counts of each stage's queue.
     [[nodiscard]] queue_counts& counts(u32 stage) const noexcept { return *counts_[stage]; }
     [[nodiscard]] std::string directory() const { return folder_.path.string(); }
-    /// Runs all stages to the end of the run; each has its heart and its line to the supervisor, whose ends
-    /// are `supervisor`.
+    /// Runs all stages to the end of the run; each has its own heartbeat and connection to the supervisor,
+    /// whose ends are `supervisor`.
     void run();
-    /// The same with a process for each stage, which closes the control block to itself as `guard` says.
-    /// True: all have left as they should, and the sink has seen every frame whole.
+    /// The same with one process per stage, which closes the control block to itself by `guard`. Returns true
+    /// if all have left properly, and if the sink has seen every frame intact.
     [[nodiscard]] bool run_as_processes();
 
-    std::vector<shm::unique_fd> supervisor;  ///< the other ends of the stages' lines
+    std::vector<shm::unique_fd> supervisor;  ///< the other ends of the stages' connections
 
 private:
     [[nodiscard]] stages::attachment attachment_for(u32 stage);
@@ -151,7 +151,7 @@ private:
     options options_;
     std::atomic<u32> begun_{0};
     scratch_folder folder_;
-    shm::private_block block_;  ///< its pages are shared with the processes that are made of this one
+    shm::private_block block_;  ///< its pages are shared with the forked processes
     shared_memory memory_;
     ring::frame_format format_;
     std::vector<device::memory_handle> rings_;

@@ -1,7 +1,7 @@
 #pragma once
-// A glTF scene with all that matters to a picture: a mesh shown by several nodes (one of them mirrored, one
-// stretched), two materials with textures of odd sizes, PNG and bytes inside the file, and one with a factor
-// alone.
+// A glTF scene with everything that affects a picture: a mesh shown by several nodes (one of them mirrored,
+// one stretched), two materials with textures of odd sizes, PNG and bytes inside the file, and one material
+// that has a factor only.
 
 #include "picture/png.hpp"
 #include "tests/stages/gltf_builder.hpp"

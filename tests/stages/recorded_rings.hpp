@@ -18,7 +18,7 @@ inline stages::recording two_rings() {
     return r;
 }
 
-/// What plane `p` contains at byte k of frame `number`.
+/// The content of plane `p` at byte k of frame `number`.
 inline std::byte byte_of(u64 number, u64 k) { return static_cast<std::byte>(number * 31 + k * 7); }
 
 inline std::vector<std::byte> slot_of(const ring::frame_format& f, u64 number) {

@@ -1,5 +1,5 @@
-// Rings with canaries behind their slots, by real runners as threads of one process (in_process.hpp): a frame
-// whose maker has written beyond its slot isn't committed, one that is damaged later is told as torn.
+// Rings with canaries after their slots, with real runners as threads of one process (in_process.hpp): a
+// frame whose maker has written past its slot isn't committed, one that is damaged later is reported as torn.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,12 +20,12 @@ using namespace carousel::test;
 namespace {
 
 struct ending {
-    int code = -1;  ///< -1: by a signal
+    int code = -1;  ///< -1: it was ended by a signal
     u64 committed = 0;
     std::string log;
 };
 
-/// A run in a process of its own.
+/// Runs the pipeline in a separate process.
 ending ending_of(
     const threads_of_a_run::options& options,
     const std::function<void(counting_stage& source)>& prepare = [](counting_stage&) {}) {
@@ -62,17 +62,17 @@ ending ending_of(
     return e;
 }
 
-/// Its source writes so many bytes beyond its slot at frame 20.
+/// Its source writes that many bytes past its slot at frame 20.
 ending overrun(bool canaries, u64 bytes) {
     return ending_of(
         {.stages = 2, .frames = 60, .canaries = canaries, .wild_write_at = 20, .wild_write_bytes = bytes});
 }
 
-/// A write by the stage's own code, and what is told of it.
+/// A write by the stage's own code, whose report is checked.
 void wild_write_at(u64 frame_number, carousel::frame& f) {
     if (f.frame_number() != frame_number) return;
     auto* const end = reinterpret_cast<std::byte*>(f.output().plane<u64>("value").data());
-    end[device::slot_alignment + 100] ^= std::byte{1};  // behind its only plane, which is padded
+    end[device::slot_alignment + 100] ^= std::byte{1};  // past its only plane, which is padded
 }
 std::string canary_message(u64 frame_number) {
     return "frame " + std::to_string(frame_number) +
@@ -91,7 +91,7 @@ TEST_CASE("frames of rings with canaries come whole, once and in order, and thei
     for (u32 k = 0; k < 3; ++k) {
         CHECK(run.control().stage[k].counters.torn.load() == 0);
         CHECK(run.control().stage[k].counters.helped.load() == 0);
-        const u32 rechecks = k == 1 ? 300 : 0;  // behind finish()
+        const u32 rechecks = k == 1 ? 300 : 0;  // after finish()
         CHECK(run.counts(k).status_steps.load() == 2 * 300 + rechecks);
     }
 }
@@ -109,7 +109,7 @@ TEST_CASE("a write beyond a slot with a canary ends its writer before the frame 
 }
 
 TEST_CASE("process() itself may write beyond a slot while its queue is behind: that is told, too") {
-    // The source's queue works at frame 0 while process() writes behind a slot that is new to it.
+    // The source's queue works on frame 0 while process() writes past a slot that is new to the queue.
     const ending e = ending_of(
         {.stages = 2, .frames = 60, .work_us = 5000, .canaries = true},
         [](counting_stage& source) { source.at_frame = [](carousel::frame& f) { wild_write_at(1, f); }; });
@@ -131,12 +131,12 @@ TEST_CASE(
         });
     INFO(e.log);
     CHECK(e.code == exit_code::stage_exception);
-    CHECK(e.committed <= 20);  // with several threads the frames in front of it may still be under way
+    CHECK(e.committed <= 20);  // with several threads the preceding frames may still be in progress
     CHECK(e.log.find(canary_message(20)) != std::string::npos);
 }
 
 TEST_CASE("a canary that is damaged while its slot is free is found behind the slot's next frame") {
-    // The slot of frame 0: the first one of those that are free, whenever it is.
+    // The slot of frame 0: the first free slot, at any time.
     std::byte* first = nullptr;
     std::atomic<u64> its_last{0};
     std::atomic<bool> is_free{false};

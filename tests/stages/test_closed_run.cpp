@@ -1,6 +1,6 @@
-// The real runner behind a closed control block (shm/block_guard.hpp): whatever it and its threads write of a
-// frame, a clock, a count or a heartbeat, they write in a scope. One process plays all stages, so their pages
-// are closed as one; that a process opens no more than its own is what tests/crash shows.
+// The real runner with a closed control block (shm/block_guard.hpp): all writes of frames, clocks, counts and
+// heartbeats by the runner and its threads are made in a scope. One process runs all stages, so their pages
+// are closed as one; tests/crash shows that a process opens no more than its own pages.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void check_runs(block_guard how) {
               close_all(run, how);
               run.run();
               need(run.sink().frames.load() == 200 && run.sink().wrong.load() == 0);
-              ::_exit(0);  // the block is closed for good: an allocator may write into what is given back
+              ::_exit(0);  // the block is closed for good: an allocator may write into freed memory
           }) == went_through);
     CHECK(in_child([&] {  // threads that finish
               threads_of_a_run run({.stages = 2, .frames = 100, .finish_threads = 3});
@@ -57,8 +57,7 @@ void check_runs(block_guard how) {
           }) == went_through);
 }
 
-/// What a thread's outermost scopes are from one call to the next: the least, which is a frame without a
-/// wait.
+/// A thread's outermost scopes from one call to the next: the minimum, which is a frame without a wait.
 struct scope_count {
     u64 last = 0, calls = 0, least = ~u64{0};
     void check() {
@@ -76,7 +75,7 @@ struct scopes_of_a_frame {
 void check_scopes(const scopes_of_a_frame& wanted, u64 work_us) {
     CAPTURE(wanted.stage);
     CHECK(in_child([&] {
-              // Only the stage that is looked at is slow: its frames wait for it, and there is room behind
+              // Only the stage under test is slow: its frames wait for it, and there is room downstream of
               // it.
               threads_of_a_run run({.stages = 3, .frames = 300});
               scope_count main, completion;
@@ -151,7 +150,7 @@ TEST_CASE("a source, a stage and a sink write to pages of their own alone, each 
 
 TEST_CASE("a stage's own code that writes into a closed control block dies of it, and its note says where") {
     const auto how = shm::has_protection_keys() ? block_guard::keys : block_guard::emulated;
-    // The entry lies in memory that both processes see.
+    // The entry lies in memory that both processes share.
     void* const at = ::mmap(nullptr, sizeof(shm::control_block), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     REQUIRE(at != MAP_FAILED);

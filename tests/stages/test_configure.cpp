@@ -1,4 +1,4 @@
-// What the stages say before anything starts: formats, assets, and refusals.
+// What the stages declare before anything starts: formats, assets, and refusals.
 #include "stages/display/display.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"
@@ -12,7 +12,7 @@ using test::contains;
 
 namespace {
 
-/// configure() as the supervisor's --describe calls it: no device anywhere.
+/// configure() as the supervisor's --describe calls it: without a device.
 description configured(stage& s, const std::string& json, std::vector<input_description> inputs = {},
                        u32 width = 64, u32 height = 48) {
     const auto values = settings::from_json(json);
@@ -130,7 +130,7 @@ TEST_CASE(
         display d;
         return configured(d, json, {picture_input()}).finish_threads;
     };
-    CHECK(threads("{}") == 0);  // one a core
+    CHECK(threads("{}") == 0);  // one per core
     CHECK(threads(R"({"finish_threads": 3, "out": "%d.npy"})") == 3);
     CHECK(threads(R"({"out": ""})") == 1);
     CHECK(threads(R"({"delay_ms": 5})") == 1);

@@ -1,4 +1,4 @@
-// How far the sinks of a run have delivered, as a receiving stage tells its sender.
+// How far the sinks of a run have delivered, as a receiving stage reports it to its sender.
 #include "ring/topology.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/delivered.hpp"
@@ -40,7 +40,7 @@ TEST_CASE("a program that attaches to a port that skips holds no acknowledgement
     CHECK(d.below() == 0);
     deliver(folder, "sink", 0, 10);
     CHECK(d.below() == 10);
-    deliver(folder, "eye", 10, 12);  // a program is there since frame 10
+    deliver(folder, "eye", 10, 12);  // a program has been attached since frame 10
     deliver(folder, "sink", 10, 30);
     CHECK(d.below() == 30);
 }

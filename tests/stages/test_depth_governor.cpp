@@ -1,4 +1,4 @@
-// The choice of a depth from figures alone.
+// The choice of a depth from measured figures alone.
 #include "stages/runner/depth_governor.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ depth_rule automatic(device_sharing how, u32 contexts = 1) {
     return r;
 }
 
-/// What it comes to when every look says the same.
+/// The final depth if every update reports the same figures.
 telemetry::depth_view settled(const depth_rule& r, u64 work_ns, u32 lanes = 16, u32 window = 18) {
     depth_governor g(r, lanes, window);
     for (int k = 0; k < 12; ++k) (void)g.update(work_ns);

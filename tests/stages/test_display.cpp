@@ -1,4 +1,4 @@
-// The sinks' side: pictures, hashes, ledger, and a stage of one's own.
+// The sinks: pictures, hashes, ledger, and a user-written stage.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ std::vector<u8> expected_picture(u64 frame_number) {
     return rgba;
 }
 
-/// A source of pictures that can be computed beforehand.
+/// A source of pictures that can be computed in advance.
 class painter : public carousel::stage {
 public:
     carousel::description configure(const carousel::configuration& with) override {
@@ -114,7 +114,7 @@ TEST_CASE("without pictures the ledger is the same") {
 
 namespace {
 
-/// A queue that counts the bytes that are copied through it; the rest is the queue's behind it.
+/// A queue that counts the bytes that are copied through it; it passes all other calls to the inner queue.
 class counting_queue : public device::queue {
 public:
     explicit counting_queue(device::queue& inner) : inner_(inner) {}
@@ -134,7 +134,7 @@ private:
     device::queue& inner_;
 };
 
-/// A frame of a chain, with another queue.
+/// A frame of a chain, with a different queue.
 class counted_frame : public carousel::frame {
 public:
     counted_frame(carousel::frame& of, counting_queue& q) : of_(of), queue_(q) {}
@@ -203,7 +203,7 @@ TEST_CASE("a display on the CPU hashes and packs pictures where they lie, and co
 
 namespace {
 
-/// A sink that hashes one plane of what it reads.
+/// A sink that hashes one plane of its input.
 class hashing_sink : public carousel::stage {
 public:
     carousel::description configure(const carousel::configuration&) override { return {}; }
@@ -265,7 +265,7 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     second_incarnation->run(0);
     const auto after = ledger_in(folder).summarize(1);
     CHECK(after.image_hash == before.image_hash);
-    // both lives committed it: a fault of the protocol, which the ledger must show
+    // both incarnations committed it: a protocol violation, which the ledger must show
     CHECK(after.repeated == 1);
     CHECK(ledger_in(folder).read(0, 1)[0].committer == 2);
 }
@@ -307,8 +307,8 @@ TEST_CASE(
         for (u64 n = 0; n < 6; ++n) c->run(n);
         CHECK(there() == std::vector<std::string>{"p_03.png", "p_04.png", "p_05.png"});
     }
-    {  // killed, and taken over: by one that waited as a standby while frame 6 was written, which the dead
-       // one did not tidy up behind
+    {  // killed, and taken over by a process that waited as a standby while frame 6 was written, after which
+       // the dead one did not clean up
         auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 3})", 2);
         stages::write_picture_file(folder.path / "pictures" / "p_06.png", std::as_bytes(std::span("old")));
         c->run(6);
@@ -318,7 +318,7 @@ TEST_CASE(
         c->run(8);
         CHECK(there() == std::vector<std::string>{"p_06.png", "p_08.png"});
     }
-    auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 1})", 3);  // more left behind than it keeps
+    auto c = painted(folder, R"({"out": "p_%02d.png", "keep": 1})", 3);  // more were left than it keeps
     c->run(9);
     CHECK(there() == std::vector<std::string>{"p_09.png"});
 }
@@ -332,8 +332,8 @@ TEST_CASE("pictures that are written out of order leave the same newest ones") {
         kept.wrote(n);
     };
     for (const u64 n : {1, 0, 3, 2, 6, 5, 8}) write(n);
-    kept.passed(7);  // void
-    write(4);        // old before it is written
+    kept.passed(7);  // a tombstone
+    write(4);        // already too old when it is written
     CHECK(folder.names() == std::vector<std::string>{"note", "p_06.png", "p_08.png"});
 }
 
@@ -342,10 +342,11 @@ TEST_CASE("what the run has not written stays, whatever its name") {
     const auto put = [&](const char* name) {
         stages::write_picture_file(folder.path / name, std::as_bytes(std::span("theirs")));
     };
-    put("p_00.png");  // of an older run into the same folder: this run's frame takes its place, and is this
-                      // run's
-    put("p_01.png");  // the same, but this run's frame 1 is void
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a file's time is the kernel's tick
+    put("p_00.png");  // from an older run into the same folder: this run's frame replaces it, and belongs to
+                      // this run
+    put("p_01.png");  // the same, but this run's frame 1 is a tombstone
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(20));  // file times have the resolution of the kernel's tick
     testing::chain c({.width = width, .height = height, .runtime_directory = run.path.string()});
     c.add("painter", std::make_unique<painter>());
     c.add("display", std::make_unique<display>(),

@@ -1,4 +1,5 @@
-// Stages at the edge of a run: a source that says when a frame is there, a sink that waits for another host.
+// Stages at the edge of a run: a source that determines when a frame is ready, a sink that waits for another
+// host.
 #include <algorithm>
 #include <cstdio>
 #include <thread>
@@ -27,7 +28,7 @@ TEST_CASE(
         if (done_below > frame_number || frame_number < next.load()) wrong.fetch_add(1);
         next.store(frame_number);
         if (frame_number % 5 != 4) return true;
-        // It waits until nothing is in flight, and from then on it is held.
+        // It waits until no frame is in flight, and is paused from then on.
         const bool is_paused = entry.pause.load() == static_cast<u64>(shm::pause_reason::link);
         if (is_paused && (done_below != frame_number || entry.paused_since_ns.load() == 0))
             wrong.fetch_add(1);
@@ -53,10 +54,10 @@ TEST_CASE(
         const u64 began = entry.finishing_since_ns.load();
         free.fetch_add(entry.paused_since_ns.load() == 0 ? 1 : 0);
         f.wait_for_link(true);
-        f.wait_for_link(true);  // said twice is said once
+        f.wait_for_link(true);  // a second call has no effect
         paused.fetch_add(entry.pause.load() == static_cast<u64>(shm::pause_reason::link) ? 1 : 0);
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        if (f.frame_number() % 2 == 0) return;  // the runner ends it
+        if (f.frame_number() % 2 == 0) return;  // the runner ends the wait
         f.wait_for_link(false);
         CHECK(entry.finishing_since_ns.load() > began);
     };
@@ -93,14 +94,14 @@ TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") 
 }
 
 TEST_CASE("what a frame carries is final behind process(): finish() of its maker changes none of it") {
-    // With canaries nobody helps: no frame is committed, and its slot filled anew, before its finish() is
-    // over.
+    // With canaries there are no helpers: no frame is committed, and its slot refilled, before its finish()
+    // has returned.
     threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10, .canaries = true});
     std::atomic<u32> refused{0}, seen{0};
     run.stage(1).at_frame = [](frame& f) { f.metadata().set("twice", f.frame_number() * 2); };
     run.stage(1).at_finish = [&](frame& f) {
         CHECK(f.metadata().get<u64>("twice") == f.frame_number() * 2);
-        // Were it let in, neither would change the header, whose seal would stop the run.
+        // If these calls were accepted, neither would change the header, whose seal would stop the run.
         CHECK_THROWS_WITH(f.metadata().set("", 1), contains("are set in process()"));
         CHECK_THROWS_WITH((void)f.metadata().erase("none"), contains("are changed in process()"));
         CHECK_THROWS_AS(f.output().set_used("value", {1}), std::logic_error);
@@ -123,7 +124,7 @@ TEST_CASE(
     run.source().at_frame = [](frame& f) { f.metadata().set("gain", f.frame_number()); };
     run.sink().at_finish = [&](frame& f) {
         if (f.frame_number() == 0)
-            return;  // a slot that was never used bears that number, too, and is another's
+            return;  // a slot that was never used has that number, too, and belongs to another frame
         bool as_before = true;
         for (u32 k = 0; k < run.control().link[0].slots; ++k) {
             shm::frame_header& h = run.control().frames[0].header[k];
@@ -145,7 +146,7 @@ TEST_CASE("a damaged word, of those that say which stages are sinks, lets no sen
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     run.run();
     shm::control_block& c = run.control();
-    // a second sink, which has begun nothing
+    // a second sink, which has not begun anything
     std::snprintf(static_cast<char*>(c.stage[2].name), sizeof c.stage[2].name, "late");
     c.stage[2].inputs = 1;
     c.stage[2].input_link[0] = c.stage[2].input_group[0] = 0;
@@ -173,7 +174,7 @@ TEST_CASE("a sink without a claim is not asked what it has") {
     c.stages = 3;
     REQUIRE(stages::delivered(c, run.directory(), 0).below() == 0);
     telemetry::frame_claims claims;
-    claims.suspend(0);  // as the supervisor does for a sink that reads the newest frames only, or is left out
+    claims.suspend(0);  // as the supervisor does for a sink that reads only the newest frames, or is left out
     claims.save(telemetry::ledger_path(run.directory(), "late"));
     CHECK(stages::delivered(c, run.directory(), 0).below() == 9);
 }

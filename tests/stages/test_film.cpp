@@ -1,4 +1,4 @@
-// The film of a display: its file through deaths at every byte, and the encoder where there is one.
+// The film of a display: its file through deaths at every byte, and the encoder if there is one.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -79,7 +79,7 @@ struct place {
     std::string film = (folder.path / "x.mp4").string(), note = (folder.path / "film-display").string();
 };
 
-/// Files of this process end at so many bytes while it lives: a write stops in the middle, as on a full disk.
+/// Limits the size of this process's files while it exists: a write stops in the middle, as on a full disk.
 class end_of_room {
 public:
     explicit end_of_room(u64 size) {
@@ -184,8 +184,7 @@ TEST_CASE("frames of a successor with another heading go to a part of their own,
         f.append(0, fragment(0));
         f.append(1, fragment(1));
     }
-    for (int incarnation = 0; incarnation < 2;
-         ++incarnation) {  // the second goes on in the part of the first
+    for (int incarnation = 0; incarnation < 2; ++incarnation) {  // the second continues the part of the first
         film_file f(p.film, p.note, heading(5));
         CHECK(f.path() == (p.folder.path / "x.part2.mp4").string());
         CHECK(f.contains(incarnation == 0 ? 1 : 2));

@@ -1,4 +1,4 @@
-"""`--out x.mp4` of a real run: its display is killed again and again, then everybody.
+"""`--out x.mp4` of a real run: its display is killed again and again, then all of its processes.
 Usage: test_film.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import json
 import os
@@ -15,11 +15,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from processes import skip  # noqa: E402
 
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-TICKS = 1000   # of the film's time scale, a frame
+TICKS = 1000   # in the film's time scale, per frame
 
 
 def boxes(data, at=0, end=None):
-    """(kind, body, whole) of each box; a cut one comes last, with whole False."""
+    """(kind, body, whole) of each box; a truncated one comes last, with whole False."""
     end = len(data) if end is None else end
     while at + 8 <= end:
         size, kind = struct.unpack(">I4s", data[at:at + 8])
@@ -28,7 +28,7 @@ def boxes(data, at=0, end=None):
 
 
 def frames_of(path):
-    """The numbers of the frames in a film, in the file's order; a cut fragment at its end doesn't count."""
+    """The numbers of the frames in a film, in the file's order; a truncated fragment at its end doesn't count."""
     with open(path, "rb") as f:
         data = f.read()
     found, time_ = [], None
@@ -75,7 +75,7 @@ class Film(unittest.TestCase):
         raise AssertionError(f"{count} frames in the film: not within 30 s\n" + self.log())
 
     def decoded(self):
-        """How many pictures a player gets out of it; None: there is no player."""
+        """How many pictures a player decodes from it; None if there is no player."""
         if shutil.which("ffprobe") is None:
             return None
         out = subprocess.run(["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", "-show_entries", "stream=nb_read_frames,width,height",

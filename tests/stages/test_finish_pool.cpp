@@ -25,7 +25,7 @@ namespace {
 
 void nothing(stages::frame_in_work&) {}
 
-/// Waits, with a bound that no machine comes near.
+/// Waits, with a timeout that no machine comes near.
 template <typename F>
 bool wait_for(F&& holds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -59,7 +59,7 @@ TEST_CASE("threads without a frame take parts of another's") {
     finish_pool pool(2, nothing, nothing);
     std::atomic<u32> here{0};
     std::atomic<bool> together{true};
-    pool.run_parts(3, [&](u32) {  // the caller and both others, or nobody gets on
+    pool.run_parts(3, [&](u32) {  // the caller and both other threads, or none of them continues
         here.fetch_add(1);
         if (!wait_for([&] { return here.load() == 3; })) together.store(false);
     });
@@ -79,7 +79,7 @@ TEST_CASE("what a part throws comes out where the parts were asked for, and no f
     CHECK_THROWS_WITH(asked(), "part 3");
     CHECK(done.load() < 1000);
     done = 0;
-    pool.run_parts(10, [&](u32) { done.fetch_add(1); });  // the pool is as good as before
+    pool.run_parts(10, [&](u32) { done.fetch_add(1); });  // the pool is as usable as before
     CHECK(done.load() == 10);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("the clock of host work runs since the oldest piece that is under way"
         for (int k = 0; k < 3; ++k) {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
             const finish_clock::running quick(clock);
-            CHECK(since.load() == oldest);  // what comes beside it hides it not
+            CHECK(since.load() == oldest);  // later concurrent calls do not hide it
         }
         CHECK(since.load() == oldest);
         clock.restart();
@@ -105,7 +105,7 @@ TEST_CASE("the clock of host work runs since the oldest piece that is under way"
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const finish_clock::running second(clock);
     first.reset();
-    CHECK(since.load() > before);  // and what has ended is not held against the rest
+    CHECK(since.load() > before);  // and a call that has ended does not count against the others
 }
 
 TEST_CASE(
@@ -129,11 +129,11 @@ TEST_CASE(
     full[0] = false;
     first.join();
     REQUIRE(wait_for([&, seen = tries[1].load()] { return tries[1].load() > seen; }));
-    CHECK(entry.paused_since_ns.load() != 0);  // the second waits still
+    CHECK(entry.paused_since_ns.load() != 0);  // the second still waits
     CHECK(entry.pause.load() == static_cast<u64>(shm::pause_reason::disk_full));
     const u64 began = entry.finishing_since_ns.load();
     CHECK(began != 0);
-    const finish_clock::running concurrent(clock);  // what hangs meanwhile isn't charged with the hold either
+    const finish_clock::running concurrent(clock);  // a concurrent hang is not charged with the pause either
     full[1] = false;
     second.join();
     CHECK(entry.paused_since_ns.load() == 0);
@@ -153,7 +153,7 @@ TEST_CASE("several frames are finished at once and out of order, and committed i
                  const std::lock_guard lock(mutex);
                  return finished.contains(other);
              };
-             // The earlier of two is finished behind the later one.
+             // The earlier of two is finished after the later one.
              if (n % 2 == 1 && n + 1 < frames && !wait_for([&] { return is_finished(n + 1); }))
                  alone.fetch_add(1);
              std::atomic<u64> sum{0};
@@ -164,7 +164,7 @@ TEST_CASE("several frames are finished at once and out of order, and committed i
          }});
     const shm::control_block& c = run.control();
     set_crash_hook([&](crash_point at) {
-        if (at != crash_point::input_done) return;  // the sink's completion thread alone passes it, committed
+        if (at != crash_point::input_done) return;  // passed only by the sink's completion thread, committed
         const shm::seat_block& seat = c.seat[1];
         for (u32 j = seat.first_job; j < seat.first_job + seat.jobs; ++j) {
             if (ring::job_word::of(ring::load(c.job[j])).state != ring::job_state::committed) continue;

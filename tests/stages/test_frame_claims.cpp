@@ -1,4 +1,4 @@
-// Which frames a sink counts for, and what its ledger means by them.
+// Which frames a sink counts for, and how its ledger interprets them.
 #include <filesystem>
 
 #include "core/errors.hpp"
@@ -78,7 +78,7 @@ TEST_CASE("frames without a claim are neither lost nor unfolded, and are counted
     f.deliver("b", 0, 100);
     f.suspend("b", 100);
     f.resume("b", fold_step + 10);
-    f.deliver("b", fold_step - 1, all);  // one that was in a ring and had not passed yet
+    f.deliver("b", fold_step - 1, all);  // a frame that was in a ring and had not passed yet
     const u64 passed = fold_step - 1 - 100;
     const auto check = [&] {
         const ledger_summary sum = ledger_reader::open(ledger)->summarize(all + 3);
@@ -153,7 +153,7 @@ TEST_CASE("claims may be changed twice, and frames that are produced again are c
     CHECK(first_from(9) == 9);
     CHECK(first_from(10) == 20);
     CHECK(first_from(20) == 20);
-    f.suspend("b", 18);  // joins the range before
+    f.suspend("b", 18);  // joins the preceding range
     CHECK(first_from(10) == no_frame);
     f.claim("b", [](frame_claims& c) { c.produced_again_from(5); });
     CHECK(first_from(5) == no_frame);  // it is still left out

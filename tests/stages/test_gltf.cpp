@@ -1,4 +1,4 @@
-// glTF files: what becomes of them, and what is refused with which words.
+// glTF files: how they are converted, and which are refused with which message.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ mesh_data load(const gltf_builder& b) {
     return load_gltf(b.write(folder));
 }
 
-/// The sentence with which a file is refused, or "accepted".
+/// The message with which a file is refused, or "accepted".
 std::string refusal_of(const std::string& path) {
     try {
         (void)load_gltf(path);
@@ -126,7 +126,8 @@ TEST_CASE(
     const mesh_data m = load(b);
     REQUIRE(m.vertices.size() == 8);
     REQUIRE(m.indices.size() == 12);
-    // In the file's units: node 1 spans x 8..12, y -2..2; node 2 is turned a quarter about y: x = 10, z 4..6.
+    // In the file's units: node 1 spans x 8..12, y -2..2; node 2 is rotated by a quarter turn about y: x =
+    // 10, z 4..6.
     const f64 unit = (f64{m.vertices[1].position[0]} - m.vertices[0].position[0]) / 4;
     CHECK((f64{m.vertices[2].position[1]} - m.vertices[1].position[1]) / unit == test::near(4.0));
     CHECK((f64{m.vertices[4].position[2]} - m.vertices[5].position[2]) / unit == test::near(2.0));
@@ -225,7 +226,7 @@ TEST_CASE(
     for (std::size_t k = 0; k < plain.size(); k += 2) {
         CHECK(moved[k] == 2 * plain[k] + 0.5F);
         CHECK(moved[k + 1] == 3 * plain[k + 1] - 0.25F);
-        // a quarter of a turn, counter-clockwise with v pointing down:
+        // a quarter turn, counter-clockwise with v pointing down:
         CHECK(std::abs(turned[k] - plain[k + 1]) < 1e-6F);
         CHECK(std::abs(turned[k + 1] - (1 - plain[k])) < 1e-6F);  // (1, 0) goes to (0, -1)
     }
@@ -267,7 +268,7 @@ TEST_CASE("a double-sided material has the backs of its triangles, with the oppo
     CHECK(m.vertices[m.indices[0]].normal[2] == 1.0F);
     CHECK(m.vertices[m.indices[6]].normal[2] == -1.0F);
     CHECK(facing_away(m, {0.3F, 0.2F, 2.6F})
-              .empty());  // fronts and backs enclose nothing, which is not inside out
+              .empty());  // fronts and backs enclose nothing, which does not count as inside out
 }
 
 TEST_CASE("each kind of property that a picture does not show has one warning") {

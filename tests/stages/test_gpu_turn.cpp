@@ -1,4 +1,4 @@
-// When a runner may begin a frame, and when its turn goes on.
+// When a runner may begin a frame, and when its turn is passed on.
 #include "stages/runner/gpu_turn.hpp"
 
 #include <memory>
@@ -24,10 +24,10 @@ struct two_stages {
     [[nodiscard]] u64 taken_over(u32 stage) const { return c->stage[stage].counters.late_turns.load(); }
 };
 
-/// It stands: a turn of these tests grows late by no machine's load.
+/// Constant: no machine's load makes a turn of these tests late.
 u64 clock_of_test() noexcept { return 1'000'000'000; }
 
-constexpr u64 long_frame_ns = 10'000'000;  // nothing is handed on early but the last one
+constexpr u64 long_frame_ns = 10'000'000;  // nothing is passed on early except the last one
 
 }  // namespace
 
@@ -63,10 +63,10 @@ TEST_CASE("a turn has so many frames, and goes on when all but the last few are 
         first.submitted();
     }
     CHECK_FALSE(second.may_begin());
-    CHECK_FALSE(first.may_begin());  // the other one waits
+    CHECK_FALSE(first.may_begin());  // the other runner waits
     for (int k = 0; k < 2; ++k) first.complete();
     CHECK(s.token().kind == turn_kind::held);
-    first.complete();  // one is left, behind which the other's wake is hidden
+    first.complete();  // one is left, which hides the other's wake-up
     CHECK(s.token().kind == turn_kind::offered);
     CHECK(s.token().seat == 1);
     CHECK(second.may_begin());
@@ -152,7 +152,7 @@ TEST_CASE("a holder that is silent loses its turn after its limit, which is betw
     }
     CHECK(now_ns() - began >= u64{ring::least_turn_us} * 1000 - 2000);
     CHECK(s.taken_over(1) == 1);
-    first.complete();  // it wakes: the turn isn't its any more
+    first.complete();  // it wakes up: the turn isn't its own any more
     CHECK(s.token().seat == 1);
     second.set(16, 0);
     gpu_turn third(*s.c, 1, 0);

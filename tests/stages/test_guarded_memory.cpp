@@ -1,5 +1,5 @@
-// The table by which a SIGSEGV is told: into which ring, slot and offset a write was to go.
-// Mappings are static: what is guarded stays mapped until the process ends.
+// The table by which a SIGSEGV is reported: the ring, slot and offset of the attempted write. Mappings are
+// static: what is guarded stays mapped until the process ends.
 #include "stages/runner/guarded_memory.hpp"
 
 #include <atomic>
@@ -24,7 +24,7 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
     const device::memfd_mapping own(memory, device::access::write);
     guard(ring_memory, wild_write_target::input, 7, 8192, 3);
     guard(asset_memory, wild_write_target::asset, 2, 0, 0);
-    guard(own, wild_write_target::output, 9, 8192, 3);  // may be written to: nobody asks about it
+    guard(own, wild_write_target::output, 9, 8192, 3);  // writable: no look-up of it
     CHECK(find_wild_write(ring_memory.data()) == wild_write{wild_write_target::input, 7, 0, 0});
     CHECK(find_wild_write(ring_memory.data() + 8191) == wild_write{wild_write_target::input, 7, 0, 8191});
     CHECK(find_wild_write(ring_memory.data() + 2 * 8192 + 5) ==

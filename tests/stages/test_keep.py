@@ -44,7 +44,7 @@ class Keep(unittest.TestCase):
     def test_an_endless_run_leaves_the_newest_after_kills_of_its_display_and_nothing_of_others_is_gone(self):
         print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
         dice = random.Random(SEED)
-        older_picture = "p_00003.png"   # a picture of an older run; this run's frame 3 is written over it
+        older_picture = "p_00003.png"   # a picture of an older run, which this run's frame 3 overwrites
         kept = ["notes.txt", "p_3.png", "p_99999.png"]
         for name in (older_picture, *kept):
             with open(os.path.join(self.pictures, name), "w", encoding="utf-8") as f:

@@ -73,7 +73,7 @@ TEST_CASE(
     scratch_folder folder;
     ledger_writer(file_in(folder)).record(0, 7, false, 1);
     const auto reader = ledger_reader::open(file_in(folder));
-    CHECK(reader->summarize(1).lost == 1);  // whatever became of its lease: nobody has committed it
+    CHECK(reader->summarize(1).lost == 1);  // whatever happened to its lease: no process has committed it
     CHECK(reader->summarize(1).unmarked == 1);
     ledger_writer second_incarnation(file_in(folder));
     second_incarnation.record(0, 7, false, 2);
@@ -89,7 +89,7 @@ TEST_CASE("a death between commit and mark: the supervisor makes the mark, and a
     ledger_writer(file_in(folder)).record(0, 7, false, 1);
     ledger_writer supervisor(file_in(folder));
     CHECK(supervisor.mark_committed_by_supervisor(0, 1));
-    CHECK(supervisor.mark_committed_by_supervisor(0, 1));  // the supervisor after it finds the same word
+    CHECK(supervisor.mark_committed_by_supervisor(0, 1));  // the next supervisor finds the same word
     CHECK_FALSE(supervisor.mark_committed_by_supervisor(1, 1));
     const auto reader = ledger_reader::open(file_in(folder));
     CHECK(reader->summarize(1).lost == 0);

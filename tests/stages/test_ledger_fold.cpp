@@ -1,4 +1,4 @@
-// The ledger's account folded as it grows, and what its hashes are named.
+// The ledger's account, folded as it grows, and the names of its hashes.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ TEST_CASE("a ledger that begins behind a lost run's frames counts them neither a
     CHECK(sum.folded == 1000);
     CHECK(ledger_reader::open(file)->first_undelivered(0) == 1002);
     deliver(file, {1002, 20'000});
-    CHECK(fold_ledger(file, 12'288) >= 12'288);  // it is folded as any other
+    CHECK(fold_ledger(file, 12'288) >= 12'288);  // it is folded like any other
     CHECK(ledger_reader::open(file)->summarize(20'000).lost == 0);
     CHECK(ledger_reader::open(file)->summarize(20'000).records == 19'000);
 }
@@ -128,10 +128,10 @@ TEST_CASE("a fold that is killed at any step leaves the old account or the new o
         check_equal(ledger_reader::open(file)->summarize(20'000), whole);
     }
     deliver(file, {20'000, 30'000});
-    CHECK(fold_ledger(file, 30'000) == 28'672);  // the one after it
+    CHECK(fold_ledger(file, 30'000) == 28'672);  // the supervisor after it
     CHECK(space_of(file) < 200'000);
     const ledger_summary later = ledger_reader::open(file)->summarize(20'000);
-    CHECK(later.records == 28'672);  // an account has no end but its own
+    CHECK(later.records == 28'672);  // the account determines its own end
     CHECK(ledger_reader::open(file)->summarize(30'000).repeated == 1);
 }
 
@@ -153,7 +153,7 @@ TEST_CASE(
     REQUIRE(killed == test::ending{SIGKILL, -1});
     CHECK(ledger_reader::open(file)->first_undelivered(0) == 20'000);
     check_equal(ledger_reader::open(file)->summarize(20'000), whole);
-    CHECK(fold_ledger(file, 16'384) == 16'384);  // the next supervisor's
+    CHECK(fold_ledger(file, 16'384) == 16'384);  // by the next supervisor
     check_equal(ledger_reader::open(file)->summarize(20'000), whole);
     deliver(file, {20'000, 30'000});
     CHECK(fold_ledger(file, 28'672) == 28'672);
@@ -183,7 +183,7 @@ TEST_CASE("a late record of a predecessor that had been stopped changes nobody's
         return ledger_reader::open(file_in(f))->summarize(1).image_hash;
     };
     SECTION("behind its successor's mark") {
-        zombie.record(0, 1234, false, 1);  // of a buffer that holds another frame by now
+        zombie.record(0, 1234, false, 1);  // from a buffer that holds another frame by now
         CHECK(hash(folder) == hash(calm));
     }
     SECTION("before a mark that the successor makes itself") {

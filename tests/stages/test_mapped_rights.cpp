@@ -1,4 +1,4 @@
-// How runners map what belongs to others, and what they tell where that can't be for reading alone.
+// How runners map the memory of other stages, and what they report if it can't be mapped read-only.
 #include <algorithm>
 #include <atomic>
 
@@ -12,7 +12,8 @@ using namespace carousel::test;
 
 namespace {
 
-/// Of stage 2 of four, which reads ring 1, looks at ring 0, writes ring 2 and reads the source's asset.
+/// The mappings of stage 2 of four, which reads ring 1, samples ring 0, writes ring 2 and reads the source's
+/// asset.
 struct rights {
     std::string input, sampled_input, output, asset;
     bool inputs_writable = false;

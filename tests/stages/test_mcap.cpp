@@ -1,4 +1,4 @@
-// Recordings as files: where a process may die in a write, what is damaged, what comes back.
+// Recordings as files: a death at any point of a write, damage, and what is read back.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -31,7 +31,7 @@ mcap::contents contents_of(const std::string& path) {
     return mcap::scan(fd.get());
 }
 
-/// Every frame is there, whole and in order.
+/// Checks that every frame is there, intact and in order.
 void check_frames(const std::string& path, u64 count) {
     const shm::unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     const mcap::contents c = mcap::scan(fd.get());
@@ -128,7 +128,8 @@ TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies
     }
     const std::string all = bytes_of(path);
     REQUIRE(all.size() == ends.back());
-    std::vector<u64> sizes = ends;  // where a frame ends, a byte beside it, and many places between
+    std::vector<u64> sizes =
+        ends;  // the ends of frames, one byte before and after each, and many places between
     for (const u64 end : ends) sizes.insert(sizes.end(), {end - 1, std::min<u64>(end + 1, all.size())});
     for (u64 size = 0; size < all.size(); size += 17) sizes.push_back(size);
     for (const u64 size : sizes) {
@@ -216,7 +217,7 @@ TEST_CASE("a recording that has its end is gone on with, and gets another one") 
         CHECK(contents_of(path).ended);
     }
     check_frames(path, 4);
-    // by its heads it holds the same as by its index
+    // its heads give the same content as its index
     folder.write("b.mcap", bytes_of(path).substr(0, bytes_of(path).size() - 1));
     CHECK_FALSE(contents_of((folder.path / "b.mcap").string()).ended);
     check_frames((folder.path / "b.mcap").string(), 4);
@@ -305,7 +306,7 @@ TEST_CASE("a recorded frame has its metadata, its capture time and what of its p
             const auto at = static_cast<std::ptrdiff_t>(format.planes[p].offset),
                        bytes = static_cast<std::ptrdiff_t>(ring::used_plane(format, p, read.used).bytes());
             CHECK(std::equal(back.begin() + at, back.begin() + at + bytes, slot.begin() + at));
-            CHECK(back[static_cast<std::size_t>(at + bytes)] == std::byte{0});  // what was not in use
+            CHECK(back[static_cast<std::size_t>(at + bytes)] == std::byte{0});  // the unused bytes
         }
     }
 }

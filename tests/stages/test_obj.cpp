@@ -23,7 +23,7 @@ namespace {
 
 const std::string square = "v 0 0 0\nv 2 0 0\nv 2 2 0\nv 0 2 0\n";
 
-/// The sentence with which an OBJ text is refused, or "accepted".
+/// The message with which an OBJ text is refused, or "accepted".
 std::string refusal(const std::string& text) {
     scratch_folder folder;
     try {
@@ -217,7 +217,7 @@ struct flat_polygon {
     }
 };
 
-/// Twice the area of each triangle, seen from +z; negative where one is turned over.
+/// Twice the area of each triangle, seen from +z; negative for one that is turned over.
 std::vector<f64> areas_of(const std::vector<point3>& p, const std::vector<u32>& cut) {
     std::vector<f64> out;
     for (std::size_t t = 0; t + 2 < cut.size(); t += 3) {
@@ -228,7 +228,7 @@ std::vector<f64> areas_of(const std::vector<point3>& p, const std::vector<u32>& 
 }
 
 /// Cut into corners - 2 triangles, none turned over, whose areas add up: then nothing is covered twice and
-/// nothing left out.
+/// nothing is left out.
 void check_exactly_covered(const flat_polygon& p) {
     std::vector<u32> cut;
     u64 budget = polygon_budget;

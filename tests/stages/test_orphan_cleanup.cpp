@@ -1,5 +1,5 @@
-// Who is the last of a run whose supervisor is gone: also a process counts that has claimed its entry and not
-// stored its start time yet.
+// Which process is the last of a run whose supervisor is gone: a process that has claimed its entry and not
+// stored its start time yet counts, too.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using ring::entry_word;
 
 namespace {
 
-/// A run of which this process has entry 0.
+/// A run in which this process has entry 0.
 struct orphaned_run {
     std::string run_id = "test-last-" + std::to_string(::getpid());
     scratch_folder folder;
@@ -30,7 +30,7 @@ struct orphaned_run {
 
     orphaned_run() {
         block.publish();
-        block.release();  // as that of a supervisor that has died
+        block.release();  // as that of a dead supervisor
         (void)folder.write("lock", "");
         enter(0, ::getpid(), shm::this_process().start_time, entry_state::live);
     }
@@ -42,7 +42,7 @@ struct orphaned_run {
         block.block().entry[k].start_time.store(start_time);
         block.block().entry[k].identity.store(entry_word{static_cast<u32>(pid), 1, k, state}.pack());
     }
-    /// Another process, that maps the control block or doesn't.
+    /// Starts another process, which maps the control block or doesn't.
     void start_other(bool maps) {
         int ready[2];
         REQUIRE(::pipe(ready) == 0);
@@ -120,7 +120,7 @@ TEST_CASE(
     r.enter(1, r.other, 0, GENERATE(entry_state::starting, entry_state::doomed));
     CHECK(r.leave());
     CHECK_FALSE(r.memory_is_there());
-    CHECK(::waitpid(r.other, nullptr, WNOHANG) == 0);  // a stranger
+    CHECK(::waitpid(r.other, nullptr, WNOHANG) == 0);  // an unrelated process
 }
 
 TEST_CASE("a process whose pid means nothing here keeps the run's memory and folder by its lock") {

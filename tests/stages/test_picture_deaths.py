@@ -1,5 +1,5 @@
-"""Displays that pack several pictures at once are killed, and stopped, replaced and woken: each picture is there, whole, the same as in an
-undisturbed run. Usage: test_picture_deaths.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+"""Displays that encode several pictures at once are killed, or stopped, replaced and continued: each picture is there, intact, the same
+as in an undisturbed run. Usage: test_picture_deaths.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import hashlib
 import json
 import os
@@ -68,7 +68,7 @@ class PictureDeaths(unittest.TestCase):
         expected = self.pictures("calm")
         self.assertEqual(sorted(expected), [f"p_{n:04d}.png" for n in range(FRAMES)])
 
-        # The supervisor's own kill is held back, so that a stopped display wakes beside its successor.
+        # The supervisor's own kill is delayed, so that a stopped display continues concurrently with its successor.
         run = self.start("wild", "p_%04d.png", "--fps", "90", "--set", "frame_timeout_ms=500", environment={"CAROUSEL_TEST_KILL_DELAY_MS": "400"})
         for how in (signal.SIGKILL, signal.SIGSTOP, signal.SIGKILL):
             before = wait_for("a display at work", lambda: self.display().get("state") == "running" and self.display())
@@ -81,7 +81,7 @@ class PictureDeaths(unittest.TestCase):
         report = self.end(run)
         self.assertGreaterEqual(report["restarts"], 3)
         self.assertEqual(report["image_hash"], calm["image_hash"])
-        self.assertEqual(self.pictures("wild"), expected)   # byte for byte, and not one file more
+        self.assertEqual(self.pictures("wild"), expected)   # byte for byte, and no additional file
 
     def test_raw_pictures_are_as_large_as_their_pixels(self):
         self.end(self.start("raw", "p_%d.npy"))

@@ -1,4 +1,4 @@
-// What a port says when it can't be opened: one sentence each.
+// The errors of a port that can't be opened: one sentence each.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 
 const open_options at_once{.device = "", .wait_s = 0};
 
-/// A run of this process with one ring, whose supervisor answers nobody.
+/// A run of this process with one ring, whose supervisor never replies.
 class silent_run {
 public:
     silent_run() {
@@ -76,7 +76,7 @@ TEST_CASE("a run of another version of Carousel is refused") {
 
 TEST_CASE("a run of another user is refused") {
     const scratch_folder folder;
-    std::string others = "/";  // root's
+    std::string others = "/";  // root's folder
     if (::geteuid() == 0) {
         others = folder.path.string();
         REQUIRE(::chown(others.c_str(), 12345, 12345) == 0);

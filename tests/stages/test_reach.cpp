@@ -13,7 +13,7 @@ namespace {
 
 constexpr u32 all_frames = reach_choice::rounds * (reach_choice::frames_a_round + reach_choice::passed_over);
 
-/// Frames one after the other, as the choice sends them. True: it has chosen in the end, once.
+/// Passes frames to the choice, one after the other. Returns true if it has decided in the end, once.
 bool chooses(reach_choice& c, u64 mapping_ns, u64 copy_ns) {
     u32 changes = 0;
     for (u32 k = 0; k < 2 * all_frames; ++k) {

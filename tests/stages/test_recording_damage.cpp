@@ -1,5 +1,5 @@
-// Damaged recordings: a reader delivers every frame whose bytes are intact, at its own place, and names each
-// other one in an error. The seed repeats the plan; CAROUSEL_TEST_SCALE lengthens it (tests/campaigns).
+// Damaged recordings: a reader delivers every frame whose bytes are intact, at its own position, and reports
+// each other one in an error. The seed repeats the plan; CAROUSEL_TEST_SCALE lengthens it (tests/campaigns).
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -29,11 +29,11 @@ mcap::contents contents_of(const std::string& path) {
     return mcap::scan(fd.get());
 }
 
-/// What a player makes of a ring.
+/// The frames that a player gets from a ring.
 struct played {
-    std::string refusal;  ///< not empty: the whole file, for this reason
+    std::string refusal;  ///< not empty: the whole file was refused, for this reason
     std::vector<std::optional<u64>>
-        frames;  ///< which frame came at each place; empty: an error that names the place
+        frames;  ///< the frame delivered at each position; empty: an error that names the position
 };
 
 std::optional<u64> frame_in(const std::vector<std::byte>& slot, const ring::frame_format& format) {
@@ -71,7 +71,7 @@ played play(const std::string& path, std::size_t ring) {
     return out;
 }
 
-/// A recording, its units, and which of them have which frame of which ring.
+/// A recording, its units, and which of them contain which frame of which ring.
 struct original {
     recording rings = two_rings();
     std::string bytes;
@@ -144,7 +144,7 @@ damage damaged(const original& o, std::mt19937_64& random) {
     return d;
 }
 
-/// Frame `n`'s chunk has all its bytes.
+/// Returns whether frame `n`'s chunk has all its bytes.
 bool is_intact(const original& o, const std::string& bytes, std::size_t ring, u64 n) {
     const mcap::chunk_entry& unit = o.units[ring][n];
     return unit.start + unit.length <= bytes.size() &&
@@ -157,7 +157,7 @@ void check(const original& o, const damage& d, std::size_t ring, const played& p
     std::vector<u64> intact;
     for (u64 n = 0; n < o.frames; ++n)
         if (is_intact(o, d.bytes, ring, n)) intact.push_back(n);
-    if (!p.refusal.empty()) {  // names the file: all its frames
+    if (!p.refusal.empty()) {  // the error names the file: all its frames
         CHECK_THAT(p.refusal, contains("b.mcap"));
         CHECK((!front || intact.empty()));
         return;
@@ -168,8 +168,8 @@ void check(const original& o, const damage& d, std::size_t ring, const played& p
         CAPTURE(n);
         CHECK((n < p.frames.size() && p.frames[n]));
     }
-    // A file that was cut, or whose recorder was killed, has no end: the log says so. Otherwise each frame
-    // has its place, or the last place stands for all that are missing at the end.
+    // A file that was truncated, or whose recorder was killed, has no end, and the log reports that.
+    // Otherwise each frame has its position, or the last position stands for all that are missing at the end.
     const bool has_end = !d.cut && o.ended;
     if (has_end) CHECK((p.frames.size() == o.frames || (!p.frames.empty() && !p.frames.back())));
 }
@@ -240,7 +240,7 @@ TEST_CASE(
     const mcap::contents c = contents_of(copy);
     REQUIRE(c.chunks.size() == 5);
     CHECK_THAT(c.chunks[2].damage, contains("missing: frame 2 of \"picture\", frame 2 of \"numbers\""));
-    {  // the recorder that continues with the file keeps the frames after the damage
+    {  // the recorder that continues the file keeps the frames after the damage
         mcap::writer w(copy, preamble_of(r), "none", 1);
         CHECK(w.units() == 4);
         CHECK(w.cut() == 0);

@@ -1,5 +1,4 @@
-// The same frames on the CPU and on the GPU: equal bit for bit, whatever the mesh, the texture, the size and
-// the scene.
+// The same frames on the CPU and on the GPU: equal bit for bit, for every mesh, texture, size and scene.
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +19,7 @@ namespace {
 
 const device::device_id gpu{device::device_kind::cuda, "", 0};
 
-/// Why there is no GPU to test on; "" when there is one.
+/// Why there is no GPU for the test; "" if there is one.
 std::string no_gpu() {
     try {
         (void)device::open(gpu);

@@ -1,5 +1,5 @@
-// The real runner, its heart and its line to the supervisor, several of them as threads of one process
-// (in_process.hpp). Also one of the race tests: ./tests/run --all repeats them under ThreadSanitizer.
+// The real runner, its heartbeat and its connection to the supervisor, several of them as threads of one
+// process (in_process.hpp). Also one of the race tests: ./tests/run --all repeats them under ThreadSanitizer.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -25,7 +25,7 @@ TEST_CASE(
     std::atomic<u64> asked{0}, unfinished{0};
     std::atomic<std::thread::id> source;
     set_crash_hook([&](crash_point at) {
-        // a source alone passes it, on its main thread
+        // only a source passes it, on its main thread
         if (at == crash_point::sequence_leased) source.store(std::this_thread::get_id());
         if (std::this_thread::get_id() != source.load()) return;
         ring::link_ref link(run.control(), 0);
@@ -51,32 +51,34 @@ TEST_CASE(
     threads_of_a_run run({.stages = 3, .frames = 400, .work_us = 20});
     std::atomic<u32> ready{0}, returned{0};
     std::atomic<bool> over{false};
-    std::thread supervisor([&] {  // hears that they are ready, dies, and welcomes them back as the next one
-        shm::message m;
-        for (const shm::unique_fd& line : run.supervisor)
-            if (shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
-                m.text.find("ready") != std::string::npos)
-                ready.fetch_add(1);
-        const shm::unique_fd listener = shm::listen_at(run.directory() + "/control.sock");
-        run.supervisor.clear();
-        std::vector<shm::unique_fd> lines;
-        while (!over.load() || lines.size() < 3) {
-            pollfd p{listener.get(), POLLIN, 0};
-            if (lines.size() == 3 || ::poll(&p, 1, 100) <= 0) {
-                if (lines.size() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-                continue;
+    std::thread supervisor(
+        [&] {  // receives their "ready", dies, and accepts their return as the next supervisor
+            shm::message m;
+            for (const shm::unique_fd& line : run.supervisor)
+                if (shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                    m.text.find("ready") != std::string::npos)
+                    ready.fetch_add(1);
+            const shm::unique_fd listener = shm::listen_at(run.directory() + "/control.sock");
+            run.supervisor.clear();
+            std::vector<shm::unique_fd> lines;
+            while (!over.load() || lines.size() < 3) {
+                pollfd p{listener.get(), POLLIN, 0};
+                if (lines.size() == 3 || ::poll(&p, 1, 100) <= 0) {
+                    if (lines.size() == 3) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                    continue;
+                }
+                shm::unique_fd line(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+                const bool received =
+                    shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                    m.text.find("\"return\"") != std::string::npos;
+                (void)shm::send_message(line.get(), R"({"welcome":{"log":-1}})");
+                const bool back =
+                    shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
+                    m.text == R"({"back":true})";
+                returned.fetch_add(received && back ? 1 : 0);
+                lines.push_back(std::move(line));
             }
-            shm::unique_fd line(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-            const bool received =
-                shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
-                m.text.find("\"return\"") != std::string::npos;
-            (void)shm::send_message(line.get(), R"({"welcome":{"log":-1}})");
-            const bool back = shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
-                              m.text == R"({"back":true})";
-            returned.fetch_add(received && back ? 1 : 0);
-            lines.push_back(std::move(line));
-        }
-    });
+        });
     run.run();
     over.store(true);
     supervisor.join();
@@ -126,15 +128,16 @@ TEST_CASE("runners that take turns use fewer lanes when frames are long, say so,
     std::atomic<bool> over{false};
     bool seen = false;
     u64 at_first = 0;
-    std::thread watcher([&] {  // counts anew once all have come down, and what they had opened is through
-        while (!over.load() && !(lanes_of(0) == 2 && lanes_of(1) == 2 && lanes_of(2) == 2))
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
-        const u64 through = run.sink().frames.load() + 20;
-        while (!over.load() && run.sink().frames.load() < through) std::this_thread::yield();
-        seen = !over.load();
-        at_first = run.control().stage[0].counters.in_flight_high_water.load();
-        for (u32 k = 0; k < 3; ++k) run.control().stage[k].counters.in_flight_high_water.store(0);
-    });
+    std::thread watcher(
+        [&] {  // restarts the count once all have come down, and the frames opened before are done
+            while (!over.load() && !(lanes_of(0) == 2 && lanes_of(1) == 2 && lanes_of(2) == 2))
+                std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            const u64 through = run.sink().frames.load() + 20;
+            while (!over.load() && run.sink().frames.load() < through) std::this_thread::yield();
+            seen = !over.load();
+            at_first = run.control().stage[0].counters.in_flight_high_water.load();
+            for (u32 k = 0; k < 3; ++k) run.control().stage[k].counters.in_flight_high_water.store(0);
+        });
     run.run();
     over.store(true);
     watcher.join();
@@ -180,7 +183,7 @@ TEST_CASE("runners that take turns deliver all, one after the other") {
     CHECK(ring::turn_word::of(run.control().turn[0].token.load()).kind != ring::turn_kind::held);
 }
 
-// On a machine with one device, as if each ring lay on another one.
+// On a machine with one device, treated as if each ring were on another one.
 TEST_CASE(
     "rings on another device are reached through the mapping and by copies, and the frames are the same") {
     threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true, .peer_rings = true});
@@ -188,7 +191,7 @@ TEST_CASE(
     CHECK(run.sink().frames.load() == 1200);
     CHECK(run.sink().wrong.load() == 0);
     for (u32 k = 0; k < 3; ++k) CHECK(run.control().stage[k].counters.torn.load() == 0);
-    // Two rounds of the trial go by copies: of an input, of an output.
+    // Two rounds of the trial use copies: of an input, of an output.
     const u32 least[] = {2 * 64, 2 * 2 * 64, 2 * 64};
     for (u32 k = 0; k < 3; ++k) {
         CAPTURE(k);

@@ -1,4 +1,4 @@
-// Sampled inputs of runners, as threads of one process: which frame a stage's code sees, and what it never
+// Sampled inputs of runners, as threads of one process: which frame a stage's code sees, and which it never
 // sees.
 #include <algorithm>
 #include <array>
@@ -15,10 +15,10 @@ using namespace carousel::test;
 
 namespace {
 
-/// What a stage has seen of a sampled input, in its process() and in the work that it enqueued.
+/// What a stage has seen of a sampled input, in its process() and in its enqueued work.
 struct sight {
     std::string name;
-    u32 hops = 0;  ///< of the ring's stage: value_of()
+    u32 hops = 0;  ///< position of the ring's stage: value_of()
     u64 frames = 0, empty = 0, backward = 0, last = 0;
     bool any = false;
     std::atomic<u64> wrong{0};
@@ -89,7 +89,7 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
         CHECK(sampled[0] == ahead.used[frame]);
         CHECK(sampled[1] == own.used[frame]);
     }
-    for (u32 k = 0; k < run.control().links; ++k)  // each place is free again
+    for (u32 k = 0; k < run.control().links; ++k)  // each reader slot is free again
         for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
             CHECK(ring::group_word::of(run.control().link[k].group_state[g].load()).state ==
                   ring::group_state::absent);
@@ -106,7 +106,7 @@ TEST_CASE(
     threads_of_a_run run(with_sampled_inputs({{2, 0}}, frames));
     u64 revoked = 0;
     run.counts(2).at_copy = [&] {
-        u64 newest = 0;  // the frame whose lease is held
+        u64 newest = 0;  // the leased frame
         const shm::link_block& l = run.control().link[0];
         for (u32 k = 0; k < l.slots; ++k)
             for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)

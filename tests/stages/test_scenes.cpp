@@ -1,5 +1,5 @@
-// Every scene that the geometry stage makes, by the hash of its pictures: they may change only when somebody
-// means it. CPU backend; that the GPU's are the same is test_render_gpu's.
+// Every scene that the geometry stage makes, by the hash of its pictures: they may change only on purpose.
+// CPU backend; test_render_gpu.cpp checks that the GPU's are the same.
 #include "kernels/body/matrix.hpp"
 #include "stages/scene/scene_parameters.hpp"
 #include "tests/stages/chains.hpp"
@@ -13,7 +13,7 @@ using test::render_chain;
 
 namespace {
 
-/// Two frames' hashes as one.
+/// Combines the hashes of two frames into one.
 u64 hash_of(const std::string& settings, const kernels::scene_state& scene = {}) {
     auto c = render_chain({}, settings);
     std::vector<std::byte> both;

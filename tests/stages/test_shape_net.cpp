@@ -1,4 +1,4 @@
-// The network that the tree has, on views that it was not trained on; and files that are none.
+// The network in the repository, on views that it was not trained on; and files that are not networks.
 #include <cstring>
 #include <fstream>
 

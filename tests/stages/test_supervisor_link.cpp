@@ -1,6 +1,6 @@
-// A stage and the death of its supervisor: what it says then is where the next supervisor reads, whichever of
-// the dying one's files the kernel closes first, and it is told from which moment on the stage writes
-// elsewhere.
+// A stage and the death of its supervisor: the stage's output after that is where the next supervisor reads,
+// whichever of the dead one's files the kernel closes first, and the next supervisor learns from which moment
+// on the stage writes elsewhere.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ using namespace carousel;
 
 namespace {
 
-/// A process whose stdout and stderr are a pipe to us and whose supervisor we are.
+/// A process whose stdout and stderr are a pipe to the test, which is also its supervisor.
 struct orphan {
     scratch_folder folder;
     shm::unique_fd ours, log;

@@ -1,4 +1,4 @@
-// <carousel/testing.hpp> itself, by a stage as users write them.
+// <carousel/testing.hpp> itself, with a stage as users write them.
 
 #include <fmt/format.h>
 #include <carousel/cpu.hpp>
@@ -33,7 +33,7 @@ struct other_gain : gain {
     static constexpr const char* type = "test.other";
 };
 
-/// What configure() was told, and its input times the frame's gain.
+/// What configure() received, and its input times the frame's gain.
 class amplifier : public stage {
 public:
     explicit amplifier(bool names_parameters = true) : names_(names_parameters) {}
@@ -211,7 +211,7 @@ TEST_CASE("several outputs are refused where one is possible") {
 
 namespace {
 
-/// The sum of its input and the newest frame beside it, and behind a second output their difference.
+/// The sum of its input and its sampled input, and as a second output their difference.
 class mixer : public stage {
 public:
     std::vector<u64> sampled_numbers;
@@ -242,7 +242,7 @@ private:
     }
 };
 
-/// Which side frames its input was made with.
+/// Records with which sampled frames its input was made.
 class downstream_mixer : public stage {
 public:
     std::vector<u64> received;
@@ -371,7 +371,7 @@ TEST_CASE("frame::local() has one type per frame") {
     c.add("sink", std::make_unique<two_types>());
     c.prepare();
     c.run(0);
-    c.run(1);  // begins without one
+    c.run(1);  // begins without a value
 }
 
 TEST_CASE("finish() gets a tombstone only of a stage that asks for it") {

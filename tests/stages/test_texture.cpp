@@ -1,5 +1,5 @@
-// Pictures for meshes in every form that is read, and in some that aren't. The files are those of the fuzz
-// target.
+// Pictures for meshes in every supported format, and in some unsupported ones. The files are those of the
+// fuzz target.
 #include <fstream>
 #include <iterator>
 
@@ -36,7 +36,7 @@ std::string refusal(const picture& p) {
         CAROUSEL_SKIP("built without libjpeg-turbo");                                              \
     }
 
-/// Red, green, blue of pixel `i`, each at most 3 off: JPEG rounds.
+/// Compares red, green, blue of pixel `i`, each with a tolerance of 3: JPEG rounds.
 bool about(const texture_data& t, std::size_t i, int r, int g, int b) {
     const int wanted[3] = {r, g, b};
     for (std::size_t k = 0; k < 3; ++k) {

@@ -1,4 +1,5 @@
-// What is said of torn frames: the ring that was torn and who fills it, and not more often than it helps.
+// The log lines about torn frames: they name the torn ring and the stage that fills it, and are limited in
+// number.
 #include "stages/sdk/torn_lines.hpp"
 
 #include <unistd.h>

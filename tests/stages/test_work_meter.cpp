@@ -39,7 +39,7 @@ TEST_CASE("a reading is due behind a fill of frames, or behind a quarter of a se
     CHECK(m.read(2) == 5);
     for (int k = 0; k < 63; ++k) m.add(0, 0, 5);
     CHECK_FALSE(m.due(3));
-    m.add(0, 7, 7);  // a clock that stands still is no frame without work
+    m.add(0, 7, 7);  // if the clock does not advance, the frame still has work
     CHECK(m.due(3));
     CHECK(m.read(4) > 0);
 }

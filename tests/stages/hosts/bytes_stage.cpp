@@ -1,18 +1,19 @@
-// A stage for tests of links: frames of any size whose bytes are a function of their number. A sink names
-// each frame by a hash of its bytes.
-//   bytes     of each frame [1048576]
-//   light     the source writes the first word alone, the sink looks at nothing: for figures of the link
-//   [false]
-//   smooth    the source writes words that are alike for 4 KiB, so that a frame becomes smaller when it is
-//   packed; the hash still names it [false]
-//   dies_at   the first four lives of the sink abort in that frame [-1]
-//   ends_at   the source ends its stream before that frame [-1: it doesn't]
-//   forwards_frames  it hands frames on: no death of it is held against a frame [false]
-//   delay_ms  the sink takes so long for each [0]
-//   turns     it stands in the middle: what it writes is a function of the bytes that it reads alone, so it
-//   may be one of several instances on several hosts [false] turned    the sink of frames that carry
-//   something misses what such a stage adds [false] carries   the source gives its frames all that one can
-//   carry, and the sink ends its process where something of that is missing [false]
+// A stage for tests of links: frames of any size whose bytes are a function of their number. A sink
+// identifies each frame by a hash of its bytes.
+//   bytes            of each frame [1048576]
+//   light            the source writes only the first word, the sink reads nothing, to measure the link
+//                    [false]
+//   smooth           the source writes words that are equal for 4 KiB, so that a frame compresses well; the
+//                    hash still identifies it [false]
+//   dies_at          the first four incarnations of the sink abort in that frame [-1]
+//   ends_at          the source ends its stream before that frame [-1: it doesn't]
+//   forwards_frames  it forwards frames: none of its deaths counts against a frame [false]
+//   delay_ms         time that the sink takes for each frame [0]
+//   turns            it stands in the middle: its output is a function of the bytes of its input alone, so it
+//                    may be one of several instances on several hosts [false]
+//   turned           with `carries`: the sink requires what a stage with `turns` adds [false]
+//   carries          the source gives its frames all metadata that a frame can carry, and the sink ends its
+//                    process if some of it is missing [false]
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -97,7 +98,7 @@ private:
         f.set_capture_ns(now_ns() - 3 * ns_per_ms);
     }
     void turn(frame& f) const {
-        const u64 number = f.frame_number();  // what is made hangs on it: another number is another picture
+        const u64 number = f.frame_number();  // the output depends on it: another number is another picture
         if (carries_) {
             const u64 n = f.metadata().get<u64>("number").value_or(0);
             if (n != number)
@@ -124,7 +125,7 @@ private:
         need(!turned_ || f.metadata().get<u64>("turned") == n + 1, "what was added on the way");
         need(f.input().plane<const u8>("data").size() == used(n), "what of its plane is in use");
         need(f.parameters<gain_parameters>().gain == 7, "its parameters");
-        // Both hosts are one machine here: the clocks are one, and the relation's error is below a second.
+        // Both hosts are one machine here: they share one clock, and the relation's error is below a second.
         need(f.capture_ns() < now && f.capture_ns() + 60 * ns_per_s > now, "its capture time");
         need(f.born_ns() < now && f.born_ns() + 60 * ns_per_s > now, "when it was begun");
     }

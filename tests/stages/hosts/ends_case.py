@@ -1,4 +1,4 @@
-"""A case of tests of how runs over hosts end: one file, its near supervisor and the far ones."""
+"""A case of tests of how runs over hosts end: one file, its coordinator and the remote hosts."""
 import os
 import sys
 import unittest
@@ -30,9 +30,9 @@ class Case(unittest.TestCase):
         self.addCleanup(self.world.end)
 
     def begin(self, text, *words, remote=("b",), dies=None):
-        """The near supervisor and the far ones, all started.
+        """The coordinator and the remote hosts' supervisors, all started.
 
-        dies: a host, and a stage of it that is killed once: when all its frames are there, and before it tells the end."""
+        dies: a host, and a stage of it that is killed once: when it has all its frames, and before it reports the end."""
         file = self.world.write("chain.toml", text)
         coordinator, others = self.world.coordinator(file, *words), [self.world.remote(file, name, *words) for name in remote]
         if dies:
@@ -50,5 +50,5 @@ class Case(unittest.TestCase):
             self.assertEqual(supervisor.wait(seconds), code, "\n".join(f"--- {s.name}:\n{s.text()[-2500:]}" for s, _ in wanted))
 
     def slow_coordinator(self, delay, more=""):
-        """b begins the stream, and is done long before the near sink."""
+        """b begins the stream, and is done long before the coordinator's sink."""
         return self.begin(more + source(on=ON_B) + sink("slow", more=f"delay_ms = {delay}") + host("b") + host("a", 2, "here"), "--frames", "14")

@@ -1,6 +1,6 @@
 #pragma once
-// Frames over loopback from one transport to another, both in the calling thread. The memory that they are
-// sent from may be one that the CPU can't read.
+// Frames over loopback from one transport to another, both in the calling thread. The source memory may be
+// memory that the CPU can't read.
 
 #include <algorithm>
 #include <cstddef>
@@ -21,7 +21,7 @@
 namespace carousel::test {
 
 struct sent_memory {
-    const std::byte* at;                                    ///< as the transport is given it
+    const std::byte* at;                                    ///< as passed to the transport
     std::function<void(std::span<const std::byte>)> write;  ///< from its beginning; done when it returns
     bool of_gpu = false;
 };
@@ -43,7 +43,7 @@ public:
         std::memcpy(header.data(), &ring_sequence, sizeof ring_sequence);
         sender_.send_frame(connection_, header, from, bytes, ring_sequence);
     }
-    /// Both go on until it is so. False: for ten seconds it was not.
+    /// Progresses both until `so` holds. Returns false if it does not hold within ten seconds.
     [[nodiscard]] bool until(const std::function<bool()>& so) {
         const u64 end = now_ns() + 10 * ns_per_s;
         while (!so()) {
@@ -59,13 +59,13 @@ public:
         std::vector<std::byte> bytes;
         bool over = false, whole = false;
     };
-    /// In the order in which they began to come.
+    /// In the order in which they began to arrive.
     [[nodiscard]] const std::vector<std::unique_ptr<frame>>& received() const { return in_.frames; }
     [[nodiscard]] u64 over() const {
         return static_cast<u64>(
             std::count_if(in_.frames.begin(), in_.frames.end(), [](const auto& each) { return each->over; }));
     }
-    /// Whose memory is free again.
+    /// The frames whose memory is free again.
     [[nodiscard]] const std::set<u64>& sent() const { return out_.sent; }
     void forget() {
         in_.frames.clear();
@@ -75,7 +75,7 @@ public:
 private:
     struct receiver final : hosts::transport::events {
         std::vector<std::unique_ptr<frame>> frames;
-        u32 newest = 0;  ///< connection
+        u32 newest = 0;  ///< newest connection
         void accepted(u32 connection) override { newest = connection; }
         void closed(u32, const std::string&) override {}
         void message_received(u32, std::span<const std::byte>) override {}
@@ -112,9 +112,9 @@ inline std::vector<std::byte> noise(u64 bytes, u32 seed) {
     return out;
 }
 
-inline constexpr u64 exchanged_bytes = 32U << 20U;  ///< what `from` has, at least
+inline constexpr u64 exchanged_bytes = 32U << 20U;  ///< `from` has at least these
 
-/// Short ones, those about where a piece or a segment of UCX ends, and pictures.
+/// Short frames, those about as long as a piece or a segment of UCX, and pictures.
 inline void check_frames_of_every_size(const sent_memory& from) {
     frame_exchange link(from.of_gpu);
     const std::vector<std::byte> whole = noise(exchanged_bytes, 1);
@@ -134,7 +134,7 @@ inline void check_frames_of_every_size(const sent_memory& from) {
     }
 }
 
-/// Behind frame_sent() of all the memory has other contents at once: nobody reads it any more.
+/// After frame_sent() of all frames the memory is overwritten at once: it must not be read any more.
 inline void check_broken_connections(const sent_memory& from) {
     frame_exchange link(from.of_gpu);
     constexpr u64 frames = 4, bytes = exchanged_bytes / frames;
@@ -143,7 +143,7 @@ inline void check_broken_connections(const sent_memory& from) {
         const std::vector<std::byte> whole = noise(exchanged_bytes, round);
         from.write(whole);
         for (u64 k = 0; k < frames; ++k) link.send(k, from.at + k * bytes, bytes);
-        const u64 most = round % 3;  // of frames that are through before it breaks
+        const u64 most = round % 3;  // frames that are complete before it breaks
         REQUIRE(link.until([&] { return link.received().size() > most; }));
         link.close();
         REQUIRE(link.until([&] { return link.sent().size() == frames; }));

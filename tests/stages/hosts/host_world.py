@@ -1,4 +1,4 @@
-"""One pipeline file over several hosts, on one machine: each host a runtime directory of its own, on loopback or in a network namespace."""
+"""One pipeline file over several hosts, on one machine: each host has its own runtime directory, on loopback or in a network namespace."""
 import json
 import os
 import shutil
@@ -16,16 +16,16 @@ from processes import end_process, wait_for  # noqa: E402
 
 SOURCE = '[[stage]]\nname = "source"\nrun = "carousel-test-bytes"\nbytes = {bytes}\n'
 SINK = '[[stage]]\nname = "{name}"\nrun = "carousel-test-bytes"\ninputs = ["{of}"]\nbytes = {bytes}\n{more}\n'
-PORT, APART = port_block.take(), port_block.APART   # of the far host; a further one is so many behind it
+PORT, APART = port_block.take(), port_block.APART   # of the remote host; further hosts follow at this distance
 DEVICE = os.environ.get("CAROUSEL_TEST_DEVICE", "cpu")   # of both hosts
 HOST = '[hosts.{name}]\naddress = "{address}"\nport = {port}\nlauncher = "{launcher}"\n{more}\n'
-# The far host b, and this one by a name of its own: for stages that b's frames come back to.
+# The remote host b, and this one by its own name: for stages to which b's frames return.
 HOSTS = (HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more="")
          + HOST.format(name="a", address="127.0.0.1", port=PORT, launcher="here", more=""))
 
 
 class Supervisor:
-    """`carousel run` or `carousel host`. It may be killed and started again; what it printed is kept."""
+    """`carousel run` or `carousel host`. It may be killed and started again; its output is kept."""
 
     def __init__(self, world, name, words, run_name, inside=()):
         self.world, self.name, self.words, self.run_name, self.inside = world, name, list(words), run_name, list(inside)
@@ -34,7 +34,7 @@ class Supervisor:
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime}
         self.log = os.path.join(world.folder, name + ".log")
         self.report_file = os.path.join(world.folder, name + ".json")
-        # An earlier one of the same name has said things, too: a test that waits for its own one's words must not see those.
+        # An earlier supervisor of the same name has logged lines, too: a test that waits for those of its own must not see them.
         self.begin = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         self.process = None
 
@@ -64,7 +64,7 @@ class Supervisor:
             return {}
 
     def has_frames(self, name, coordinator, more_than=3):
-        """Waits until its stage has taken more than so many; if that doesn't come, says what both hosts said."""
+        """Waits until its stage has taken more than this many frames; on a timeout the error contains the output of both hosts."""
         try:
             wait_for(f"frames at {self.name}/{name}", lambda: (self.stage(name).get("frames") or 0) > more_than)
         except AssertionError as e:
@@ -80,7 +80,7 @@ class Supervisor:
         return bool(pid)
 
     def kill_supervisor(self, *more):
-        """SIGKILL; the next one takes the run over. False: it can't be killed now."""
+        """SIGKILL; the next one takes the run over. Returns False if it can't be killed now."""
         if not may_be_killed(self.process, self.ps()):
             return False
         self.process.kill()
@@ -99,8 +99,8 @@ class Supervisor:
         """Its processes and its memory, as after a restart of the machine, but not its run's runtime directory. Returns what its sink had delivered."""
         folder, aside = os.path.join(self.runtime, "carousel", self.run_name), os.path.join(self.world.folder, "aside")
         pids = [s["pid"] for s in self.ps()["stages"]]
-        case.addCleanup(remove_memory, run_id_in(folder))   # should anything below fail: nobody else removes it
-        self.process.send_signal(signal.SIGSTOP)   # it notices nobody's death, and dies last
+        case.addCleanup(remove_memory, run_id_in(folder))   # in case anything below fails: nothing else removes it
+        self.process.send_signal(signal.SIGSTOP)   # it notices no death, and dies last
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         shutil.copytree(folder, aside, ignore=lambda _, names: [n for n in names if n.endswith(".sock")])
@@ -131,7 +131,7 @@ class Supervisor:
 
 
 def kill_in_turn(victims, dice):
-    """Each (host, stage) once, in a random order and 20 to 150 ms apart; a stage that is down is waited for."""
+    """Each (host, stage) once, in a random order and 20 to 150 ms apart; waits for a stage that is down."""
     dice.shuffle(victims)
     for host, stage in victims:
         time.sleep(dice.uniform(0.02, 0.15))

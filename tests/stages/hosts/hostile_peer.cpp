@@ -1,5 +1,5 @@
 // A peer that does not know a link's token, and makes the receiving host's UCX assemble a message that is
-// longer than any of a link.
+// longer than any message of a link.
 //
 //   carousel-test-hostile-peer ADDRESS PORT BYTES
 //

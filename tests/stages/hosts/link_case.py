@@ -1,4 +1,4 @@
-"""What the tests of links have in common. The program's first argument is the folder of programs."""
+"""Shared by the tests of links. The program's first argument is the folder of programs."""
 import os
 import re
 import sys

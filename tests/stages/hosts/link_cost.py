@@ -1,4 +1,4 @@
-"""What a link costs: CPU time of its two stages, and the time of a hop."""
+"""The cost of a link: CPU time of its two stages, and the time of a hop."""
 import json
 import os
 import subprocess
@@ -21,7 +21,7 @@ def ticks_of(pid):
 
 
 def cpu_until_sent(pair):
-    """CPU seconds of the processes send and receive, until A's run has ended. Nobody is killed meanwhile."""
+    """CPU seconds of the processes send and receive, until A's run has ended. No process is killed meanwhile."""
     pids, cpu = {}, {"send": 0, "receive": 0}
     while pair.a.process.poll() is None:
         for host, name in ((pair.a, "send"), (pair.b, "receive")):
@@ -34,8 +34,8 @@ def cpu_until_sent(pair):
 
 
 def hops_of(pair, count, rate):
-    """The hops of so many frames in ms, sorted, of a pair that isn't started, and whose frames come at that rate. The connection's first second is
-    not among them: clocks are asked for then, and buffers are new."""
+    """The hops of this many frames in ms, sorted, of a pair that isn't started, and whose frames come at that rate. The connection's first
+    second is not among them: clocks are queried then, and buffers are new."""
     trace = os.path.join(pair.folder, "trace.json")
     pair.b.start()
     pair.a.start()

@@ -1,4 +1,4 @@
-"""Two runs with a link between them, each with a supervisor of its own: on loopback, or in two network namespaces."""
+"""Two runs with a link between them, each with its own supervisor: on loopback, or in two network namespaces."""
 import glob
 import json
 import os
@@ -25,7 +25,7 @@ def format_of(size):
 
 
 class Host:
-    """One run. It may be killed and started again; what it printed is kept."""
+    """One run. It may be killed and started again; its output is kept."""
 
     def __init__(self, pair, name, text, options=(), inside=()):
         self.pair, self.name, self.inside = pair, name, list(inside)
@@ -64,7 +64,7 @@ class Host:
         return True
 
     def kill_supervisor(self):
-        """SIGKILL; the next one takes the run over. False: it can't be killed now."""
+        """SIGKILL; the next one takes the run over. Returns False if it can't be killed now."""
         if not may_be_killed(self.process, self.ps()):
             return False
         self.process.kill()
@@ -73,7 +73,7 @@ class Host:
         return True
 
     def stop(self, how=signal.SIGSTOP):
-        """Of its supervisor."""
+        """Stops its supervisor."""
         if self.process.poll() is None:
             self.process.send_signal(how)
 
@@ -83,7 +83,7 @@ class Host:
         return lose_run(self.process, os.path.join(self.pair.folder, "carousel", self.name), pids)
 
     def end(self):
-        """At once: the first Ctrl-C delivers what is begun, the second one doesn't."""
+        """Ends it at once: the first Ctrl-C delivers the begun frames, the second one doesn't."""
         for _ in range(2):
             if self.process and self.process.poll() is None:
                 self.process.send_signal(signal.SIGINT)
@@ -107,8 +107,8 @@ class Host:
 
 
 def may_be_killed(supervisor, ps):
-    """Not while none of its stages is alive, as on a busy machine a moment after all were killed: the rings' memory would be gone with
-    the last who holds it."""
+    """False while none of its stages is alive, as on a busy machine a moment after all were killed: the rings' memory would be gone
+    with the last process that has it."""
     return supervisor.poll() is None and any(is_alive(s["pid"]) for s in ps.get("stages") or [] if s.get("pid") and "/" not in s["name"])
 
 
@@ -135,7 +135,7 @@ def lose_run(supervisor, folder, pids):
 
 
 def remove_memory(run):
-    """What a run of that id has left in shared memory."""
+    """Removes what a run of that id has left in shared memory."""
     for path in glob.glob(f"/dev/shm/*{run}*"):
         os.unlink(path)
 
@@ -176,7 +176,7 @@ class Pair:
         return path
 
     def one_host(self, frames):
-        """The report of a run on one host, whose ledger is kept beside it."""
+        """The report of a run on one host, whose ledger is kept next to it."""
         one = Host(self, "one", (SOURCE + SINK).format(name="one", bytes=self.size, of="source", delay=0, more=self.more), ["--frames", str(frames)]).start()
         assert one.wait(120) == 0, one.text()
         return one.report()
@@ -199,19 +199,19 @@ def check_report(host, frames):
 
 
 def hash_in(host, sink):
-    """Of that sink. The report's own one is of the first sink that has any, which may be a sending stage: it hashes what it sends."""
+    """The hash of that sink. The report's own one is of the first sink that has any, which may be a sending stage: it hashes what it sends."""
     return next(s["image_hash"] for s in host.report()["sinks"] if s["stage"] == sink)
 
 
 def check_whole(pair, frames):
-    """Nothing lost, repeated or torn on either side; the hash of what came through."""
+    """Nothing lost, repeated or torn on either side; returns the hash of what was received."""
     for host in (pair.a, pair.b):
         check_report(host, frames)
     return pair.b.report()["image_hash"]
 
 
 def kill_one(pair, dice, of_a, of_b):
-    """SIGKILL to a stage of either side, or to a supervisor; who it was, if there was one. The links' own stages are hit twice as often."""
+    """SIGKILL to a stage of either side, or to a supervisor; returns the victim, if there was one. The links' own stages are hit twice as often."""
     what = dice.choice([*of_a, *of_b, "send", "receive", "supervisor a", "supervisor b"])
     if what.startswith("supervisor"):
         done = (pair.a if what.endswith("a") else pair.b).kill_supervisor()
@@ -227,5 +227,5 @@ def add_sending_words(p):
 
 
 def sending_words(a):
-    """The keys, and the frames under way that they take."""
+    """The keys, and the number of frames in flight that they take."""
     return f'release = "{"durable" if a.durable else "committed"}"\ncompress = "{a.compress}"\n', 16 if a.durable else 4

@@ -1,7 +1,6 @@
 #pragma once
-// A link without a network: both sides over queues, with a clock of its own, where connections break, packets
-// stay away for a while, processes die and bytes are changed, by a seed. What must hold is checked as it
-// goes.
+// A link without a network: both sides over queues, with a simulated clock, where connections break, packets
+// are delayed, processes die and bytes are changed, by a seed. The invariants are checked at every step.
 
 #include <deque>
 #include <memory>
@@ -26,7 +25,7 @@ inline hello hello_of_test(std::string run = "run-a") {
     return h;
 }
 
-/// A sender that has said hello to `b` over connection 1, and what it said last.
+/// A sender that has sent HELLO to `b` over connection 1, and the last messages.
 struct introduced {
     sending_side a;
     actions sent;
@@ -62,7 +61,7 @@ struct world {
     };
     /// A connection, the same number on both sides.
     struct wire {
-        u32 number = 0;  ///< of the sender
+        u32 number = 0;  ///< the sender's number
         bool open_a = true, open_b = true;
         std::deque<packet> to_a, to_b;
         std::set<u64> reading;  ///< frames whose memory the transport reads
@@ -74,17 +73,17 @@ struct world {
     u64 now = 1'000'000'000;
     token_file token{"a secret that both sides know"};
     u64 frames = 60, released = 0;  ///< on A: every frame below is committed there
-    u64 begun = 0, committed = 0;   ///< on B: begun by this process; committed, for good
+    u64 begun = 0, committed = 0;   ///< on B: begun by this process; committed permanently
     u64 incarnations = 0, silent_until = 0;
     std::unique_ptr<sending_side> a;
     std::unique_ptr<receiving_side> b;
-    std::map<u32, wire> wires;  ///< by the number at B, which grows for ever
-    std::map<u32, u32> at_b;    ///< of this sender's number
+    std::map<u32, wire> wires;  ///< by the number at B, which grows forever
+    std::map<u32, u32> at_b;    ///< by this sender's number
     u32 next_wire = 1;
     std::map<u32, std::pair<u32, bool>> arriving;  ///< buffer -> wire at B, damaged
     std::set<u64> damaged;                         ///< frames whose bytes are not those of their hash
     u64 given = 0;                                 ///< frames that this sender has begun
-    std::optional<u64> kept_end;                   ///< by B, on its disk
+    std::optional<u64> kept_end;                   ///< stored by B on its disk
     u32 window = 4;
 
     u64 below(u64 n) { return std::uniform_int_distribution<u64>(0, n - 1)(dice); }
@@ -161,7 +160,7 @@ struct world {
             if (w.open_a && w.reading.erase(f.ring_sequence) > 0) a->frame_sent(w.number, f.ring_sequence);
             if (!w.open_b) return;
             if (const auto buffer = b->frame_begins(n, f, now)) {
-                REQUIRE(arriving.count(*buffer) == 0);  // one writer to a buffer at a time
+                REQUIRE(arriving.count(*buffer) == 0);  // one writer per buffer at a time
                 arriving[*buffer] = {n, p.damaged};
                 if (p.damaged)
                     damaged.insert(f.ring_sequence);
@@ -223,7 +222,7 @@ struct world {
             for (int k = 0; k < 4 && !all.empty(); ++k) deliver(all[below(all.size())]);
         }
     }
-    /// Steps until the sender knows that its end is known, with trouble every so often.
+    /// Steps until the sender knows that its end has been received, with faults at intervals.
     void run(u64 fault_every) {
         for (u64 k = 0; k < 400'000; ++k) {
             step();

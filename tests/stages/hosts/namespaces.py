@@ -18,7 +18,7 @@ class Namespaces:
     """`ip netns exec` and not nsenter: UCX looks for its devices in /sys/class/net."""
 
     def __init__(self, hosts=2, otherwise=skip):
-        """`otherwise(why)`, which must not return, where there are none here."""
+        """`otherwise(why)`, which must not return, is called if they are not available."""
         if os.geteuid() != 0 or not shutil.which("ip"):
             otherwise("network namespaces need root and ip")
         self.a, self.b, self.c = (f"carousel-{name}-{os.getpid()}" for name in "abc")
@@ -65,7 +65,7 @@ class Namespaces:
         return heard
 
     def drop_packets(self, host=None):
-        """Every packet that B, or another far host, gets is dropped, and nobody is told."""
+        """Every packet to B, or to another remote host, is silently dropped."""
         rules = "table inet carousel {\n chain c {\n  type filter hook input priority 0; policy drop;\n }\n}\n"
         return call("ip", "netns", "exec", host or self.b, "nft", "-f", "-", input=rules).returncode == 0
 

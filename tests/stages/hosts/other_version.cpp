@@ -1,11 +1,11 @@
-// One end of a link as a build of the next version would speak it, over real UCX, for tests against the
-// programs that are shipped.
+// One end of a link as a build of the next version would implement it, over real UCX, for tests against the
+// shipped programs.
 //
 //   carousel-test-other-version sends ADDRESS PORT TOKEN
 //   carousel-test-other-version receives ADDRESS PORT TOKEN
 //
-// The first is a whole sender that says its version is another. The second takes connections, and answers
-// each with its own version. Both say what they hear on stderr, and go on until they are killed.
+// The first is a complete sender that reports another version. The second accepts connections, and answers
+// each with its own version. Both log what they receive on stderr, and run until they are killed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ void send_for_ever(const link_settings& where) {
     for (;;) ::pause();
 }
 
-/// What follows the version in the hello is that version's own affair.
+/// What follows the version in the HELLO is defined by that version.
 message_bytes answer() {
     message_bytes bytes = encode(of_next_version());
     bytes.resize(1 + sizeof link_version);
@@ -61,7 +61,7 @@ public:
     }
     void frame_received(u64, bool) override {}
     void frame_sent(u32, u64) override {}
-    u32 asks = 0;  ///< whom an answer is due
+    u32 asks = 0;  ///< the connection that is owed an answer
 };
 
 void receive_for_ever(const link_settings& where) {

@@ -1,4 +1,4 @@
-"""A Slurm of two nodes on one machine, in a folder of its own: munged, slurmctld, two slurmd, with ports and a socket of their own."""
+"""A Slurm of two nodes on one machine, in a separate folder: munged, slurmctld, two slurmd, with their own ports and socket."""
 import os
 import shutil
 import socket
@@ -11,7 +11,7 @@ from processes import end_process, skip, wait_for  # noqa: E402
 
 NEEDED = ("munged", "slurmctld", "slurmd", "srun", "sinfo")
 NODES = ("na", "nb")
-# No cgroups and no accounts: what a test may have, and what leaves nothing behind on the machine.
+# No cgroups and no accounts: what a test has permission for, and what leaves nothing on the machine.
 CONFIGURATION = """ClusterName=carousel
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -41,7 +41,7 @@ def free_port():
 
 
 class Slurm:
-    """Skips, with the reason, where it can't be."""
+    """Skips, with the reason, if it is not available."""
 
     def __init__(self):
         sbin = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -97,7 +97,7 @@ class Slurm:
         return out
 
     def end(self):
-        for daemon in reversed(self.daemons):   # munged last: the others say who they are by it
+        for daemon in reversed(self.daemons):   # munged last: the others authenticate through it
             end_process(daemon)
         os.environ.pop("SLURM_CONF", None)
         shutil.rmtree(self.folder, True)

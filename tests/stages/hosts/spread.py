@@ -5,14 +5,14 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from host_world import HOST, SINK, SOURCE  # noqa: E402
 
-# Of each shape the stages behind the source: name, inputs, host. A link's stages are FROM-to-HOST, and FROM-from-HOST behind it.
+# The stages downstream of the source in each shape: name, inputs, host. A link's stages are FROM-to-HOST, and then FROM-from-HOST.
 SHAPES = {
     "two": [("sink", "source", "b")],
     "chain": [("middle", "source", "b"), ("sink", "middle", "c")],
     "fan-out": [("sink_b", "source", "b"), ("sink_c", "source", "c")],
     "two ways": [("middle", "source", "b"), ("sink", "middle, source", "c")],
 }
-# Whom a campaign may kill, by host; "near" is that of the source.
+# What a campaign may kill, by host; "near" is the source's host.
 STAGES = {
     "two": {"near": ["source", "source-to-b"], "b": ["source-from-here", "sink"]},
     "chain": {"near": ["source", "source-to-b"], "b": ["source-from-here", "middle", "middle-to-c"], "c": ["middle-from-b", "sink"]},
@@ -45,7 +45,7 @@ def spread_text(shape, size, places, more=None):
 
 
 def hash_on_one_host(world, shape, size, frames):
-    """Of one sink: each sink of a shape gets the same frames."""
+    """The hash of one sink: each sink of a shape gets the same frames."""
     kept = SHAPES[shape] if len(SINKS[shape]) == 1 else SHAPES["two"]
     alone = "two" if kept is SHAPES["two"] else shape
     one = world.coordinator(world.write("one.toml", stages_text(alone, size, False)), "--frames", str(frames)).start()
@@ -54,7 +54,7 @@ def hash_on_one_host(world, shape, size, frames):
 
 
 class Spread:
-    """The run: a supervisor for each host. `inside`: the words before a program of that host."""
+    """The run: a supervisor for each host. `inside`: the command line before a program of that host."""
 
     def __init__(self, world, shape, size, frames, fps, places, inside=None, more=None):
         inside = inside or {}
@@ -83,7 +83,7 @@ class Spread:
         return out
 
     def kill_one(self, dice):
-        """SIGKILL to somebody; who it was, or None."""
+        """SIGKILL to one of the victims; returns it, or None."""
         host, stage = dice.choice(self.victims())
         if stage:
             return f"{host.name}/{stage}" if host.kill(stage) else None
@@ -99,14 +99,14 @@ class Spread:
         return [h.wait(120) for h in self.hosts.values()]
 
     def check_whole(self):
-        """Nothing lost, repeated or torn on any host, and in each sink what comes on one host."""
+        """Nothing lost, repeated or torn on any host, and in each sink what a run on one host delivers."""
         codes = self.codes()
         assert codes == [0] * len(codes), f"exit codes {codes}\n{self.text()}"
         for name, h in self.hosts.items():
             r = h.report()
             reported = [r[k] for k in ("lost", "repeated", "torn", "frames")]
             assert reported == [0, 0, 0, self.frames], f"{name}: lost, repeated, torn, frames are {reported}\n{self.text()}"
-        coordinator = self.coordinator.report()   # before the run on one host, whose report takes its place
+        coordinator = self.coordinator.report()   # before the run on one host, whose report replaces it
         expected = hash_on_one_host(self.world, self.shape, self.size, self.frames)
         for name in SINKS[self.shape]:
             reported = [coordinator["hosts"][name]["image_hash"], self.remote[name].report()["image_hash"]]

@@ -21,7 +21,7 @@ class CountedReaders(Case):
         return self.pair(frames, size=SIZE, send=DURABLE, in_flight=16, **how)
 
     def changed(self, host, words, by):
-        """Its pipeline file."""
+        """Replaces its pipeline file."""
         with open(host.file, encoding="utf-8") as f:
             text = f.read()
         self.assertIn(words, text)
@@ -44,7 +44,7 @@ class CountedReaders(Case):
         pair.a.start()
         self.delivered(pair.b, 40)   # these have passed the port by
         self.recorder(pair)
-        self.delivered(pair.b, (pair.b.stage("sink").get("frames") or 0) + 60)   # more than may be under way
+        self.delivered(pair.b, (pair.b.stage("sink").get("frames") or 0) + 60)   # more than may be in flight
         self.assertGreater(pair.b.stage("eye").get("frames") or 0, 0)
         self.whole(pair, 300)
         eye = next(s for s in pair.b.report()["sinks"] if s["stage"] == "eye")
@@ -61,7 +61,7 @@ class CountedReaders(Case):
         pair.environment.update(LD_PRELOAD=GATE, CAROUSEL_TEST_SYNC_GATE=gate)
         pair.b.start()
         pair.a.start()
-        self.delivered(pair.b, 16)   # all that may be under way
+        self.delivered(pair.b, 16)   # all that may be in flight
         with open(os.path.join(pair.folder, "carousel", "b", "ledger-sink.bin"), "r+b") as f:
             f.seek(12 * 64)
             f.write(bytes(64))

@@ -1,5 +1,5 @@
-"""What durable release promises, on loopback: what is synced before it is told, frames that come back, rings that are made anew, an end
-that nobody has told. Usage: test_durable.py FOLDER_OF_PROGRAMS Campaign"""
+"""What durable release guarantees, on loopback: sync before the report, returned frames, rebuilt rings, an end that was not reported.
+Usage: test_durable.py FOLDER_OF_PROGRAMS Campaign"""
 import os
 import random
 import re
@@ -21,7 +21,7 @@ GATE = os.path.join(os.path.abspath(PROGRAMS), "libcarousel-test-sync-gate.so") 
 
 
 class Links(Case):
-    """Of two runs, by hand."""
+    """Two runs, by hand."""
 
     def durable_pair(self, frames, fps=60, **how):
         return self.pair(frames, fps=fps, size=SIZE, send=DURABLE, in_flight=16, **how)
@@ -34,7 +34,7 @@ class Links(Case):
         pair.environment.update(LD_PRELOAD=GATE, CAROUSEL_TEST_SYNC_GATE=gate, CAROUSEL_TEST_SYNC_COUNT=count)
         pair.b.start()
         pair.a.start()
-        self.delivered(pair.b, 16)   # all that may be under way: B's sink has them, and its sync(2) lasts
+        self.delivered(pair.b, 16)   # all that may be in flight: B's sink has them, and its sync(2) lasts
         time.sleep(0.5)
         self.assertEqual(ledger(os.path.join(pair.folder, "carousel", "a", "ledger-send.bin")), {})
         self.assertEqual([pair.a.stage("send").get("frames"), os.path.exists(count)], [0, False])
@@ -46,7 +46,7 @@ class Links(Case):
         pair = self.durable_pair(240, fps=30)
         pair.b.start()
         pair.a.start()
-        self.delivered(pair.b, 60)   # more than rings hold: the near host has released some
+        self.delivered(pair.b, 60)   # more than rings hold: the coordinator has released some
         block = "/dev/shm/carousel-" + run_id_in(os.path.join(pair.folder, "carousel", "b"))
         with open(block, "r+b") as f:
             f.seek(0x2000)
@@ -75,7 +75,7 @@ class Links(Case):
         pair.b.start()
         self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
         first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
-        self.restarted_with(pair, first + 3)   # what one durable sender may have under way is more
+        self.restarted_with(pair, first + 3)   # more than one durable sender may have in flight
         left_out = f"frames {first} to {first + 2} would be left out: .*: end that run, and begin it with --first {first}"
         self.expect_log(pair.a, left_out)
         self.expect_log(pair.b, "a sender was sent away: " + left_out)
@@ -88,7 +88,7 @@ class Links(Case):
         self.assertEqual({**delivered, **here}, ledger(os.path.join(pair.folder, "one-ledger-sink.bin")))
 
     def chain_with_lost_middle(self, frames, successors):
-        """A, B and C by hand. B is durable, and lost when C has frames and A has heard of none: B's sync(2) lasts. Then B is begun again."""
+        """A, B and C by hand. B is durable, and lost when C has frames and A has received no acknowledgement: B's sync(2) lasts. Then B is restarted."""
         pair = self.durable_pair(frames, fps=30)
         there = {"address": "127.0.0.1", "token": "link.token", "bytes": SIZE, "format": format_of(SIZE)}
         middle = by_hand.SINK.format(of="receive", delay=0, more="turns = true\n", **there).replace('"sink"', '"middle"')
@@ -133,14 +133,14 @@ del Case
 
 
 class Files(unittest.TestCase):
-    """Of one pipeline file."""
+    """One pipeline file."""
 
     def hosts(self, more_a="", more_b=""):
         return "".join(HOST.format(name=name, address="127.0.0.1", port=port, launcher=launcher, more=more)
                        for name, port, launcher, more in (("a", OTHER_PORT, "here", more_a), ("b", FILE_PORT, "none", more_b)))
 
     def there_and_back(self, hosts):
-        """Its stages are on one host where `hosts` is empty."""
+        """Its stages are on one host if `hosts` is empty."""
         return (SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more="turns = true\n" + ('host = "b"\n' if hosts else ""))
                 + SINK.format(name="sink", of="middle", bytes=SIZE, more="") + hosts)
 
@@ -158,14 +158,14 @@ class Files(unittest.TestCase):
         return coordinator, remote
 
     def on_one_host(self, world, frames):
-        """As fast as it can."""
+        """As fast as possible."""
         one = world.coordinator(world.write("one.toml", self.there_and_back("")), "--frames", str(frames)).start()
         self.assertEqual(one.wait(60), 0, one.text())
         return hash_in(one, "sink")
 
     def test_frames_that_go_to_a_durable_host_and_come_back_are_lost_by_no_kill_and_not_with_that_host(self):
         print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
-        # So slow that a busy machine, too, is through with all that happens here before the last frame.
+        # So slow that a busy machine, too, completes all that happens here before the last frame.
         world, options = self.world(), ("--frames", "540", "--fps", "30")
         expected = self.on_one_host(world, 540)
         coordinator, remote = self.started(world, self.there_and_back(self.hosts(more_b=DURABLE)), *options)
@@ -186,7 +186,7 @@ class Files(unittest.TestCase):
         self.assertEqual(hash_in(coordinator, "sink"), expected)
 
     def test_a_durable_host_that_is_lost_before_its_sender_has_heard_of_any_frame_goes_on_from_the_first_one(self):
-        # Its frames are here again already, and not one of them is known to be: its sync(2) lasts.
+        # Its frames are here again already, and none of them is known to be: its sync(2) lasts.
         world, options = self.world(), ("--frames", "60", "--fps", "60")
         expected = self.on_one_host(world, 60)
         file = world.write("durable.toml", self.there_and_back(self.hosts(more_b=DURABLE + "sync = true\n")))
@@ -250,7 +250,7 @@ class Files(unittest.TestCase):
                          'so each would wait for the sinks of the others; expected release = "committed" of one of them')
 
     def test_a_host_that_is_told_the_end_by_no_link_is_told_by_the_near_one(self):
-        # The sending stage is killed when its supervisor has let it go and before it has told the end: nobody takes its place.
+        # The sending stage is killed after its supervisor has released it and before it has reported the end: it is not replaced.
         world = self.world()
         plan = world.write("plan", "source-to-b leaving kill 1\n")
         file = world.write("end.toml", SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"') + self.hosts(more_b=DURABLE))

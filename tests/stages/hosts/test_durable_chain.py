@@ -1,5 +1,6 @@
-"""A durable host whose frames come from another far one (near -> b -> c), and is lost: who has what its sinks lack knows from which frame on.
-And a near host that is lost, whose next run goes on. Usage: test_durable_chain.py FOLDER_OF_PROGRAMS Everyday|Long"""
+"""A durable host whose frames come from another remote one (coordinator -> b -> c), and is lost: the host that has the frames which its
+sinks lack knows from which frame on. And a lost coordinator, whose next run continues.
+Usage: test_durable_chain.py FOLDER_OF_PROGRAMS Everyday|Long"""
 import os
 import re
 import sys
@@ -21,7 +22,7 @@ AGAIN = r"host c begins anew, at frame (\d+): what its sinks have not comes agai
 
 class Case(unittest.TestCase):
     def begun(self, more, frames=150, fps=30, taken=60, shape="chain"):
-        """The last sink has taken so many frames: more than all rings hold, so some are released everywhere before it."""
+        """The last sink has taken this many frames: more than all rings hold, so some are released everywhere before it."""
         world = World(PROGRAMS)
         self.addCleanup(world.end)
         s = Spread(world, shape, SIZE, frames, fps, PLACES, more=more).start()
@@ -30,22 +31,22 @@ class Case(unittest.TestCase):
         return s
 
     def logged_first(self, s):
-        """The frame that c begins anew at."""
+        """The frame at which c restarts."""
         s.coordinator.expect_log(AGAIN)
         return int(re.search(AGAIN, s.coordinator.text())[1])
 
     def last_incarnation(self, s, host):
-        """What that host's sink has, by its report."""
+        """What that host's sink has, by its ledger."""
         return ledger(os.path.join(s.world.folder, host + "-ledger-sink.bin"))
 
     def check_union(self, s, host, before):
-        """What that host's sink has over both lives, each frame with its hash, is what it has on one host."""
+        """What that host's sink has over both incarnations, each frame with its hash, is what it has on one host."""
         one = s.world.coordinator(s.world.write("one.toml", stages_text(s.shape, SIZE, False)), "--frames", str(s.frames)).start()
         self.assertEqual(one.wait(60), 0, one.text())
         self.assertEqual({**before, **self.last_incarnation(s, host)}, self.last_incarnation(s, "near"))
 
     def continues_complete(self, s, delivered, first):
-        """Everybody ends with 0, and c's sinks have every frame once over both lives, but for those that b had not heard of yet."""
+        """All end with 0, and c's sinks have every frame once over both incarnations, except for those that b had not received yet."""
         self.assertEqual(s.codes(), [0, 0, 0], s.text())
         for host, begun in (("near", 0), ("b", 0), ("c", first)):
             r = s.hosts[host].report()
@@ -94,11 +95,11 @@ class Long(Case):
         s.coordinator.expect_log(r"host c begins anew when host b says where, which is lost \(.*\)")
         time.sleep(1)
         self.assertNotRegex(s.coordinator.text(), "host c begins anew, at frame")
-        b.start()   # it takes its part over, and was not there when c was lost
+        b.start()   # it takes its part over, and was away when c was lost
         self.continues_complete(s, delivered, self.logged_first(s))
 
     def both_are_lost(self, more, until, again):
-        """c is begun again first, and b when the near host has said `until`."""
+        """c is started again first, and b when the coordinator has logged `until`."""
         s = self.begun({**BOTH, **more}, 240)
         b, c = s.remote["b"], s.remote["c"]
         delivered = c.lose()
@@ -136,7 +137,7 @@ class Long(Case):
         b, c = s.remote["b"], s.remote["c"]
         path = os.path.join(b.runtime, "carousel", b.run_name, "ledger-middle-to-c.bin")
         delivered = c.lose()
-        os.rename(path, path + ".aside")   # who writes it has it open
+        os.rename(path, path + ".aside")   # the process that writes it has it open
         os.mkdir(path)
         c.start()
         s.coordinator.expect_log("host c begins anew, at frame 0: whether what its sinks have not begins there is not known, for host b can't read it. "

@@ -1,5 +1,5 @@
-// What a receiving stage does before its sender hears that frames are on disk. sync(2) is this program's own
-// here: it notes that it was called.
+// What a receiving stage does before it reports to its sender that frames are on disk. sync(2) is this
+// program's own function here: it records the call.
 #include "stages/hosts/durable_watch.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void note(const std::string& what) {
     seen.push_back(what);
 }
 
-/// A watch over sinks that have come so far, one answer after the other; the last one again and again.
+/// A watch over sinks that have delivered up to `answers`, one after the other; the last one again and again.
 std::vector<std::string> seen_of(std::vector<u64> answers, bool sync, bool wanted = true) {
     {
         const std::lock_guard lock(mutex);

@@ -1,4 +1,4 @@
-"""The end of a run over two hosts, asked for by Ctrl-C where its frames don't begin. Usage: test_ends.py FOLDER_OF_PROGRAMS"""
+"""The end of a run over two hosts, requested by Ctrl-C on the host where its frames don't begin. Usage: test_ends.py FOLDER_OF_PROGRAMS"""
 import os
 import signal
 import sys
@@ -18,7 +18,7 @@ class Ends(unittest.TestCase):
         self.addCleanup(self.world.end)
 
     def begin(self, source_on="", sink_on="b"):
-        """Both supervisors, and frames on their way; the one where they begin, the one where they end."""
+        """Both supervisors, with frames in flight: the one where they begin, the one where they end."""
         on = {"": "", "b": 'host = "b"\n'}
         file = self.world.write("chain.toml", SOURCE.format(bytes=SIZE) + on[source_on]
                                 + SINK.format(name="sink", of="source", bytes=SIZE, more=on[sink_on])
@@ -55,7 +55,7 @@ class Ends(unittest.TestCase):
         self.reported_to_another("b", "")
 
     def asked_and_killed(self, source_on, sink_on):
-        """Both supervisors: who was asked, and who holds the order that it passed on."""
+        """Both supervisors: the one that received the request, and the one that holds the forwarded order."""
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
@@ -78,7 +78,7 @@ class Ends(unittest.TestCase):
     def lost_after_order(self, source_on, sink_on, message):
         first, last = self.begin(source_on, sink_on)
         folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]
-        first.process.send_signal(signal.SIGSTOP)   # what it is told now, it takes with it
+        first.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
         last.interrupt()
         last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
         lose_run(first.process, folder, pids)

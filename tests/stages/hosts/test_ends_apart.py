@@ -1,4 +1,4 @@
-"""The end of a run over hosts where a supervisor, or a host, is away at the wrong moment. Usage: test_ends_apart.py FOLDER_OF_PROGRAMS"""
+"""The end of a run over hosts while a supervisor, or a host, is away at a critical moment. Usage: test_ends_apart.py FOLDER_OF_PROGRAMS"""
 import os
 import re
 import signal
@@ -104,7 +104,7 @@ class Apart(Case):
         b.process.send_signal(signal.SIGSTOP)
         c = self.world.remote(os.path.join(self.world.folder, "chain.toml"), "c", "--fps", "60")
         c.start()
-        coordinator.expect_log("c/carousel.*begins")   # so have these, and the near one has begun
+        coordinator.expect_log("c/carousel.*begins")   # so have these, and the coordinator has begun
         coordinator.interrupt()
         time.sleep(0.5)
         b.process.send_signal(signal.SIGCONT)
@@ -186,7 +186,7 @@ class Apart(Case):
         folder, pids = os.path.join(coordinator.runtime, "carousel", coordinator.run_name), [s["pid"] for s in coordinator.ps()["stages"] if s.get("pid")]
         coordinator.process.kill()
         coordinator.process.wait()
-        time.sleep(6)   # its stages go on, and take the rest
+        time.sleep(6)   # its stages continue, and take the remaining frames
         lose_run(coordinator.process, folder, pids)
         b.expect_log("chain.b: 14 frames in")
         self.assertIsNone(b.process.poll(), b.text()[-1500:])

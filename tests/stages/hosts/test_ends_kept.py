@@ -1,4 +1,4 @@
-"""How a part of a run over hosts has ended is known to whoever asks later, and counts. Usage: test_ends_kept.py FOLDER_OF_PROGRAMS"""
+"""The result of a part of a run over hosts is stored for later queries, and counts. Usage: test_ends_kept.py FOLDER_OF_PROGRAMS"""
 import json
 import os
 import signal
@@ -12,7 +12,7 @@ from ends_case import GRACE, ON_B, Case, host, sink, source  # noqa: E402
 from link_pair import lose_run  # noqa: E402
 from processes import wait_for  # noqa: E402
 
-SOON = "[pipeline]\nsupervisor_grace_s = 2\n\n"   # a supervisor that is away for 7 s is given up
+SOON = "[pipeline]\nsupervisor_grace_s = 2\n\n"   # a supervisor that is away for 7 s is abandoned
 
 
 def kill(*supervisors):
@@ -27,18 +27,18 @@ def folder_of(s):
 
 
 def pids_of(s):
-    """Of the stages of its own host."""
+    """The pids of its own host's stages."""
     return [row["pid"] for row in s.ps()["stages"] if row.get("pid") and "/" not in row["name"]]
 
 
 class Kept(Case):
     def known_only_to_dead_coordinator(self):
-        """The near supervisor has kept how b has ended; both are dead, b with the word that it may leave in hand."""
+        """The coordinator has stored how b has ended; both are dead, b with the unread permission to leave."""
         coordinator, b = self.slow_coordinator(700, GRACE)
         coordinator.has_frames("slow", b, 4)
         coordinator.process.send_signal(signal.SIGSTOP)
         b.expect_log("14 frames in")
-        time.sleep(0.3)   # it has told the near one, which hasn't read it
+        time.sleep(0.3)   # it has notified the coordinator, which hasn't read it
         b.process.send_signal(signal.SIGSTOP)
         coordinator.process.send_signal(signal.SIGCONT)
         wait_for("how b has ended is kept", lambda: os.path.exists(os.path.join(folder_of(coordinator), "ended-b.json")))
@@ -75,7 +75,7 @@ class Kept(Case):
         self.b_leaves_at_once(coordinator, b)
 
     def test_a_far_supervisor_that_is_killed_before_a_frozen_near_one_was_told_has_one_after_it_that_tells_it(self):
-        last = ON_B + "\ndies_at = 3\nmax_attempts = 1"   # a frame that is given up: a code that no other run would end with
+        last = ON_B + "\ndies_at = 3\nmax_attempts = 1"   # an abandoned frame: an exit code that no other run would end with
         coordinator, b = self.begin(GRACE + source() + sink("slow", more="delay_ms = 700") + sink(more=last) + host("b"), "--frames", "20")
         coordinator.has_frames("slow", b, 3)
         coordinator.process.send_signal(signal.SIGSTOP)
@@ -127,7 +127,7 @@ class Kept(Case):
         self.assertIn("waits for the near host", b.command("ps").stdout)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
             control.connect(os.path.join(folder_of(b), "control.sock"))
-            control.send(b'{"command": "rebuild"}')   # its outcome is told: it begins nothing anew
+            control.send(b'{"command": "rebuild"}')   # its result is reported: it starts nothing again
             self.assertIn("chain.b is done", control.recv(10_000).decode())
         coordinator.start()
         self.ends((coordinator, 0), (b, 0))
@@ -141,7 +141,7 @@ class Kept(Case):
         c.interrupt()
         c.expect_log("gives no end", 30)
         c.expect_log(r"chain\.c: \d+ frames in")
-        time.sleep(2)   # now b takes no more, and the near host has frames for it
+        time.sleep(2)   # now b takes no more, and the coordinator has frames for it
         coordinator.process.send_signal(signal.SIGCONT)
         self.ends((c, 0), (coordinator, 1))
         self.assertRegex(coordinator.text(), "error: host b has frames for host c, whose part has ended without them")
@@ -156,7 +156,7 @@ class Kept(Case):
         wait_for("b keeps how it has ended", lambda: os.path.exists(os.path.join(folder_of(b), "ended.json")))
         with open(os.path.join(folder_of(b), "ended.json"), encoding="utf-8") as f:
             kept = json.load(f)
-        # As by a near supervisor that has heard it, and was killed before it ended the run for that.
+        # As by a coordinator that has received it, and was killed before it ended the run for that.
         with open(os.path.join(folder_of(coordinator), "ended-b.json"), "w", encoding="utf-8") as f:
             json.dump({"run": kept["coordinator_run"], "ended": kept["ended"]}, f)
         kill(b)
@@ -168,7 +168,7 @@ class Kept(Case):
     def test_ctrl_c_here_reaches_a_far_host_by_the_near_supervisor_that_comes_next(self):
         coordinator, b = self.begin(source() + sink(more="delay_ms = 700") + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink2", coordinator)
-        b.process.send_signal(signal.SIGSTOP)   # what it is told now, it takes with it
+        b.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
         coordinator.interrupt()
         coordinator.expect_log("interrupted: what is begun is delivered")
         kill(b, coordinator)

@@ -1,4 +1,4 @@
-"""One file over two hosts, and the far one's disk is full: its pictures are the durable end. By hand, with a recorder, it is in
+"""One file over two hosts, and the remote one's disk is full: its pictures are the durable end. By hand, with a recorder, it is in
 test_lost_hosts.py. Usage: test_full_disk.py FOLDER_OF_PROGRAMS"""
 import os
 import re
@@ -39,12 +39,12 @@ inputs = ["fragment"]
 out = "{{out}}/frame_%05d.rgba"
 """
 PICTURES = [f"frame_{n:05}.rgba" for n in range(FRAMES)]
-# Room for ten pictures beside the filler. `exec`, so that the supervisor is the process that the test has started.
+# Room for ten pictures in addition to the filler. `exec`, so that the supervisor is the process that the test has started.
 SMALL_DISK = f'mount -t tmpfs -o size=4m tmpfs "$0" && head -c {(4 << 20) - 10 * SIZE} /dev/zero >"$0/filler" && exec "$@"'
 
 
 def pids(host):
-    """Of the stages of that host alone."""
+    """The pids of that host's own stages."""
     return {s["name"]: s.get("pid") for s in host.ps().get("stages") or [] if "/" not in s["name"]}
 
 
@@ -98,7 +98,7 @@ class FullDisk(unittest.TestCase):
         wait_for("this host knows what b waits for", lambda: coordinator.stage("b/display").get("waits_for") == "full disk")
         self.assertEqual([state(coordinator), state(b)], ["running", "running"])
         self.assertEqual(sorted(os.listdir(disk)), sorted(before))
-        self.assertLess(coordinator.stage("fragment-to-b").get("frames"), FRAMES - 16)   # what is under way, and what was not sent yet
+        self.assertLess(coordinator.stage("fragment-to-b").get("frames"), FRAMES - 16)   # frames in flight, and those not sent yet
         os.unlink("filler", dir_fd=disk)
         self.assertEqual([coordinator.wait(), b.wait()], [0, 0], coordinator.text() + b.text())
         ran_s = time.monotonic() - self.started_at

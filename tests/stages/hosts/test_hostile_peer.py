@@ -20,7 +20,7 @@ MOST_MS = 2000 + 1000    # handshake_ns, and a busy machine
 
 
 def anonymous_kib(pid):
-    """Memory of that process alone; 0: it has ended."""
+    """Private memory of that process; 0 if it has ended."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8") as f:
             found = re.search(r"^RssAnon:\s+(\d+) kB", f.read(), re.M)
@@ -61,7 +61,7 @@ class HostilePeer(Case):
         print(f"memory grew by {most - before} KiB at most; {len(times)} connections were closed, the last after {max(times)} ms", flush=True)
         self.assertLess(max(times), MOST_MS)
         self.assertIn("a peer was cut off: ", pair.b.text())
-        self.assertNotIn("killed by", pair.b.text())   # the receiver lived
+        self.assertNotIn("killed by", pair.b.text())   # the receiver was not killed
 
 
 if __name__ == "__main__":

@@ -169,7 +169,7 @@ class Long(Case):
         coordinator.process.send_signal(signal.SIGSTOP)
         remote.start()
         remote.expect_log("waits for `carousel run`")
-        os.mkdir(os.path.join(remote.runtime, "carousel", remote.run_name, "coordinator-run"))   # no file can take its place
+        os.mkdir(os.path.join(remote.runtime, "carousel", remote.run_name, "coordinator-run"))   # no file can replace it
         coordinator.process.send_signal(signal.SIGCONT)
         remote.expect_log("warning: .*coordinator-run.*: a supervisor that takes this part over would not know whose frames it has")
         remote.has_frames("sink", coordinator)
@@ -198,7 +198,7 @@ class Long(Case):
         coordinator.start()
         coordinator.expect_log("waiting for host b")
         remote.start()
-        # Every frame has been taken there, and the sink has some of them to do still.
+        # Every frame has been received there, and the sink still has to process some of them.
         wait_for("this host is done", lambda: all(s.get("state") == "done" for s in coordinator.ps().get("stages") or [{}] if "/" not in s.get("name", "/")))
         self.assertLess(remote.stage("sink").get("frames") or 0, 12)
         remote.lose()
@@ -207,7 +207,7 @@ class Long(Case):
         self.assertIn("host b has lost its part of the run: not all frames have come to its sinks", coordinator.text())
 
     def begin_and_lose(self, coordinator, remote):
-        """Both hosts; then b is lost in mid-run and started again. What its sink had delivered by then."""
+        """Both hosts; then b is lost in mid-run and started again. Returns what its sink had delivered by then."""
         coordinator.start()
         coordinator.expect_log("waiting for host b")
         remote.start()
@@ -252,7 +252,7 @@ class Long(Case):
         remote.start()
         remote.has_frames("sink", coordinator)
         folder, pids = os.path.join(remote.runtime, "carousel", remote.run_name), [s["pid"] for s in remote.ps()["stages"]]
-        remote.process.send_signal(signal.SIGSTOP)   # its stages go on, and nobody tells the near host that they are done
+        remote.process.send_signal(signal.SIGSTOP)   # its stages continue, and the coordinator is not notified that they are done
         wait_for("this host is done", lambda: all(s.get("state") == "done" for s in coordinator.ps().get("stages") or [{}] if "/" not in s.get("name", "/")))
         self.assertEqual(len(lose_run(remote.process, folder, pids)), 30)
         remote.start()
@@ -274,7 +274,7 @@ class Long(Case):
         self.assertEqual(remote.report()["image_hash"], self.hash_on_one_host(40, smooth))
 
     def test_a_host_may_ask_for_frames_that_are_read_where_they_are(self):
-        file = self.file(host='memory = "direct"')   # on the CPU all are
+        file = self.file(host='memory = "direct"')   # on the CPU all rings are
         coordinator, remote = self.world.coordinator(file, "--frames", "40"), self.world.remote(file, "b", "--frames", "40")
         coordinator.start()
         coordinator.expect_log("waiting for host b")
@@ -336,7 +336,7 @@ class Names(Case):
         sink = next(s for s in remote.report()["stages"] if s["name"] == "sink")
         latencies = sink["end_to_end_ms"]
         self.assertGreater(latencies["p50"], 0)
-        self.assertLess(latencies["p99"], 5000)   # by clocks that nobody relates it would be a million, or nothing
+        self.assertLess(latencies["p99"], 5000)   # by unrelated clocks it would be a million, or zero
 
 
 if __name__ == "__main__":

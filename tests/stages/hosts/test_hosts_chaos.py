@@ -23,7 +23,7 @@ class Chaos(unittest.TestCase):
         self.addCleanup(self.world.end)
 
     def start(self, name, words):
-        """A program in a runtime directory of its own: (process, its lines so far)."""
+        """A program in a separate runtime directory: (process, its lines so far)."""
         runtime, log = (os.path.join(self.world.folder, name + end) for end in ("-runtime", ".log"))
         os.makedirs(runtime, exist_ok=True)
         with open(log, "ab") as out:
@@ -43,7 +43,7 @@ class Chaos(unittest.TestCase):
         report, done = os.path.join(self.world.folder, "chaos.json"), os.path.join(self.world.folder, "faults.jsonl")
         chaos, output = self.start("chaos", ["chaos", file, "--device", "cpu", "--fps", "60", "--count", str(FAULTS), "--rate", "2", "--seed", str(SEED),
                                            "--faults", "kill,term,abort,supervisor", "--report", report, "--log", done])
-        # Nobody starts host b by itself: once for the run, once for the undisturbed one.
+        # Host b is started by this test only: once for the run, once for the undisturbed one.
         for run in (1, 2):
             asked = wait_for(f"the words for host b, run {run}", lambda r=run: (
                 (all_ := re.findall(r"waiting for host b .*Start it there: carousel (host .*?)   \(", output()))[r - 1:] or chaos.poll() is not None)
@@ -62,7 +62,7 @@ class Chaos(unittest.TestCase):
         hit = {f["seat"] for f in faults}
         self.assertTrue({s for s in hit if s.startswith("b/")} and {s for s in hit if "/" not in s}, hit)
         here = sum("/" not in f["seat"] and f["seat"] != "(supervisor)" for f in faults)
-        self.assertGreater(sum(k["detection_ms"]["count"] for k in r["kinds"].values()), here)   # deaths on host b are told, too
+        self.assertGreater(sum(k["detection_ms"]["count"] for k in r["kinds"].values()), here)   # deaths on host b are reported, too
         self.assertEqual([f for f in os.listdir(self.world.folder) if f.endswith(".token")], [])
 
 

@@ -1,5 +1,5 @@
-"""What people see of a pipeline over two hosts, on loopback: the page, its programs, the window, `carousel top`.
-Usage: test_hosts_seen.py FOLDER_OF_PROGRAMS [file for a picture of the page]"""
+"""What users see of a pipeline over two hosts, on loopback: the dashboard, its programs, the window, `carousel top`.
+Usage: test_hosts_seen.py FOLDER_OF_PROGRAMS [file for a picture of the dashboard]"""
 import json
 import os
 import re
@@ -31,7 +31,7 @@ class Hosts(unittest.TestCase):
         self.addCleanup(self.world.end)
 
     def pair(self, *more, size=SIZE, fps=60):
-        """source here, sink on b: (near, far), running."""
+        """source here, sink on b: (coordinator, remote), running."""
         file = self.world.write("chain.toml", SOURCE.format(bytes=size) + SINK.format(name="sink", of="source", bytes=size, more='host = "b"\n')
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more=""))
         coordinator, remote = self.world.coordinator(file, "--fps", str(fps), *more), self.world.remote(file, "b", "--fps", str(fps))
@@ -69,7 +69,7 @@ class Seen(Hosts):
         self.assertLess(abs(b["clock_ahead_ms"]), b["clock_error_ms"] + 1)   # one machine, one clock
         self.assertRegex(b["text"], r"^host b \(127\.0\.0\.1\): running, its clock is [\d.]+ ms (ahead of|behind) this one's")
         self.assertEqual([s["label"] for s in b["stages"]], ["b/source-from-here", "b/sink"])
-        self.assertEqual([s["name"] for s in dashboard.json()["stages"]], ["source", "source-to-b"])   # ours alone
+        self.assertEqual([s["name"] for s in dashboard.json()["stages"]], ["source", "source-to-b"])   # only this host's
         sink = self.remote_stage(dashboard, "b/sink")
         self.assertEqual((sink["pid"], sink["state"], sink["restarts"]), (remote.stage("sink")["pid"], "running", 0))
         metrics = dashboard.ask("/metrics")[1].decode()
@@ -77,7 +77,7 @@ class Seen(Hosts):
         self.assertRegex(metrics, r'carousel_host_clock_error_seconds\{pipeline="chain",host="b"\} [\d.e-]+\n')
 
         self.assertEqual(dashboard.act("b%2Fsink", "kill", "0" * 32)[0], 403)
-        status, text = dashboard.act("b%2Fsink", "kill")   # as the page's buttons write it
+        status, text = dashboard.act("b%2Fsink", "kill")   # as the dashboard's buttons send it
         self.assertEqual(status, 200, text)
         wait_for("another process", lambda: self.remote_stage(dashboard, "b/sink").get("pid") not in (None, sink["pid"]))
         wait_for("how it ended", lambda: "SIGKILL" in (self.remote_stage(dashboard, "b/sink")["last_exit"] or ""))
@@ -88,7 +88,7 @@ class Seen(Hosts):
         self.assertEqual(dashboard.act("c/sink", "kill")[0], 409)
         wait_for("it goes on", lambda: self.remote_stage(dashboard, "b/sink")["state"] == "running")
 
-        remote.process.send_signal(signal.SIGSTOP)   # a host that says nothing is lost
+        remote.process.send_signal(signal.SIGSTOP)   # a silent host counts as lost
         wait_for("it is lost", lambda: self.host(dashboard)["state"] == "lost", 30)
         self.assertEqual(self.remote_stage(dashboard, "b/sink")["pid"], None)
         self.assertIn("host b: lost, was running", self.events(dashboard))
@@ -125,7 +125,7 @@ class Traces(Hosts):
         return coordinator, remote, {name: os.path.join(self.world.folder, name + "-trace.json") for name in ("near", "b", "all")}
 
     def check_joined(self, path, least):
-        """The trace in that file has both hosts' stages, on one clock; so many frames of it went through all."""
+        """The trace in that file has both hosts' stages, on one clock; this many of its frames went through all."""
         with open(path, encoding="utf-8") as f:
             trace = json.load(f)
         names = {e["args"]["name"]: e["pid"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"}
@@ -137,7 +137,7 @@ class Traces(Hosts):
         whole = [bars for bars in at.values() if {names["source"], names["b/sink"]} <= set(bars)]
         self.assertGreaterEqual(len(whole), least)
         slack = 1e3 * (trace["otherData"]["joined"][0]["error_ms"] + 1)   # us: one machine, one clock
-        for bars in whole:   # no frame is at the far sink before its source has begun it, nor a second later
+        for bars in whole:   # no frame is at the remote sink before its source has begun it, nor a second later
             self.assertGreater(bars[names["b/sink"]][0], bars[names["source"]][0] - slack)
             self.assertLess(bars[names["b/sink"]][0], bars[names["source"]][0] + 1e6)
 
@@ -154,7 +154,7 @@ class Traces(Hosts):
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
     def test_one_command_traces_all_hosts_and_leaves_nothing_behind(self):
-        coordinator, remote, files = self.traced_pair(fps=240)   # a far part of several messages
+        coordinator, remote, files = self.traced_pair(fps=240)   # a remote part of several messages
         done = coordinator.command("trace", files["all"], "--seconds", "2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.check_joined(files["all"], 41)
@@ -165,8 +165,8 @@ class Traces(Hosts):
         with open(files["near"], encoding="utf-8") as f:
             self.assertNotIn("joined", json.load(f)["otherData"])
 
-        remote.process.send_signal(signal.SIGSTOP)   # who is away is left out, and told
-        asked = coordinator.command("stop", "b/sink")   # on its way when it is noticed
+        remote.process.send_signal(signal.SIGSTOP)   # an absent host is left out, and reported
+        asked = coordinator.command("stop", "b/sink")   # in flight when the loss is noticed
         self.assertEqual((asked.returncode, asked.stderr.count("host b was lost before it answered: it may do it yet")), (1, 1), asked.stderr)
         wait_for("it is lost", lambda: coordinator.ps()["hosts"][0]["state"] == "lost", 30)
         done = coordinator.command("trace", files["near"], "--seconds", "0.5")
@@ -181,7 +181,7 @@ class Traces(Hosts):
         self.addCleanup(end_process, recorder)
         there = os.path.join(remote.runtime, "carousel", remote.run_name, "traces")
         wait_for("b records", lambda: os.listdir(there))
-        recorder.kill()   # b's part is ended and removed when nobody has asked for it for 15 s
+        recorder.kill()   # b's part is ended and removed when it has not been polled for 15 s
         wait_for("nothing is left on b", lambda: not os.listdir(there), 60)
 
         recorder = subprocess.Popen([self.world.carousel, "trace", files["b"], "--seconds", "4", "-p", coordinator.run_name], env=coordinator.environment,

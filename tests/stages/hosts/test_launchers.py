@@ -62,7 +62,7 @@ SetEnv XDG_RUNTIME_DIR={self.remote_runtime}
         return coordinator
 
     def remote_supervisor(self):
-        """Its pid: the run is one of the other runtime directory."""
+        """Its pid: the run is the one in the other runtime directory."""
         out = subprocess.run([self.world.carousel, "ps", "-p", "over.b", "--json"], env={**os.environ, "XDG_RUNTIME_DIR": self.remote_runtime},
                              capture_output=True, text=True, timeout=30, check=False).stdout
         found = __import__("json").loads(out or "{}").get("pipeline") or {}
@@ -85,13 +85,13 @@ SetEnv XDG_RUNTIME_DIR={self.remote_runtime}
         coordinator = self.coordinator("--frames", "10", more='program = "/nowhere/carousel"')
         self.assertEqual(coordinator.start().wait(), 2)
         self.assertRegex(coordinator.text(), r"host b can't be started by ssh \(exit code 127\): .*(not found|No such file)")
-        other = self.coordinator("--frames", "10", more='login = "10.83.0.9"')  # nobody has that address
+        other = self.coordinator("--frames", "10", more='login = "10.83.0.9"')  # an unused address
         self.assertEqual(other.start().wait(), 2)
         self.assertRegex(other.text(), r"host b can't be started by ssh \(exit code 255\): .*10.83.0.9")
 
 
 class Slurm(unittest.TestCase):
-    """A stand-in for srun, which runs the step here as a child: what we give it, and that it stays as long as the supervisor."""
+    """A stand-in for srun, which runs the step here as a child: checks its arguments, and that it stays as long as the supervisor."""
 
     def test_srun_gets_the_step_and_the_token_and_stays_until_the_end(self):
         world = World(PROGRAMS)

@@ -1,4 +1,4 @@
-// What the two sides of a link say and keep, without a socket.
+// What the two sides of a link send and keep, without a socket.
 #include <numeric>
 
 #include "stages/hosts/link/message.hpp"
@@ -63,7 +63,7 @@ TEST_CASE("a sender without the token is turned away, and believes no one who ha
     const introduced i(b, hello_of_test(), wrong, 1000);
     CHECK_FALSE(b.up());
     CHECK_FALSE(i.a.up());
-    CHECK(i.a.failure().empty());  // who answers there may be anybody: no reason to end a run
+    CHECK(i.a.failure().empty());  // the peer there is not authenticated: no reason to end a run
     CHECK(i.a.disconnect_reason().find("does not know this link's token") != std::string::npos);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a receiver that has lost frames which the sender has released is foun
           std::string::npos);
 }
 
-/// What `b` says and closes when somebody with that token connects and says hello.
+/// What `b` sends and closes when a peer with that token connects and sends HELLO.
 struct introduction {
     std::vector<u32> closed;
     std::optional<welcome> welcomed;
@@ -173,7 +173,7 @@ TEST_CASE(
         const auto m = decode(x.bytes);
         if (m && std::holds_alternative<ack>(*m)) acknowledged = std::get<ack>(*m).committed == 0;
     }
-    CHECK(acknowledged);  // whole here, but not committed: no word of that
+    CHECK(acknowledged);  // complete here, but not committed: it is not acknowledged
     sent[1].ring_sequence = 2;
     CHECK_FALSE(b.frame_begins(1, sent[1], 1000));
     CHECK_FALSE(b.up());
@@ -185,7 +185,7 @@ TEST_CASE("a frame whose header and bytes do not fit each other ends its connect
     REQUIRE(introduction(b, 1, 5, token).welcomed);
     (void)b.log_line();
     b.accepted(2, 1000);
-    b.frame_is_damaged(2);  // a stranger's: no word of it
+    b.frame_is_damaged(2);  // from an unauthenticated peer: not logged
     CHECK(b.up());
     CHECK(b.log_line().empty());
     b.frame_is_damaged(1);
@@ -194,7 +194,7 @@ TEST_CASE("a frame whose header and bytes do not fit each other ends its connect
     u32 closed = 0;
     for (const action& x : b.step(1000)) closed += x.kind == action::what::close ? 1 : 0;
     CHECK(closed == 2);
-    CHECK(introduction(b, 3, 6, token).welcomed);  // it comes again
+    CHECK(introduction(b, 3, 6, token).welcomed);  // the sender connects again
 }
 
 TEST_CASE("a receiver lets nobody in who does not know the token") {
@@ -248,7 +248,7 @@ TEST_CASE("a frame is released when the transport has done with its memory, what
     i.a.begin(0);
     i.a.offer(frame_of_test(0, 0));
     (void)i.a.step(1000);
-    b.committed(1);  // a predecessor of that process had it
+    b.committed(1);  // a predecessor of that process had received it
     for (const action& x : b.step(1000))
         if (x.kind == action::what::send) i.a.received(1, *decode(x.bytes), 1000);
     CHECK_FALSE(i.a.released(0));
@@ -266,11 +266,12 @@ TEST_CASE("strangers who say nothing do not crowd out a sender, however many the
     std::vector<u32> oldest(12);
     std::iota(oldest.begin(), oldest.end(), 100);
     CHECK(closed == oldest);
-    const introduced i(b, hello_of_test(), token, 1000);  // at once, while eight are listened to
+    const introduced i(b, hello_of_test(), token,
+                       1000);  // accepted at once, although eight connections are in their handshake
     CHECK(i.a.up());
     for (u32 k = 200; k < 220; ++k) b.accepted(k, 2000);
     CHECK(b.up());
-    (void)b.step(1000 + handshake_ns + 1);  // who has said nothing in time goes, too
+    (void)b.step(1000 + handshake_ns + 1);  // a peer that has sent nothing in time is closed, too
     std::size_t left = 0;
     for (const action& x : b.step(2001 + handshake_ns)) left += x.kind == action::what::close ? 1 : 0;
     CHECK(left == 8);
@@ -319,12 +320,12 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     b.committed(3);
     answer();
     CHECK_FALSE(i.a.released(0));
-    b.durable(9);  // it can't be more than what is committed
+    b.durable(9);  // it can't exceed what is committed
     answer();
     CHECK(i.a.released(2));
     CHECK_FALSE(i.a.released(3));
 
-    // Its ring is lost with what was committed, but its sinks' files are there: it goes on where they end.
+    // Its ring is lost with all committed frames, but its sinks' files exist: it continues where they end.
     receiving_side again = receiver(token, "run-a", 3);
     i.a.closed(1, "gone", 1000);
     const u64 later = 1000 + longest_rest_ns;
@@ -341,7 +342,7 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     }
     CHECK(frames == std::vector<u64>{3});
 
-    // One that begins anew is told where to begin, and nothing is given up.
+    // A receiver that starts over learns where to begin, and no frame is abandoned.
     receiving_side fresh = receiver(token, "", 0);
     i.a.closed(2, "gone", later);
     const u64 at_last = later + longest_rest_ns;

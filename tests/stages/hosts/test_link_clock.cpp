@@ -1,4 +1,4 @@
-// What a link's sides stand on: the relation of two clocks, and the token's file.
+// What a link's sides rely on: the relation of two clocks, and the token's file.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -24,16 +24,17 @@ TEST_CASE("of the answers about the other clock the quickest counts, until drift
     clock_filter f;
     CHECK_FALSE(f.at(0));
     const u64 ms = ns_per_ms;
-    f.answered(1000 * ms, 5010 * ms, 1020 * ms);  // 20 ms for both ways, the other clock is 4 s ahead
+    f.answered(1000 * ms, 5010 * ms, 1020 * ms);  // 20 ms for the round trip, the other clock is 4 s ahead
     CHECK(f.at(1020 * ms)->offset_ns == static_cast<i64>(4000 * ms) - 1);
     CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
-    f.answered(1030 * ms, 5050 * ms, 1070 * ms);  // slower: it says less
+    f.answered(1030 * ms, 5050 * ms, 1070 * ms);  // slower: less precise
     CHECK(f.at(1020 * ms)->error_ns == 10 * ms + 1);
     f.answered(1100 * ms, 5101 * ms, 1101 * ms);
     CHECK(f.at(1101 * ms)->error_ns == ms / 2 + 1);
     CHECK(f.at(1101 * ms)->here_from(5101 * ms) == 1101 * ms - (ms / 2 - 1) + 0);
     CHECK(f.at(11'101 * ms)->error_ns == ms / 2 + 1 + ms);  // 10 s later
-    f.answered(11'099 * ms, 15'100 * ms, 11'101 * ms);      // 1 ms is better than what is left of the old one
+    f.answered(11'099 * ms, 15'100 * ms,
+               11'101 * ms);  // 1 ms is better than the remaining precision of the old one
     CHECK(f.at(11'101 * ms)->error_ns == ms + 1);
     f.answered(20'000 * ms, 1, 19'000 * ms);  // from the future
     CHECK(f.answers() == 4);

@@ -1,5 +1,5 @@
-"""What the programs of a link listen on, as the kernel tells it: a firewall's rules stand on that. In network namespaces where there may be
-some, and on loopback. Usage: test_link_ports.py FOLDER_OF_PROGRAMS"""
+"""The ports on which the programs of a link listen, as the kernel reports them: a firewall's rules depend on that. In network
+namespaces if they are available, and on loopback. Usage: test_link_ports.py FOLDER_OF_PROGRAMS"""
 import os
 import re
 import shutil
@@ -12,12 +12,12 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from link_case import PORT, Case  # noqa: E402
 from namespaces import A_ADDRESS, B_ADDRESS, Namespaces, call  # noqa: E402
 
-LISTENS = "0A"   # TCP_LISTEN, as /proc/net/tcp has it
-LINKS = 64       # ports behind a link's own
+LISTENS = "0A"   # TCP_LISTEN, in the format of /proc/net/tcp
+LINKS = 64       # ports after a link's own
 
 
 def listening(pid):
-    """(address, port) of each TCP socket of that process that listens."""
+    """(address, port) of each listening TCP socket of that process."""
     inodes = set()
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -62,7 +62,7 @@ class Ports(Case):
 
     def test_of_several_networks_only_the_one_of_the_address_is_listened_to(self):
         net = self.namespaces()
-        for name in (net.a, net.b):   # another network, which must hear of nothing
+        for name in (net.a, net.b):   # another network, which must not receive anything
             call("ip", "-n", name, "link", "add", "other", "type", "dummy")
             call("ip", "-n", name, "addr", "add", "10.84.0.1/24", "dev", "other")
             call("ip", "-n", name, "link", "set", "other", "up")

@@ -1,4 +1,4 @@
-// Whom a receiving side refuses or sends away, what it says of that, and what it says to do.
+// Which senders a receiving side refuses or sends away, what it logs about that, and what it advises.
 #include "stages/hosts/link/message.hpp"
 #include "tests/stages/hosts/link_world.hpp"
 
@@ -7,7 +7,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-/// How often `b` says something in `seconds` while a sender tries it every 300 ms.
+/// How often `b` logs something in `seconds` while a sender tries to connect every 300 ms.
 u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u64 seconds) {
     u64 lines = 0;
     for (u64 now = 1000; now < seconds * ns_per_s; now += 300 * ns_per_ms) {
@@ -35,13 +35,13 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK_FALSE(up);
     CHECK(why.find("end the receiving run, too, and begin again") != std::string::npos);
 
-    successor.begins = 0;  // it has not heard what the lost one had handed on
+    successor.begins = 0;  // it does not know what the lost one had forwarded
     CHECK_FALSE(meet(receiver(token, "run-a", 5)).first);
     receiving_side in_one_file = receiver(token, "run-a", 5);
     in_one_file.accepts_successors();
     CHECK(meet(in_one_file).first);
 
-    receiving_side late = receiver(token, "", 7);  // but 0 to 6 are with the sender
+    receiving_side late = receiver(token, "", 7);  // but the sender has 0 to 6
     const introduced i(late, hello_of_test(), token, 1000);
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());
@@ -63,15 +63,15 @@ TEST_CASE(
     const auto [up, disconnect_text] = meets(16, true);
     CHECK(up);
     CHECK(disconnect_text.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
-    CHECK_FALSE(meets(17, true).first);         // more than it can have under way: a wrong --first
-    const auto [alone, why] = meets(1, false);  // nobody has heard more than the one sender
+    CHECK_FALSE(meets(17, true).first);         // more than it can have in flight: a wrong --first
+    const auto [alone, why] = meets(1, false);  // no host has received more than that one sender's
     CHECK_FALSE(alone);
     CHECK(why.find("begin it with --first 0") != std::string::npos);
 }
 
 TEST_CASE("who stands behind a durable host is told how its lost one's heir gets in from below") {
     const token_file token("a secret that both sides know");
-    hello durable_successor = hello_of_test("run-c");  // from frame 0: nobody had heard of any
+    hello durable_successor = hello_of_test("run-c");  // from frame 0: no host had received any
     receiving_side downstream = receiver(token, "run-a", 5);
     const std::string why = introduced(downstream, durable_successor, token, 1000).a.failure();
     CHECK(why.find(
@@ -91,7 +91,7 @@ TEST_CASE("a sender that is turned away at each attempt is said once in five sec
     CHECK(lines_of(used, hello_of_test(), token, 12) == 3);  // refused
     hello other = hello_of_test();
     other.payload_bytes = 99;
-    CHECK(lines_of(used, other, token, 4) == 1);  // other words don't wait for those
+    CHECK(lines_of(used, other, token, 4) == 1);  // a different line is not delayed by those
 }
 
 TEST_CASE("a sender whose frames or parameters are others is sent away, is told both, and goes on trying") {
@@ -132,7 +132,7 @@ TEST_CASE("a receiver that knows the token and acknowledges what it was never se
         frame_message m;
         m.bytes = m.packed_bytes = 100;
         i.a.offer(m);
-        i.a.begin(1);  // not whole: it can't have been sent
+        i.a.begin(1);  // incomplete: it can't have been sent
         CHECK_FALSE(i.a.released(0));
         u64 sent = 0;
         for (const action& x : i.a.step(2000)) sent += x.kind == action::what::send_frame ? 1 : 0;
@@ -170,7 +170,7 @@ TEST_CASE(
                   "(run run-b) says that it has the frames below 1000000, and from 0 on this side "
                   "has sent none: it is not the receiver of this stream") != std::string::npos);
         CHECK_FALSE(i.a.released(0));
-        CHECK(comes_back_with(16) == by_durable);  // a durable host may leave so many out
+        CHECK(comes_back_with(16) == by_durable);  // a durable host may leave that many out
         CHECK_FALSE(comes_back_with(100));
     }
 }

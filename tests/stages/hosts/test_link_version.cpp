@@ -1,4 +1,4 @@
-// Two builds that speak different versions of the link.
+// Two builds with different versions of the link protocol.
 #include <fmt/format.h>
 
 #include "stages/hosts/link/message.hpp"
@@ -11,7 +11,7 @@ using namespace carousel::test;
 
 receiving_side listening(const token_file& token) { return {hello_of_test(), token, "run-b", "", 0, 4}; }
 
-/// A sender that has met `b` over a connection of that number.
+/// A sender that has sent its HELLO to `b` over a connection of that number.
 struct met {
     sending_side a;
     met(receiving_side& b, hello own_hello, const token_file& token, u32 connection, u64 now)
@@ -56,7 +56,7 @@ TEST_CASE("a sender of another version is turned away, and both sides name both 
     const met i(b, own_hello, token, 1, 1000);
     CHECK_FALSE(b.up());
     CHECK_FALSE(i.a.up());
-    CHECK(i.a.failure().empty());  // who says it may be anybody
+    CHECK(i.a.failure().empty());  // the reply is not authenticated
     CHECK(i.a.disconnect_reason() == sentence(of_sender, link_version, link_version + 1));
     CHECK(b.log_line() == sentence(of_receiver, link_version + 1, link_version));
     CHECK(met(b, hello_of_test(), token, 2, 1000 + handshake_ns).a.up());  // the same build has come
@@ -67,11 +67,11 @@ TEST_CASE("strangers of another version say so in the log no more than every fiv
     hello other = hello_of_test();
     other.version = link_version + 1;
     u64 log_lines = 0;
-    for (u32 k = 1; k <= 100; ++k) {  // one in 100 ms
+    for (u32 k = 1; k <= 100; ++k) {  // one per 100 ms
         const u64 now = k * 100 * ns_per_ms;
         b.accepted(k, now);
         b.received(k, other, now);
-        for (const action& x : b.step(now))  // and they learn no more than our version
+        for (const action& x : b.step(now))  // and they learn no more than this build's version
             if (x.kind == action::what::send) CHECK(*decode(x.bytes) == message(hello{}));
         b.closed(k);
         log_lines += b.log_line().empty() ? 0 : 1;
@@ -87,7 +87,7 @@ TEST_CASE("a sender hears that a receiver is of another version, and tries it ag
     hello other;
     other.version = link_version + 1;
     message_bytes bytes = encode(other);
-    bytes.resize(9);  // what follows the version is that version's affair
+    bytes.resize(9);  // what follows the version is defined by that version
     a.received(1, *decode(bytes), 1000);
     CHECK(a.failure().empty());
     CHECK(a.disconnect_reason() == sentence(of_sender, link_version + 1, link_version));

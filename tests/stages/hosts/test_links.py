@@ -1,4 +1,4 @@
-"""Links between two real runs on loopback: kills, and what a user or a stranger may do wrong. Usage:
+"""Links between two real runs on loopback: kills, and errors of a user or attacks of an unauthenticated peer. Usage:
 test_links.py FOLDER_OF_PROGRAMS Everyday|Long|Campaign"""
 import ctypes
 import json
@@ -21,7 +21,7 @@ from link_pair import END, RECEIVE, SEND, SINK, SOURCE, Host, check_whole, forma
 
 
 def abort_as_if_by_itself(pid):
-    """SIGABRT whose sender is the process: from anybody else it is a death from outside, of which no number ends a run."""
+    """SIGABRT whose sender is the process itself: from another sender it counts as an external kill, and no number of those ends a run."""
     found = struct.pack("=iiiiii104x", signal.SIGABRT, 0, -1, 0, pid, os.getuid())   # siginfo_t: si_code SI_QUEUE, si_pid
     number = {"x86_64": 129, "aarch64": 138}[platform.machine()]                    # rt_sigqueueinfo
     if ctypes.CDLL(None, use_errno=True).syscall(number, pid, signal.SIGABRT, found) != 0:
@@ -51,7 +51,7 @@ class Everyday(Case):
         pair.a.options += ["--set", "frame_timeout_ms=1000"]
         pair.a.start()
         wait_for("ps says what it waits for", lambda: pair.a.stage("send").get("waits_for") == "another host")
-        time.sleep(3)   # longer than a frame may take there: this wait counts for nobody
+        time.sleep(3)   # longer than a frame may take there: this wait is not charged to any stage
         self.assertEqual(pair.a.stage("send").get("restarts"), 0, pair.a.text())
         pair.b.start()
         self.whole(pair, 30)
@@ -71,7 +71,7 @@ class Everyday(Case):
             f.write("\n[parameters]\ngain = 7\n")
         pair.b.start()
         pair.a.start()
-        # Both clocks are one here: what is said of them holds if that is within the error.
+        # Both clocks are one here: the relation holds if its offset is within the error.
         clock = wait_for("the other host's clock is known", lambda: self.clock_of(pair.b, "receive"))
         self.assertLessEqual(abs(clock[0]), clock[1])
         self.assertLess(clock[1], 1000)
@@ -151,7 +151,7 @@ class Long(Case):
             pair.end()
 
     def test_a_second_run_does_not_get_into_a_ring_that_has_frames_of_another(self):
-        pair = self.pair(900, fps=60)   # it goes on until the other one has been refused for good
+        pair = self.pair(900, fps=60)   # it continues until the other one has been refused permanently
         pair.b.start()
         pair.a.start()
         self.expect_log(pair.b, "frames of source come from run")
@@ -176,7 +176,7 @@ class Long(Case):
 
     def test_a_port_in_use_is_named_once_and_waited_for(self):
         with socket.socket() as taken:
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)   # connections of other tests may still rest there
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)   # connections of other tests may still be in TIME_WAIT there
             taken.bind(("127.0.0.1", PORT))
             taken.listen()
             pair = self.pair(60)
@@ -191,9 +191,9 @@ class Long(Case):
         self.assertEqual(len(re.findall(named, pair.b.text())), 1)
 
     def recorded_hello(self, pair):
-        """What UCX of a sender says first to UCX of a receiver, before a byte of ours."""
+        """The first message of a sender's UCX to a receiver's UCX, before any byte of a link."""
         with socket.socket() as listener, socket.socket() as there:
-            listener.bind(("127.0.0.1", 0))   # none of those behind PORT: the receiver may have any of them
+            listener.bind(("127.0.0.1", 0))   # none of those after PORT: the receiver may have any of them
             listener.listen()
             listener.settimeout(20)
             other = self.other_sender(pair, port=listener.getsockname()[1]).start()
@@ -226,7 +226,7 @@ class Long(Case):
                     s.sendall(bytes_of_it)
                     time.sleep(dice.uniform(0.02, 0.1))
                 except OSError:
-                    pass   # its process is just coming back
+                    pass   # its process is restarting
         deaths = pair.b.stage("receive").get("restarts")
         self.whole(pair, 500)
         self.assertEqual(pair.b.report()["dead_letter_count"], 0)
@@ -240,7 +240,7 @@ class Long(Case):
             pid = wait_for("a receiving process", lambda: pair.b.stage("receive").get("state") == "running"
                            and pair.b.stage("receive")["pid"] not in died and pair.b.stage("receive")["pid"])
             died.add(pid)
-            abort_as_if_by_itself(pid)   # as UCX does at bytes that it can't take
+            abort_as_if_by_itself(pid)   # as UCX does on invalid bytes
         pair.a.start()
         self.whole(pair, 60)
         self.assertEqual(pair.b.report()["restarts"], 6)
@@ -291,7 +291,7 @@ class Long(Case):
 
 
 class Campaign(Long):
-    """What is too long for every change, and Long."""
+    """Too long for every change, and Long."""
 
     def test_no_number_of_deaths_gives_a_frame_up_in_a_stage_that_hands_frames_on(self):
         for forwards_frames, given_up in (("true", 0), ("false", 1)):

@@ -38,7 +38,7 @@ class Long(Lost):
         pair = self.started(300, send=DURABLE)
         self.delivered(pair.b, 30)
         pair.a.lose()
-        pair.a.start()  # from frame 0: another run's, as far as B can know
+        pair.a.start()  # from frame 0: another run's, for all that B knows
         self.assertEqual(pair.a.wait(30), 1)
         found = re.search(r"frames up to (\d+) are here.*begin it with --first (\d+)", pair.a.text())
         self.assertTrue(found, pair.a.text())
@@ -53,7 +53,7 @@ class Long(Lost):
         pair = self.started(send=DURABLE)
         self.delivered(pair.b, 30)
         delivered = pair.b.lose()
-        pair.b.start()  # from frame 0, which nobody has any more
+        pair.b.start()  # from frame 0, which no host has any more
         self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
         first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
         self.assertLessEqual(first, len(delivered))

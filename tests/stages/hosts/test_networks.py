@@ -1,4 +1,4 @@
-"""Links over a network that comes and goes, or that is no private one: two network namespaces.
+"""Links over a network that fails and returns, or that is not a private one: two network namespaces.
 Usage: test_networks.py FOLDER_OF_PROGRAMS"""
 import os
 import sys
@@ -59,7 +59,7 @@ class Networks(Case):
         self.whole(pair, 240)
 
     def test_one_file_with_addresses_that_everybody_reaches_runs_with_insecure_on_both_hosts_and_on_neither_without(self):
-        public = {"a": "203.0.113.1", "b": "203.0.113.2"}   # kept for documents: nobody has them
+        public = {"a": "203.0.113.1", "b": "203.0.113.2"}   # reserved for documentation: no machine has them
         for name, device in (("a", "la"), ("b", "lb")):
             self.assertEqual(call("ip", "-n", getattr(self.net, name), "addr", "flush", "dev", device).returncode, 0)
             self.net.give(getattr(self.net, name), device, public[name])
@@ -86,5 +86,5 @@ class Networks(Case):
 
 
 if __name__ == "__main__":
-    Namespaces().end()   # where there are none this program is skipped, with the reason
+    Namespaces().end()   # if they are not available this program is skipped, with the reason
     unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

@@ -43,12 +43,12 @@ def pids(host):
 
 class OtherVersion(Case):
     def logged_every_5_s(self, host, words, since):
-        """Waits until it has said so twice; since then it has said so no more often."""
+        """Waits until the host has logged it twice; since `since` it has not logged it more often than once per 5 s."""
         wait_for(f"{host.name} says \"{words}\" twice", lambda: len(re.findall(words, host.text())) > 1)
         self.assertLessEqual(len(re.findall(words, host.text())), 1 + (time.monotonic() - since) // EVERY_S, host.text())
 
     def versions(self, host, words):
-        """(of the other side, of this one), as that host says it."""
+        """(of the other side, of this one), from that host's log."""
         theirs, ours = (int(v) for v in re.search(words, host.text()).groups())
         self.assertEqual(theirs, ours + 1)
         return theirs, ours

@@ -1,4 +1,4 @@
-// Frames in pieces: what was put in comes out, and pieces that do not fit each other go nowhere.
+// Frames in pieces: what was put in comes out, and pieces that do not fit each other are dropped.
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -19,7 +19,7 @@ std::vector<std::byte> bytes_of(u64 count, u64 seed) {
     return out;
 }
 
-/// Takes frames into memory of its own.
+/// Receives frames into its own memory.
 struct taker {
     incoming_frames in;
     std::vector<std::byte> header, room;
@@ -35,7 +35,7 @@ struct taker {
                                                     [this](bool is) { ++(is ? whole : broken); });
         });
     }
-    /// False: it may not come now.
+    /// Returns false if the piece can't be accepted now.
     bool take(std::span<const std::byte> front, std::span<const std::byte> data) {
         const auto to = place(front, data.size());
         if (!to) return false;
@@ -52,7 +52,7 @@ std::shared_ptr<outgoing_frame> frame_of(
     return std::make_shared<outgoing_frame>(header, data.data(), data.size(), std::move(over));
 }
 
-/// The pieces of one frame of three and a bit.
+/// The pieces of one frame of slightly more than three pieces.
 struct in_pieces {
     std::vector<std::byte> data = bytes_of(3 * piece + 7, 1);
     outgoing_frames out;
@@ -77,7 +77,7 @@ TEST_CASE("a frame of any size comes out of its pieces as it went in, behind its
         int seen = 0;
         while (const auto p = out.next(most)) {
             CHECK(p->data.size() <= most);
-            most = most % 7 * 300 + 100;  // they need not be alike
+            most = most % 7 * 300 + 100;  // they need not be of equal size
             REQUIRE(t.take(*p));
             if (t.whole == seen) continue;
             t.room.pop_back();
@@ -103,7 +103,7 @@ TEST_CASE("a frame is over when none of its pieces is held, and not before") {
     second.reset();
     CHECK(over == 1);
     out.add(frame_of({}, data, [&] { ++over; }));
-    out = {};  // the connection has ended before it began
+    out = {};  // the connection has ended before the frame began
     CHECK(over == 2);
 }
 
@@ -123,7 +123,7 @@ TEST_CASE(
     CHECK(t.whole == 1);
     under_way.clear();
     for (const auto& p : f.all) under_way.push_back(t.place(p.front, p.data.size()));
-    under_way[0]->of->got(f.all[0].data.size());  // the others' bytes never come
+    under_way[0]->of->got(f.all[0].data.size());  // the other pieces' bytes never come
     CHECK(t.broken == 0);
     under_way.clear();
     CHECK(t.broken == 1);
@@ -136,7 +136,7 @@ TEST_CASE(
     taker t;
     auto under_way = t.place(f.all[0].front, f.all[0].data.size());
     t.in = {};
-    CHECK(t.broken == 0);  // its room is still written to
+    CHECK(t.broken == 0);  // its memory is still written to
     under_way.reset();
     CHECK(t.broken == 1);
 }
@@ -177,7 +177,7 @@ TEST_CASE("pieces that are left out, come twice, are longer than their frame or 
         taker t;
         CHECK(t.take(f.all[0]));
         auto other = f.all[1].front;
-        other[8] ^= std::byte{1};  // of a frame of another size
+        other[8] ^= std::byte{1};  // from a frame of another size
         CHECK_FALSE(t.take(other, f.all[1].data));
     }
 }
@@ -194,7 +194,7 @@ TEST_CASE("pieces are small until their connection is seen to be fast, and again
         p.over(bytes, now);
         CHECK(p.under_way() == 0);
     };
-    go(least_piece, ms);  // into a socket's buffer: no word of the network
+    go(least_piece, ms);  // into a socket's buffer: no information about the network
     CHECK(p.piece_bytes() == least_piece);
     for (int k = 0; k < 20; ++k) go(4 * most_piece, 4 * ms);  // 1 GB/s
     CHECK(p.piece_bytes() == most_piece);
@@ -203,7 +203,7 @@ TEST_CASE("pieces are small until their connection is seen to be fast, and again
     CHECK(p.piece_bytes() == most_piece);
     for (int k = 0; k < 40; ++k) go(25 * 1000, 10 * ms);  // 20 Mbit/s
     CHECK(p.piece_bytes() == least_piece);
-    for (int k = 0; k < 40; ++k) go(125 * 1000, 10 * ms);  // 100 Mbit/s: what 20 ms carry
+    for (int k = 0; k < 40; ++k) go(125 * 1000, 10 * ms);  // 100 Mbit/s: as much as 20 ms carry
     CHECK(p.piece_bytes() > 249'000);
     CHECK(p.piece_bytes() < 251'000);
     pace few(least_piece);  // of a host with few cores

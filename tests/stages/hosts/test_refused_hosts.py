@@ -1,4 +1,4 @@
-"""What keeps a pipeline over hosts from beginning, in one sentence each. Usage: test_refused_hosts.py FOLDER_OF_PROGRAMS"""
+"""What prevents a pipeline over hosts from starting, in one sentence each. Usage: test_refused_hosts.py FOLDER_OF_PROGRAMS"""
 import hmac
 import json
 import os
@@ -46,7 +46,7 @@ GLTF = {"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "no
 
 
 class NearPeer:
-    """A near host's side of the connection between supervisors, up to the session key, by the token."""
+    """A coordinator's side of the connection between supervisors, up to the session key, with the token."""
     MAGIC = b"CRSLHST3"
 
     def __init__(self, token):
@@ -92,7 +92,7 @@ class Refused(unittest.TestCase):
     def refused(self, host, code, words):
         self.assertEqual(host.start().wait(20), code, host.text())
         self.assertRegex(host.text(), words)
-        # One sentence: what is wrong stands in one line of the log, once.
+        # One sentence: the error is in one line of the log, once.
         self.assertEqual(len([line for line in host.text().splitlines() if line.strip()]), 1, host.text())
 
     def test_a_build_without_links_says_what_it_takes(self):
@@ -113,7 +113,7 @@ class Refused(unittest.TestCase):
         first.expect_log("waits for `carousel run`")
         other = self.world.remote(file, "b", "--frames", "20")
         other.log += "2"
-        other.environment["XDG_RUNTIME_DIR"] = os.path.join(self.world.folder, "elsewhere")   # else the run itself is there twice
+        other.environment["XDG_RUNTIME_DIR"] = os.path.join(self.world.folder, "elsewhere")   # otherwise the run itself exists twice
         os.makedirs(other.environment["XDG_RUNTIME_DIR"])
         other.begin = 0
         self.refused(other, 2, f"host b: port {PORT} of 127.0.0.1 can't be listened on: .*[Aa]ddress already in use.*; another port: port = N in "
@@ -152,7 +152,7 @@ class Refused(unittest.TestCase):
             other.listen()
             other.settimeout(20)
             coordinator = self.world.coordinator(file, "--frames", "20").start()
-            for _ in range(4):   # it is tried again; the sentence comes half a second behind the start
+            for _ in range(4):   # it is retried; the sentence comes half a second after the start
                 with other.accept()[0] as c:
                     c.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(200))
                     time.sleep(0.1)

@@ -1,5 +1,5 @@
-"""A real Slurm of two nodes: `carousel run` starts the supervisors on both by srun; programs that srun has started take part in a run.
-Usage: test_slurm.py FOLDER_OF_PROGRAMS. Skipped where Slurm isn't installed; nothing of this project installs it."""
+"""A real Slurm of two nodes: `carousel run` starts the supervisors on both by srun; programs started by srun take part in a run.
+Usage: test_slurm.py FOLDER_OF_PROGRAMS. Skipped if Slurm isn't installed; nothing of this project installs it."""
 import json
 import os
 import signal
@@ -24,7 +24,7 @@ class Launcher(unittest.TestCase):
     def setUp(self):
         self.world = World(PROGRAMS)
         self.addCleanup(self.world.end)
-        # Both nodes are this machine: each has a runtime directory of its own, as on two.
+        # Both nodes are this machine: each has its own runtime directory, as on two.
         self.program = self.world.write("on-node", f'#!/bin/sh\nexport XDG_RUNTIME_DIR={self.world.folder}/runtime-$SLURMD_NODENAME\n'
                                         f'mkdir -p "$XDG_RUNTIME_DIR"\nexec {self.world.carousel} "$@"\n')
         os.chmod(self.program, 0o755)
@@ -39,7 +39,7 @@ class Launcher(unittest.TestCase):
         return one.report()["image_hash"]
 
     def coordinator(self, frames=FRAMES):
-        """The source is here; each node has a sink, which gets all of it."""
+        """The source is on this host; each node has a sink, which gets all frames."""
         sinks = "".join(SINK.format(name="sink-" + host, of="source", bytes=SIZE, more=f'host = "{host}"') for host in "ab")
         file = self.world.write("both.toml", SOURCE.format(bytes=SIZE) + sinks + self.host("a", "na", PORT) + self.host("b", "nb", PORT + APART))
         return self.world.coordinator(file, "--frames", str(frames), "--fps", "60")

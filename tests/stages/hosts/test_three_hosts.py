@@ -31,7 +31,7 @@ class Case(unittest.TestCase):
         return run.start() if started else run
 
     def kill_on_all(self, s, dice, of_each=None):
-        """So many stages of each host, or all of them, and then each supervisor."""
+        """This many stages of each host, or all of them, and then each supervisor."""
         victims = [(s.hosts[h], stage) for h, stages in STAGES[s.shape].items() for stage in dice.sample(stages, of_each or len(stages))]
         kill_in_turn(victims, dice)
         supervisors = list(s.hosts.values())
@@ -66,13 +66,13 @@ class Stopped(Case):
             net = Namespaces(otherwise=self.fail)
             self.addCleanup(net.end)
             silent = net.can_be_silenced()
-        except AssertionError:   # none here: then the receiving process stands still for as long
+        except AssertionError:   # not available: then the receiving process stands still for as long
             silent = False
         print("silence by nft" if silent else "silence by SIGSTOP", file=sys.stderr)
         world = World(PROGRAMS)
         self.addCleanup(world.end)
         inside = {"near": net.inside(net.a), "b": net.inside(net.b)} if silent else {}
-        # Soon told dead, unless it is to stand still for as long as a silence lasts.
+        # Soon declared dead, unless it is to stand still for as long as a silence lasts.
         more = {"pipeline": "frame_timeout_ms = 1000"} if silent else None
         s = Spread(world, "two", SIZE, 100, 60, {"b": (B_ADDRESS, PORT) if silent else PLACES["b"]}, inside, more).start()
         b = s.remote["b"]
@@ -84,7 +84,7 @@ class Stopped(Case):
         else:
             os.kill(pid, signal.SIGSTOP)
             time.sleep(1.5)
-            with contextlib.suppress(ProcessLookupError):   # a busy machine has found 2 s in it, and has replaced it
+            with contextlib.suppress(ProcessLookupError):   # a busy machine has spent 2 s here, and has replaced it
                 os.kill(pid, signal.SIGCONT)
         s.coordinator.expect_log("source-to-b .*is down[\\s\\S]*source-to-b .*is up after")
         self.assertEqual(s.coordinator.stage("source-to-b").get("restarts"), 0, s.text())
@@ -109,7 +109,7 @@ class Long(Case):
         options = ("--frames", "240", "--fps", "60")
         one = world.coordinator(written("one.toml", ""), *options).start()
         self.assertEqual(one.wait(60), 0, one.text())
-        expected = hash_in(one, "sink")   # before the next run, whose report takes its place
+        expected = hash_in(one, "sink")   # before the next run, whose report replaces it
         file = written("back.toml", 'host = "b"\n')
         coordinator, remote = world.coordinator(file, *options), world.remote(file, "b", *options)
         coordinator.start()
@@ -126,24 +126,24 @@ class Long(Case):
         self.assertEqual(hash_in(coordinator, "sink"), expected)
 
     def reported_lost(self, host, stage):
-        """What its sending stage has said: how many frames are lost, all that were committed there."""
+        """The number of lost frames in its sending stage's log, which is all that were committed there."""
         # As in: "finish of frame 77: the receiving host (run ...) goes on at frame 0, but frames 0 to 73 ..."
         host.expect_log(f"{stage} .*frames 0 to \\d+ have been committed there and released here: \\d+ frames are lost")
         found = set(re.findall(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", host.text()))
-        self.assertEqual(len(found), 1, found)   # each time it is said it is the same
+        self.assertEqual(len(found), 1, found)   # every repetition of the line is the same
         last, count = map(int, found.pop())
         self.assertEqual(count, last + 1)
         return count
 
     def ends_with_a_loss(self, s, lost, by, stage):
-        """`lost` began again without its rings; `stage` of host `by` sends to it."""
+        """`lost` restarted without its rings; `stage` of host `by` sends to it."""
         codes = dict(zip(s.hosts, s.codes()))
         self.assertEqual([codes["near"], codes[by]], [1, 1], s.text())
         self.assertEqual([codes[h] for h in codes if h not in ("near", by)], [75] * (len(codes) - (1 if by == "near" else 2)), s.text())
         self.assertIn(f"host {lost} begins anew: what it had is lost", s.coordinator.text())
         count = self.reported_lost(s.coordinator, f"{by}/{stage}" if by != "near" else stage)
         here, there = s.hosts[by].report(), s.remote[lost].report()
-        # What the sending host calls sent is what it calls lost, and nobody else calls it delivered.
+        # What the sending host reports as sent is what it reports as lost, and no other host reports it as delivered.
         row = next(x for x in here["stages"] if x["name"] == stage)
         self.assertEqual([row["frames"], there["frames"]], [count, 0], s.text())
         self.assertEqual(s.coordinator.report()["hosts"][lost]["frames"], 0)
@@ -155,7 +155,7 @@ class Long(Case):
         s.remote["b"].has_frames("sink", s.coordinator, 30)
         delivered = len(s.remote["b"].lose())
         s.remote["b"].start()
-        # What b had delivered, but for frames whose acknowledgement was still to come: they aren't released here, so they aren't lost here.
+        # What b had delivered, except for frames not acknowledged yet: they aren't released here, so they aren't lost here.
         window = 4
         self.assertGreaterEqual(self.ends_with_a_loss(s, "b", "near", "source-to-b") + window, delivered)
 
@@ -166,7 +166,7 @@ class Long(Case):
         s.remote["b"].start()
         count = self.ends_with_a_loss(s, "b", "near", "source-to-b")
         c = s.remote["c"].report()
-        # What b had handed on is in c's sink, whole: of what is said to be lost there, that is not.
+        # What b had forwarded is in c's sink, intact: of the frames reported as lost, those are not.
         self.assertEqual([c[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
         self.assertTrue(30 < c["frames"] <= count, (c["frames"], count))
 
@@ -181,7 +181,7 @@ class Long(Case):
 
 
 class Campaign(Long):
-    """What is too long for every change, and Long."""
+    """Too long for every change, and Long."""
 
     def test_a_chain_of_three_hosts_loses_nothing_by_kills_of_every_process_one_after_the_other(self):
         print(f"seed {SEED} (CAROUSEL_TEST_SEED)", file=sys.stderr)
@@ -200,7 +200,7 @@ class Campaign(Long):
         b = s.remote["b"]
         self.kill_all_of(b)
         b.supervisor_is_killed()
-        b.expect_log("adopted spread.b")   # it holds the rings, too: until then the last of its stages would take them along
+        b.expect_log("adopted spread.b")   # it has the rings' memory, too: until then the last of its stages would take them along
         dice = random.Random(SEED)
         for stage in dice.sample(STAGES["chain"]["b"], 3):
             wait_for(f"a process of {stage}", lambda n=stage: b.kill(n))
@@ -215,7 +215,7 @@ class Campaign(Long):
         self.assertIn("host b has failed", s.coordinator.text())
 
     def test_a_host_that_is_lost_behind_the_last_acknowledgement_is_told_and_nobody_waits_for_ever(self):
-        # Its link has nothing more to send, and this host is not done yet: another link of it is held.
+        # Its link has nothing more to send, and this host is not done yet: another link of it is paused.
         s = self.spread("fan-out", 12, fps=4, started=False)
         s.coordinator.start()
         s.coordinator.expect_log("waiting for host b")

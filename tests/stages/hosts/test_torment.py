@@ -1,5 +1,5 @@
 """torment.py where the network cannot be silenced: the kills are made, and it ends as skipped; and what counts as a link that is up again.
-Usage: test_left_out.py FOLDER_OF_PROGRAMS"""
+Usage: test_torment.py FOLDER_OF_PROGRAMS"""
 import argparse
 import contextlib
 import io
@@ -19,7 +19,7 @@ class NoSilence:
 
 class LeftOut(unittest.TestCase):
     def torment(self, *words):
-        """The exit code of a campaign whose kills went well, where nft is missing; and what it said."""
+        """The exit code and the output of a campaign whose kills went well, on a machine without nft."""
         before, sys.argv = sys.argv, ["campaign", "programs", *words]
         self.addCleanup(setattr, sys, "argv", before)
         p = argparse.ArgumentParser()

@@ -1,4 +1,4 @@
-// The transport by itself: frames that it carries, and what it is asked for that this machine may not have.
+// The transport by itself: the frames that it carries, and requests for features that this machine may lack.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -146,7 +146,7 @@ TEST_CASE("a UCX without CUDA refuses to send from a GPU's memory, and says what
               "\"staged\", which sends from page-locked memory, or have a UCX loaded that was built "
               "--with-cuda");
     const transport of_the_cpu(events,
-                               {.address = "127.0.0.1", .transports = "tcp"});  // what is left goes on
+                               {.address = "127.0.0.1", .transports = "tcp"});  // the remaining ones continue
 }
 
 TEST_CASE("lists of transports that take no further name get none") {
@@ -194,7 +194,7 @@ TEST_CASE("a transport leaves the environment unchanged, which other threads may
     deaf events;
     const transport t(events, {.address = "127.0.0.1", .first_port = 47400});
     (void)ucx_json();
-    CHECK((all() == before));  // a failure prints no environment
+    CHECK((all() == before));  // a failure does not print the environment
 }
 
 TEST_CASE("progress_all returns while a peer sends without end") {
@@ -284,7 +284,7 @@ TEST_CASE("a transport beyond its allowance closes its peers, and accepts others
     }
     std::vector<std::byte> held(1);
     if (memory_watch::allocated_bytes() == 0) CAROUSEL_SKIP("malloc() keeps no account of what it gave");
-    held.resize(64U << 20U);  // as UCX would for a message that is announced with that length
+    held.resize(64U << 20U);  // as UCX would for a message that announces that length
     CHECK(until([&] { return events.ended == std::vector<u32>{2, 1}; }));  // the one without the token first
     CHECK_THAT(events.why, test::contains("32 MiB"));
     u32 number = 2;
@@ -294,7 +294,7 @@ TEST_CASE("a transport beyond its allowance closes its peers, and accepts others
         return events.newest == 3;
     }));
     for (const u64 end = now_ns() + 20 * ns_per_ms; now_ns() < end;) t.progress_all(), peer.progress();
-    CHECK(events.ended.size() == 2);  // what the process still holds counts no more
+    CHECK(events.ended.size() == 2);  // what the process still holds no longer counts
 }
 
 TEST_CASE("a peer without the token that sends more than 4 KiB is closed, and no answer is sent") {

@@ -1,4 +1,4 @@
-// Both sides of a link whose frames are work for another host, and of the one that brings the answers,
+// Both sides of a link whose frames are work for another host, and of the link that returns the answers,
 // without a socket.
 #include "stages/hosts/link/message.hpp"
 #include "tests/stages/hosts/link_world.hpp"
@@ -15,8 +15,8 @@ hello of_kind(link_kind k, const std::string& run = "run-a") {
     return h;
 }
 
-/// Until both have said all that they have to say. The frames that A has sent. `at_a`: A's number of the
-/// connection, where it is another one than B's.
+/// Runs both sides until neither has anything left to send. Returns the frames that A has sent. `at_a`: A's
+/// number of the connection, if it differs from B's.
 std::vector<u64> talk(sending_side& a, receiving_side& b, u32 connection, u64 now, u32 at_a = 0) {
     std::vector<u64> frames;
     if (at_a == 0) at_a = connection;
@@ -54,7 +54,7 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     REQUIRE(a.up());
     CHECK(a.first() == 7U);
     CHECK(a.remote_run() == "run-b");
-    CHECK_FALSE(a.is_drained());  // what others had sent is in that ring still
+    CHECK_FALSE(a.is_drained());  // frames of earlier senders are still in that ring
     b.committed(7);
     b.durable(7);
     (void)talk(a, b, 1, 1000);
@@ -66,7 +66,8 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     CHECK(a.is_idle(7));
     a.forget(7);  // it was answered
 
-    // The connection breaks: the numbers go on. Then its ring is made anew, and wants 7 again: nobody has it.
+    // The connection breaks: the numbering continues. Then its ring is rebuilt and requests 7 again, which no
+    // sender has any more.
     a.closed(1, "gone", 1000);
     (void)talk(a, b, 2, 1000 + longest_rest_ns);
     CHECK(a.up());
@@ -76,7 +77,7 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     CHECK(a.numbering_restarted());
     CHECK(a.failure().find("goes on at frame 7 of its ring") != std::string::npos);
 
-    // Another run there has numbers of its own, even where they would fit.
+    // A different run there has its own numbers, even if they would fit.
     sending_side other(of_kind(link_kind::work), token, 0);
     receiving_side first(of_kind(link_kind::work), token, "run-b", "", 0, 4);
     (void)talk(other, first, 1, 1000);
@@ -100,7 +101,7 @@ TEST_CASE("answers are taken from the oldest that their sender has, from one run
     (void)talk(first, b, 1, 1000);
     first.frame_sent(1, 57);
     CHECK(first.released(57));
-    b.damaged(58, 1000);  // its connection is closed, and it comes again with all behind it
+    b.damaged(58, 1000);  // its connection is closed, and it comes again with all frames after it
     CHECK(b.oldest_whole() == nullptr);
     first.closed(1, "closed", 1000);
     CHECK(talk(first, b, 2, 1000 + longest_rest_ns) == std::vector<u64>{58, 59});
@@ -121,7 +122,7 @@ TEST_CASE("an end of a ring's link and an end of work don't take each other") {
     (void)talk(a, b, 1, 1000);
     CHECK_FALSE(a.up());
     CHECK_FALSE(a.numbering_restarted());
-    CHECK(a.failure().empty());  // another file mends it
+    CHECK(a.failure().empty());  // another file can fix it
     CHECK(a.disconnect_reason().find("is for work on another host, and the other end is not") !=
           std::string::npos);
 }

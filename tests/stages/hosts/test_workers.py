@@ -24,7 +24,7 @@ class Case(unittest.TestCase):
         self.addCleanup(self.world.end)
 
     def begin(self, frames, delay=10, fps="60", **more):
-        """Both hosts, with frames from b already."""
+        """Both hosts, after the first frames from b."""
         one, file = write_files(self.world, SIZE, delay, ["127.0.0.1"] * 2, PORT, **more)
         self.expected = hash_on_one_host(self.world, one, frames)
         self.frames = frames
@@ -68,7 +68,7 @@ class Long(Case):
         self.whole(coordinator)
 
     def test_a_frame_that_the_other_host_gives_up_is_tried_again_and_its_account_is_its_own(self):
-        coordinator, remote = self.begin(400, of_two="dies_at = 60\n")  # of each ring's positions, in the first four lives
+        coordinator, remote = self.begin(400, of_two="dies_at = 60\n")  # at position 60 of each ring, in the first four incarnations
         for _ in range(4):
             pid = wait_for("the instance here", lambda: rows(coordinator, "work")[0].get("pid"))
             os.kill(pid, signal.SIGKILL)
@@ -86,7 +86,7 @@ class Long(Case):
 
 
 class Campaign(Long):
-    """What is too long for every change, and Long."""
+    """Too long for every change, and Long."""
 
     def test_what_a_host_had_that_is_lost_goes_to_an_instance_here_and_the_run_goes_on(self):
         coordinator, remote = self.begin(300)
@@ -115,7 +115,7 @@ class Inference(Case):
     """pipelines/inference.toml with two of its three workers on b."""
 
     def test_the_answers_of_two_hosts_are_those_of_one(self):
-        # The stage's own process comes last: what stands for those of b has no weights to load for it.
+        # The stage's own process comes last: the stand-in for those of b has no weights to load for it.
         infer = os.path.abspath(os.path.join(PROGRAMS, "carousel-infer"))
         late = self.world.write("late", f'#!/bin/sh\n[ -z "$CAROUSEL_ATTACH" ] || sleep 1\nexec {infer} "$@"\n')
         os.chmod(late, 0o755)

@@ -24,7 +24,7 @@ from seeds import scaled, seed  # noqa: E402
 from spread import Spread, remote_names  # noqa: E402
 import worker_world  # noqa: E402
 
-PORT = 47100   # in networks of their own
+PORT = 47100   # in separate networks
 SHAPES = ("links", "two", "chain", "fan-out", "workers")
 
 
@@ -41,7 +41,7 @@ def add_words(p):
 
 
 def parsed(p, net):
-    """The options. Where no packets can be dropped the kills are made all the same; tell() reports what was left out."""
+    """The options. If no packets can be dropped the kills are made all the same; print_summary() reports what was left out."""
     a = p.parse_args()
     a.seed, a.frames, a.kills = seed(), scaled(a.frames), scaled(a.kills)
     print(f"seed {a.seed} (CAROUSEL_TEST_SEED)")
@@ -56,8 +56,8 @@ def ups_and_downs(text):
 
 
 def time_to_return(output, before, bites, patience=10):
-    """From now, when packets go through again, until a living sender says that its link is up; None: none was down. `bites`: one must
-    have been, or have come up only now; of a silence that is shorter than a link's own patience it needn't."""
+    """The time from now, when packets pass again, until a live sender logs that its link is up; None: none was down. `bites`: a link must
+    have been down, or have come up only now; that is not required for a silence shorter than a link's own timeout."""
     began = time.monotonic()
     while time.monotonic() - began < patience:
         ups, downs = ups_and_downs(output())
@@ -71,7 +71,7 @@ def time_to_return(output, before, bites, patience=10):
 
 
 def torment(net, a, is_over, kill, output):
-    """`kill(dice)` ends somebody and says who it was, or None; `said()`: what the sender's host has said. Returns who was killed."""
+    """`kill(dice)` ends a process and returns which, or None; `output()`: the output of the sender's host. Returns the list of victims."""
     dice, killed, silent = random.Random(a.seed), [], list(a.silences)
     while len(killed) < a.kills or silent:
         if is_over():
@@ -84,7 +84,7 @@ def torment(net, a, is_over, kill, output):
             assert net.drop_packets(host), "nft did not take the rule"
             time.sleep(seconds)
             assert net.restore_packets(host)
-            # What the sender on another far host says is not among what is heard here.
+            # The log of the sender on another remote host is not included here.
             back = time_to_return(output, before, bites=seconds >= 2 and host in (net.a, net.b))
             print(f"{host.split('-')[1]} silent for {seconds} s: " +
                   ("no living sender's link was down" if back is None else f"the first link was up again {1000 * back:.0f} ms after packets went through"))
@@ -100,10 +100,10 @@ def counted(killed):
 
 
 def print_summary(a, killed, seconds, logged_by_a):
-    """Of a run that went well. One that was to have silences and had none is no pass: it ends as skipped."""
+    """Summary of a successful run. A run that should have had silences and had none does not pass: it ends as skipped."""
     print(f"{a.frames} frames of {a.size} bytes, {counted(killed)}, "
           f"{len(a.silences)} silences, {seconds:.1f} s: lost 0, repeated 0, torn 0, the hash of one host")
-    # Of a living sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next life.
+    # For a live sender: until the receiver's next process, or the network, was back. A sender's own death counts in its next incarnation.
     back = sorted(float(s) for s in re.findall(r"is up after ([0-9.]+) s", logged_by_a))
     if back:
         few = len(back) < 4 * len(a.silences)   # most of them are silences then
@@ -114,7 +114,7 @@ def print_summary(a, killed, seconds, logged_by_a):
 
 
 def links(a, net, ends):
-    """(whether it is over, kill(dice), what the sender's host printed, the check after its end) of two runs joined by a link."""
+    """(whether it is over, kill(dice), the output of the sender's host, the check after its end) of two runs joined by a link."""
     send, in_flight = sending_words(a)
     pair = Pair(a.programs, a.size, B_ADDRESS, inside_a=net.inside(net.a), inside_b=net.inside(net.b),
                 options_a=["--frames", str(a.frames), "--fps", a.fps], in_flight=in_flight, send=send,
@@ -135,7 +135,7 @@ def links(a, net, ends):
 
 
 def one_file(a, net, ends):
-    """The same of one file over two or three hosts."""
+    """The same for one file over two or three hosts."""
     world = World(a.programs)
     ends.callback(world.end)
     inside = {"near": net.inside(net.a), "b": net.inside(net.b), "c": net.inside(net.c)}
@@ -144,7 +144,7 @@ def one_file(a, net, ends):
 
 
 def workers(a, net, ends):
-    """The same of instances of one stage on two hosts."""
+    """The same for instances of one stage on two hosts."""
     world = World(a.programs)
     ends.callback(world.end)
     one, file = worker_world.write_files(world, a.size, 10, [A_ADDRESS, B_ADDRESS], PORT)
@@ -156,7 +156,7 @@ def workers(a, net, ends):
     coordinator.expect_log("waiting for host b")
     remote.start()
     remote.has_frames("work-done", coordinator)
-    # One of two rows of `work` on the near host stands for host b; the stages of the link there are hit as often.
+    # One of two rows of `work` on the coordinator stands for host b; the stages of the link there are hit as often.
     victims = [(coordinator, "source"), (coordinator, "sink"), *[(coordinator, "work")] * 3, *((remote, s) for s in worker_world.REMOTE_STAGES), (coordinator, ""), (remote, "")]
 
     def kill(dice):

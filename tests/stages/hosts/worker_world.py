@@ -1,4 +1,4 @@
-"""Instances of one stage on two hosts: what the tests and the campaign of that have in common."""
+"""Instances of one stage on two hosts: shared by the tests and the campaign for that."""
 import os
 import signal
 import sys
@@ -13,7 +13,7 @@ REMOTE_STAGES = ("work-work", "work", "work-done")
 
 
 def chain(size, delay, of_all="", of_sink="", of_work=""):
-    """A source, three that work, a sink."""
+    """A source, three workers, a sink."""
     return (("[parameters]\ngain = 7\n\n" if "carries" in of_all else "") + SOURCE.format(bytes=size) + of_all + WORK.format(bytes=size, delay=delay, more=of_all + of_work)
             + SINK.format(name="sink", of="work", bytes=size, more=of_all + of_sink))
 
@@ -24,7 +24,7 @@ def hosts_text(addresses, port):
 
 
 def write_files(world, size, delay, addresses, port, of_two="", **more):
-    """On one host, and the same with two of its three workers on b, and `of_two` for all three."""
+    """Files for one host, and for two of its three workers on b; `of_two` for all three."""
     one = world.write("one.toml", chain(size, delay, **more))
     more["of_work"] = more.get("of_work", "") + 'host = ["", "b", "b"]\n' + of_two
     return one, world.write("workers.toml", hosts_text(addresses, port) + chain(size, delay, **more))
@@ -45,7 +45,7 @@ def frames_of(host, name):
 
 
 def kill(host, dice, name):
-    """SIGKILL to one of that stage's processes, if one is there now."""
+    """SIGKILL to one of that stage's processes, if there is one now."""
     pids = [s["pid"] for s in rows(host, name) if s.get("pid")]
     if pids:
         os.kill(dice.choice(pids), signal.SIGKILL)
@@ -53,7 +53,7 @@ def kill(host, dice, name):
 
 
 def check_whole(coordinator, frames, expected):
-    """What came to the sink here is what comes on one host; the other host is a calculator, and its account is its own."""
+    """The sink here gets what it gets on one host; the other host only computes, and has its own account."""
     check_report(coordinator, frames)
     reported = coordinator.report()["image_hash"]
     assert reported == expected, f"another hash than on one host: {reported}, {expected}\n{coordinator.text()[-3000:]}"

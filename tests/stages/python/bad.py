@@ -1,4 +1,4 @@
-"""What a stage may do wrong, each at a frame of its own: WRONG[frame]."""
+"""Errors that a stage may make, each at its own frame: WRONG[frame]."""
 import ctypes
 import os
 import sys
@@ -14,14 +14,14 @@ kept = []
 
 
 class NoText(Exception):
-    """An exception that can't say what it is."""
+    """An exception whose text can't be read."""
 
     def __str__(self):
         raise RuntimeError("no text")
 
 
 class Elsewhere:
-    """An array that says that it lies on a GPU."""
+    """An array that reports a GPU as its device."""
 
     def __init__(self, array):
         self.array = array
@@ -38,7 +38,7 @@ def bad(frame, color, out):
     x, y = numpy.asarray(color), numpy.asarray(out)
     y[:] = x
     if frame.frame_number == 2:
-        kept.append(color)   # a plane, not an array: it ends with its frame, and harms nobody
+        kept.append(color)   # a plane, not an array: it ends with its frame, and is harmless
     how = WRONG.get(frame.frame_number)
     if how == "raises":
         raise ValueError("as told")

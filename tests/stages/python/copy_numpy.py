@@ -1,4 +1,4 @@
-"""What carousel-test-copy does between two others, with NumPy."""
+"""The same work as carousel-test-copy between two others, with NumPy."""
 import carousel
 import numpy
 

@@ -1,4 +1,4 @@
-// A stage for measures of Python: source, middle or sink by its inputs, with as little work as there can be.
+// A stage for measurements of Python: source, middle or sink by its inputs, with as little work as possible.
 // A source fills its plane with the frame's number, a middle copies. Settings: width, height [of the
 // pipeline].
 #include <memory>

@@ -1,11 +1,11 @@
-"""What gpu/count_waits.cpp counts of a process, by CUPTI: the calls by which it waits for its GPU, and those that enqueue."""
+"""What gpu/count_waits.cpp counts of a process, through CUPTI: the calls with which it waits for its GPU, and those that enqueue."""
 import glob
 import importlib.util
 import os
 
 
 def find_cupti():
-    """CUPTI's library: as COUNT_WAITS_CUPTI says, a toolkit's, or the one that comes with torch."""
+    """CUPTI's library: the one in COUNT_WAITS_CUPTI, a toolkit's, or the one that comes with torch."""
     packages = importlib.util.find_spec("nvidia")
     places = [f"{folder}/cuda_cupti/lib/libcupti.so*" for folder in (packages.submodule_search_locations if packages else ())]
     places += [f"{folder}/cu1*/lib/libcupti.so*" for folder in (packages.submodule_search_locations if packages else ())]
@@ -15,6 +15,6 @@ def find_cupti():
 
 
 def calls_between(before, after):
-    """Of two texts of count_waits.cpp: how often each call was made, by name."""
+    """How often each call was made between two outputs of count_waits.cpp, by name."""
     counts = [{name: int(count) for name, count in (line.split() for line in text.splitlines())} for text in (before, after)]
     return {name: count - counts[0][name] for name, count in counts[1].items()}

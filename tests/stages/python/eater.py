@@ -1,4 +1,4 @@
-"""A sink in Python that takes any frame, and keeps it for as long as it is told."""
+"""A sink in Python that accepts any frame, and keeps it for the time in its settings."""
 import time
 
 import carousel

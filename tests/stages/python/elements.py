@@ -1,4 +1,4 @@
-"""A source with a plane of each element type, through NumPy; a word that isn't true ends it. test_python.py reads what it has written."""
+"""A source with a plane of each element type, through NumPy; a failed check ends it. test_python.py reads its output."""
 import carousel
 import numpy
 
@@ -11,7 +11,7 @@ WIDEST = {"f16": 65504.0, "f32": (2 - 2**-23) * 2.0**127, "f64": (2 - 2**-52) * 
 
 
 def values(word, frame_number):
-    """Six numbers that tell the type: its ends, and what only a signed or a broken one has."""
+    """Six numbers that identify the type: its limits, and values that only a signed or a floating-point type has."""
     if word == "bool":
         return [True, False, frame_number % 2 == 0, True, True, False]
     if word in WIDEST:
@@ -35,7 +35,7 @@ def elements(frame):
         into, content = numpy.asarray(plane), numpy.array(values(word, frame.frame_number), kind).reshape(3, 2)
         assert (plane.dtype, into.dtype, into.itemsize) == (word, numpy.dtype(kind), size), (word, into.dtype)
         assert memoryview(plane).format == letter, word
-        if word != "bool":   # NumPy takes no bool by DLPack before 1.25
+        if word != "bool":   # NumPy does not accept bool through DLPack before 1.25
             assert numpy.from_dlpack(plane).dtype == numpy.dtype(kind), word
         if frame.frame_number % 2 == 0:
             into[:] = content
@@ -55,7 +55,7 @@ def elements(frame):
         message = refused(frame.output[f"p_{word}"].__dlpack__)
         assert message == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes is the same memory as u8', message
     assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
-    # An element of as many bytes that is another type: complex numbers, the other order of bytes, texts.
+    # Elements of the same size and another type: complex numbers, the other byte order, texts.
     for word, kind in (("f64", "c8"), ("f32", ">f4"), ("u16", ">u2"), ("i16", "S2"), ("u8", "S1")):
         try:
             frame.output[f"p_{word}"].copy_from(numpy.zeros((3, 2), kind))

@@ -1,5 +1,5 @@
-"""A fork in Python: the number that it reads, and behind a second output its square and a list, as fork_stage.cpp has them. It may
-rest between the two, where it is killed best."""
+"""A fork in Python: the number that it reads, and as a second output its square and a list, as in fork_stage.cpp. It may pause
+between the two, the best moment for a kill."""
 import time
 
 import carousel

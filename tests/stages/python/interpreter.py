@@ -1,4 +1,4 @@
-"""The tests' own interpreter: one that the module was built for, and that has NumPy. Skips (77) where there is none."""
+"""The tests' own interpreter: one that the module was built for, and that has NumPy. Skips (77) if there is none."""
 import atexit
 import os
 import shutil
@@ -8,11 +8,11 @@ import tempfile
 
 
 def use(build):
-    """Goes on in such an interpreter, with the package importable and stages started by it."""
+    """Continues in such an interpreter, with the package importable and with stages started by it."""
     folder = os.path.join(os.path.abspath(build), "python")
     if os.environ.get("CAROUSEL_TEST_PYTHON") == sys.executable:
         sys.path.insert(0, folder)
-        # Runs of tests leave dead letters: not in the user's own folder, where other tests would find them.
+        # Test runs leave dead letters: not in the user's own folder, where other tests would find them.
         os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="carousel-python-")
         atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], True)
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills a NumPy stage under load, with a standby behind it: kills.py BUILD [words of tests/crash/campaign.py]"""
+"""Kills a NumPy stage under load, with a standby: kills.py BUILD [words of tests/crash/campaign.py]"""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""A stage that has a worker of multiprocessing, begun by spawn, beside it."""
+"""A stage with a multiprocessing worker, started by spawn."""
 import multiprocessing
 import os
 

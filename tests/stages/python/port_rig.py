@@ -1,4 +1,4 @@
-"""A pipeline of two ports and nothing else, and programs of others that take them; for tests of ports in Python."""
+"""A pipeline of two ports and nothing else, and external programs at them; for tests of ports in Python."""
 import os
 import subprocess
 import sys
@@ -20,7 +20,7 @@ name = "analysis"
 run = "port"
 inputs = ["camera"]
 """
-# Frames pass the port by while nobody is in it; a stage reads every frame beside it.
+# Frames pass the port while no program is attached; in addition a stage reads every frame.
 SKIPS = f"""vacant = "skip"
 [[stage]]
 name = "witness"
@@ -30,7 +30,7 @@ inputs = ["camera"]
 
 
 def until(true, timeout_s=30):
-    """Waits for it, and says whether it came."""
+    """Waits for a condition; returns whether it became true."""
     end = time.monotonic() + timeout_s
     while not true():
         if time.monotonic() > end:
@@ -85,7 +85,7 @@ class Rig:
         return started
 
     def end(self, code=0):
-        """The run's end, with nothing lost, repeated or torn."""
+        """Ends the run, with nothing lost, repeated or torn."""
         self.test.assertEqual(self.run.wait(60), code, self.run.log_text(40))
         report = self.run.report()
         self.test.assertEqual([report[k] for k in ("lost", "repeated", "torn")], [0, 0, 0], self.run.log_text(40))

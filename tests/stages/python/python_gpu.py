@@ -41,7 +41,7 @@ def require(true, text):
 
 @contextlib.contextmanager
 def variables(**words):
-    """Of the environment, for what is started meanwhile."""
+    """Sets environment variables for processes that are started meanwhile."""
     before = dict(os.environ)
     os.environ.update(words)
     try:
@@ -71,7 +71,7 @@ class Rig:
         return self.stage(name, "carousel-test-copy", [of], "sink = true")
 
     def acts(self, act, more=""):
-        """source -> middle, which acts -> sink"""
+        """source -> middle, the stage under test -> sink"""
         return (self.stage("source", "carousel-test-copy")
                 + self.stage("middle", "acts.py", ["source"], f'library = "{self.library}"\nact = "{act}"\n{more}') + self.sink("middle"))
 
@@ -108,7 +108,7 @@ class Rig:
         return f"{self.a.frames} frames, the hash of C++"
 
     def one_frame(self, act, *sentences):
-        """The stage does it at frame 30: that frame is given up, nobody else has a restart."""
+        """The stage does it at frame 30: that frame is abandoned, no other stage restarts."""
         run = self.start(self.acts(act, "at = 30\nmax_attempts = 1\nstandby = false"), 60, "allow_dead_letters = true\nframe_timeout_ms = 5000")
         report, log = self.end(run, None), run.log_text(200)
         dead_letters = [dead_letter["ring_sequence"] for dead_letter in report["dead_letters"]]
@@ -196,11 +196,11 @@ class Rig:
                 + self.sink("middle"))
 
     def watch(self, run, ring, turned, count=20):
-        """Frames of a ring by plane.cpu(): each is one value all over, and the one that it must be."""
+        """Reads frames of a ring by plane.cpu(): each has one value everywhere, the expected one."""
         with run.open() as view:
             newest = view.latest(ring)
             for _ in range(count):
-                frame = newest.next(60)   # under load frames are gone before this wakes, for seconds at a time
+                frame = newest.next(60)   # under load frames are gone before this thread wakes up, for seconds at a time
                 value = (frame.frame_number * 7 + 1) % 256
                 picture = numpy.asarray(frame["color"].cpu())
                 require((picture == (255 - value if turned else value)).all(), f"{frame!r} of {ring} is another picture")
@@ -299,7 +299,7 @@ class Rig:
             return f"{sum(pool.map(self.killed, range(self.a.jobs), share, itertools.repeat(stages)))} frames"
 
     def killed(self, job, kills, stages):
-        """How many frames that run came to."""
+        """How many frames that run delivered."""
         run = self.start(stages, keys=f"fps = {self.a.fps}", name=f"{job}")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
         for k in range(kills):
@@ -330,11 +330,11 @@ class Rig:
 
 
 PARTS = ("pointers", "copy_from", "streams", "older", "far", "waits", "input", "keep", "host", "outputs", "used", "latest", "newest", "ports", "kept", "two_gpus", "kills")
-KINDS = ("copy", "outputs", "aside", "stream", "ports")   # of what is killed: stages of these kinds, programs at ports
+KINDS = ("copy", "outputs", "aside", "stream", "ports")   # targets of the kills: stages of these kinds, programs at ports
 
 
 def libraries(device):
-    """Those that are here, and why the others are not."""
+    """The libraries that are installed, and why the others are not."""
     if device == "cpu":
         return ["numpy"], []
     there, why = [], []
@@ -346,7 +346,7 @@ def libraries(device):
             module = importlib.import_module(name)
             count = module.cuda.device_count() if name == "torch" else module.cuda.runtime.getDeviceCount()
             (there if count > 0 else why).append(name if count > 0 else f"{name} sees no GPU")
-        except Exception as failed:   # whatever a framework says of a machine without a driver
+        except Exception as failed:   # any error of a framework on a machine without a driver
             why.append(f"{name}: {str(failed).splitlines()[0]}")
     return there, why
 
@@ -369,7 +369,7 @@ def main():
                     verdict, details = "passed", getattr(rig, part)()
                 except Skipped as reason:
                     verdict, details = "skipped", str(reason)
-                except Exception as wrong:   # the other parts are of interest all the same
+                except Exception as wrong:   # the other parts still run
                     verdict, details, failed = "FAILED", f"{type(wrong).__name__}: {wrong}", failed + 1
                 for run in rig.runs:
                     run.stop()

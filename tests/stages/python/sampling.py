@@ -1,4 +1,4 @@
-"""A stage in Python that looks aside: the newest frame of another ring is whole, and never older than before."""
+"""A stage in Python with a sampled input: the newest frame of another ring is intact, and never older than before."""
 import carousel
 import numpy
 

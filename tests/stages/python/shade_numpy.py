@@ -1,4 +1,4 @@
-"""A stage in Python that computes for a while, so that a kill finds it at work."""
+"""A stage in Python that computes for a while, so that a kill hits it during its work."""
 import carousel
 import numpy
 

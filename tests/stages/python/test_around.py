@@ -1,4 +1,4 @@
-"""What a stage in Python has around it: processes of its own, another version of Python, rings on another GPU.
+"""The surroundings of a stage in Python: child processes, another version of Python, rings on another GPU.
 
 Usage: test_around.py BUILD
 """
@@ -115,9 +115,9 @@ class Around(unittest.TestCase):
         self.addCleanup(os.environ.pop, "CAROUSEL_TEST_PEER_RINGS")
         chosen = "rings on another GPU are reached "
         for middle, choices in ((f"{BUILD}/carousel-test-copy", 2), (f"{HERE}/copy_numpy.py", 1)):
-            run = self.pipeline(middle).start(frames=400)   # the choice takes 256
+            run = self.pipeline(middle).start(frames=400)   # the choice takes 256 frames
             self.whole(run, 400, 0)
-            self.assertEqual(run.log_text(400).count(chosen), choices, middle)   # the source's own among them; not the sink's
+            self.assertEqual(run.log_text(400).count(chosen), choices, middle)   # including the source's own; not the sink's
 
 
 if __name__ == "__main__":

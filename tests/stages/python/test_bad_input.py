@@ -1,4 +1,4 @@
-"""What a Python stage may do wrong: each is one sentence in the log, costs its own frame alone, and the run lives.
+"""Errors that a Python stage may make: each is one sentence in the log, costs only its own frame, and the run continues.
 
 Usage: test_bad_input.py BUILD
 """
@@ -67,7 +67,7 @@ MESSAGES = {
 
 
 def frames_of_failures():
-    """The frame that each wrong is done at. One is only seen in the next frame."""
+    """The frame at which each error is made. One is only seen in the next frame."""
     text = open(os.path.join(HERE, "bad.py"), encoding="utf-8").read()
     scope = {}
     exec(text[text.index("WRONG ="):text.index("kept =")], scope)
@@ -89,7 +89,7 @@ class BadInput(unittest.TestCase):
         return subprocess.run([os.path.join(BUILD, "carousel"), *words], capture_output=True, text=True, timeout=100)
 
     def refused(self, text, more="", reads="bad"):
-        """What `carousel validate` says of a stage with that text."""
+        """The output of `carousel validate` for a stage with that text."""
         file = os.path.join(self.folder.name, "stage.py")
         with open(file, "w", encoding="utf-8") as out:
             out.write(text)
@@ -125,7 +125,7 @@ class BadInput(unittest.TestCase):
         self.assertIn("ValueError: as told", again.stderr)
 
     def test_a_frame_of_more_than_1_gib_is_not_kept_and_goes_on(self):
-        # what nobody writes takes no memory
+        # unwritten parts take no memory
         for name, text in (("makes", "@carousel.stage(output={'big': 'u8[1025, 1024, 1024]'})\ndef makes(frame, out): pass\n"),
                            ("dies", "@carousel.stage\ndef dies(frame, big):\n    if frame.frame_number == 2: raise ValueError('as told')\n")):
             with open(os.path.join(self.folder.name, name + ".py"), "w", encoding="utf-8") as out:
@@ -162,7 +162,7 @@ class BadInput(unittest.TestCase):
             def stage():
                 return next(s for s in run.ps()["stages"] if s["name"] == "bad")
             pid = stage()["pid"]
-            del os.environ["CAROUSEL_TEST_OF_THE_RUN"]   # who restarts has another environment than the run
+            del os.environ["CAROUSEL_TEST_OF_THE_RUN"]   # a restart has another environment than the run
             for text, expected in {
                 "import frobnicate\n" + good: "stage.py, line 1: ModuleNotFoundError",
                 good.replace("like(0)", "image(8, 8)"): "makes frames of another format now",
@@ -173,7 +173,7 @@ class BadInput(unittest.TestCase):
                 with self.assertRaisesRegex(carousel.Error, expected):
                     run.restart("bad")
                 self.assertEqual(stage()["pid"], pid, expected)
-            run.kill("bad")   # what comes next meets the wrong file, and then the mended one
+            run.kill("bad")   # the next process meets the faulty file, and the one after it the corrected file
             until = time.monotonic() + 30
             while "died before it delivered anything (exit code 2)" not in run.log_text(100):
                 self.assertLess(time.monotonic(), until, run.log_text(40))

@@ -1,5 +1,5 @@
-"""The Python lines by which the documents show Carousel: in one go, with NumPy in place of torch, and those of stages/python/README.md as
-they stand there. Usage: test_documents.py BUILD ROOT"""
+"""The Python lines of the documents: run in sequence, with NumPy instead of torch, and those of stages/python/README.md unchanged.
+Usage: test_documents.py BUILD ROOT"""
 import os
 import re
 import subprocess
@@ -45,7 +45,7 @@ def sharpen(frame, color, out, *, strength: float = 0.5):
                 f = view.latest(ring).next()
                 self.assertEqual(numpy.from_dlpack(f["color"].cpu()).shape, (64, 96, 4))
                 self.assertGreaterEqual(f.frame_number, 0)
-                self.assertEqual(f.capture_ns, 0)   # its source has not said
+                self.assertEqual(f.capture_ns, 0)   # not set by its source
         run.kill("fragment")
         later = f.frame_number + 20
         with carousel.open(run.name) as view:
@@ -59,7 +59,7 @@ def sharpen(frame, color, out, *, strength: float = 0.5):
         self.assertEqual({s["name"]: s["restarts"] for s in report["stages"] if s["restarts"]}, {"fragment": 1})
 
 class ReadMe(unittest.TestCase):
-    """stages/python/README.md: its own lines, taken from it."""
+    """stages/python/README.md: its own lines, extracted from it."""
 
     @classmethod
     def setUpClass(cls):
@@ -74,7 +74,7 @@ class ReadMe(unittest.TestCase):
         self.addCleanup(os.chdir, self.before)
 
     def block(self, begin):
-        """The one block of Python whose first line begins so."""
+        """The one block of Python whose first line begins like this."""
         found = [b for b in re.findall(r"^```python\n(.*?)^```$", self.text, re.M | re.S) if b.startswith(begin)]
         self.assertEqual(len(found), 1, begin)
         return found[0]
@@ -88,7 +88,7 @@ class ReadMe(unittest.TestCase):
 
     def test_three_lines_lead_to_a_stage(self):
         commands, = re.findall(r"^```\n(\./pipelines/launch .*?)^```$", self.text, re.M | re.S)
-        _, new, run = commands.splitlines()   # what the first one does is looked at by the set-up's test
+        _, new, run = commands.splitlines()   # the set-up's test checks what the first one does
         small = " --device cpu --size 96x64 --set geometry.triangles=500 --out '' --no-color"
         for command in (new, run.replace("--frames 100", "--frames 20") + small):
             self.assertTrue(command.startswith("build/release/carousel "))
@@ -123,7 +123,7 @@ class ReadMe(unittest.TestCase):
         def runs(lines):
             try:
                 exec(block[:first] + lines, dict(names))
-            except Exception as wrong:   # told below: a thread's own exception fails no test
+            except Exception as wrong:   # reported below: an exception in a thread fails no test
                 failures.append(wrong)
         both = [threading.Thread(target=runs, args=(lines,)) for lines in (block[first:at], block[at:])]
         for each in both:
@@ -139,11 +139,11 @@ class ReadMe(unittest.TestCase):
         with open(os.path.join(ROOT, "pipelines/setup/packages.sh"), encoding="utf-8") as script:
             taken, = re.findall(r"^carousel_python_packages\(\) \{\n    printf '%s\\n' (.*)$", script.read(), re.M)
         self.assertEqual(packages.split()[4:], re.findall(r"'(\S+)", taken))
-        built = builds.split("&& cmake ")[1].split()   # the test's own build is there, configured and whole
+        built = builds.split("&& cmake ")[1].split()   # the test's own build exists, configured and complete
         self.assertEqual((built[:2], built[3:]), (["--build", "build/release"], ["python_package"]))
         lines = "\n".join(lines).replace("python3 ", f"{sys.executable} -B ")
         lines = re.sub(r"(\$PWD/)?build/release", lambda _: BUILD, lines)
-        self.addCleanup(subprocess.run, [os.path.join(BUILD, "carousel"), "down", "-p", "ports"], capture_output=True)   # where it has failed
+        self.addCleanup(subprocess.run, [os.path.join(BUILD, "carousel"), "down", "-p", "ports"], capture_output=True)   # if it has failed
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         done = subprocess.run(["bash", "-ec", lines + "\nwait"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

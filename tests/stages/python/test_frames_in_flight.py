@@ -14,7 +14,7 @@ PICTURES = [{"color": bytes([n])} for n in range(4)]
 
 
 def own(source):
-    """The stage of a text."""
+    """The stage class that a text defines."""
     names = {"carousel": carousel}
     exec(textwrap.dedent(source), names)
     return next(s for s in names.values() if isinstance(s, carousel.Stage))
@@ -96,7 +96,7 @@ class PlaneNames(unittest.TestCase):
         self.assertIn("4 restarts", done.stderr)
         printed = [line for line in done.stderr.splitlines() if line.startswith("sink ")]
         self.assertEqual(sum("KeyError" in line and "process of" not in line for line in printed), 1, done.stderr)   # the traceback's last line
-        for frame in (0, 1):   # frame 0 is given up after three attempts
+        for frame in (0, 1):   # frame 0 is abandoned after three attempts
             self.assertEqual(sum(f"error: process of frame {frame}: " in line for line in printed), 1, done.stderr)
         self.assertRegex(done.stderr, r"sink +\| repeats 6 lines of pid [0-9]+")
 

@@ -1,5 +1,5 @@
-"""What of a port outlives what: arrays a dropped frame, frames a port, threads and capsules the interpreter, copies a fork. Each
-program here once ended by a signal, hung, or saw memory that was another frame's.
+"""Objects that outlive others: arrays a dropped frame, frames a port, threads and capsules the interpreter, copies a fork. Each
+program here once ended by a signal, hung, or saw the memory of another frame.
 
 Usage: test_lifetimes.py BUILD
 """
@@ -46,7 +46,7 @@ class Lifetimes(unittest.TestCase):
         return program
 
     def run_script(self, text):
-        """What a program that ends well has said."""
+        """Runs a program that must succeed; returns its output."""
         program = self.started(text)
         try:
             words = program.communicate(timeout=40)[0]
@@ -78,13 +78,13 @@ class Lifetimes(unittest.TestCase):
             for call, what in ((writer.next, "next"), (writer.end, "end")):
                 with self.assertRaisesRegex(carousel.Error, rf'an array of plane "value" of frame 0 is held beyond {what}\(\)'):
                     call()
-            held[0] = 5   # it is nobody else's yet
+            held[0] = 5   # it does not belong to another frame yet
             del held
         frame = writer.next()
         held = memoryview(frame["out_value"])
         frame.drop()
         writer.close()
-        held[0] = 6   # the place is its own, too, until then
+        held[0] = 6   # the slot is its own, too, until then
         with self.assertRaisesRegex(carousel.ConfigError, "port camera has a program already"):
             carousel.open(self.at.name, wait_s=0).writer("camera")
         del held
@@ -225,7 +225,7 @@ print(sorted(str(each) for each in refused))
 
     def test_what_looks_at_a_ring_gives_its_place_back_when_it_is_closed_and_its_frames_stay(self):
         view, frames, held = self.rig(feeds=FILL, drains=True), [], []
-        with self.assertRaisesRegex(carousel.Error, "camera"):   # of each ring 8 can look at once
+        with self.assertRaisesRegex(carousel.Error, "camera"):   # at most 8 observers per ring
             for _ in range(9):
                 held.append(view.latest("camera"))
         self.assertEqual(len(held), 8)
@@ -235,7 +235,7 @@ print(sorted(str(each) for each in refused))
             held[k % 8] = view.latest("camera")
             with held[k % 8] as newest:
                 frames.append(newest.next())
-            newest.close()   # once more is no fault
+            newest.close()   # a second close is not an error
             held[k % 8] = view.latest("camera")
         self.assertEqual(repr(newest), "<carousel.Latest, closed>")
         for ask in (newest.next, lambda: next(newest), lambda: newest.stage, lambda: newest.ended):
@@ -244,7 +244,7 @@ print(sorted(str(each) for each in refused))
         planes = [(f.frame_number, f["value"], numpy.asarray(f["value"])) for f in frames]
         for newest in held:
             newest.close()
-        with view.latest("camera") as newest:   # frames of others pass, and take none of that memory
+        with view.latest("camera") as newest:   # frames of others pass, and do not use that memory
             for _ in range(10):
                 newest.next()
         for frame_number, plane, array in planes:
@@ -253,7 +253,7 @@ print(sorted(str(each) for each in refused))
 
     def test_the_end_of_with_closes_what_was_opened_of_a_run_and_nothing_else(self):
         self.rig(feeds=FILL)
-        for _ in range(3):   # each life has all places, though nothing of the one before is let go
+        for _ in range(3):   # each round has all slots, though nothing of the previous one is released
             with carousel.open(self.at.name) as run:
                 held = [run.latest("camera") for _ in range(7)]
                 gone, reader = run.latest, run.reader("analysis", patience_s=20)
@@ -271,7 +271,7 @@ print(sorted(str(each) for each in refused))
                     ask()
             self.assertEqual((run.name, repr(run)), (self.at.name, f'<carousel.Run "{self.at.name}", closed>'))
             run.close()
-        again = carousel.open(self.at.name).reader("analysis", patience_s=20)   # the Run goes at once, its port stays
+        again = carousel.open(self.at.name).reader("analysis", patience_s=20)   # the Run is released at once, its port stays
         self.assertEqual(again.next(20).frame_number, frame.frame_number)
         again.close()
         self.end()

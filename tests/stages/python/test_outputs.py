@@ -1,4 +1,4 @@
-"""What a stage in Python writes, where that hangs on its inputs and its settings: output= as a function of the Configuration.
+"""The outputs of a stage in Python, if they depend on its inputs and its settings: output= as a function of the Configuration.
 
 Usage: test_outputs.py BUILD ROOT
 """

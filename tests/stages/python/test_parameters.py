@@ -83,7 +83,7 @@ inputs = ["fragment"]
 
 class Parameters(unittest.TestCase):
     def pipeline(self, name, keys, stages):
-        """In a folder of its own, which ends with the test, on the CPU."""
+        """In a separate folder, which is removed after the test, on the CPU."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         file = os.path.join(folder.name, f"{name}.toml")
@@ -132,7 +132,7 @@ class Parameters(unittest.TestCase):
                         before = seen
                         run.set(exposure=0.5)
                 self.assertEqual(({*kept}, both, len(kept)), ({1.75, 0.5}, {1.75, 0.5}, 150))
-            self.assertEqual(before.parameters["exposure"], 1.75)   # of a frame that is kept beyond the run
+            self.assertEqual(before.parameters["exposure"], 1.75)   # of a frame that is kept after the run
             self.assertEqual(run.wait(30), 0, run.log_text(40))
 
     def test_a_pipeline_has_started_where_all_but_its_ports_is_done(self):

@@ -1,4 +1,4 @@
-"""Programs in Python that take part in a run by its ports: carried frames, ends, kills, and what is refused.
+"""Programs in Python that take part in a run through its ports: carried metadata, ends, kills, and refusals.
 
 Usage: test_ports.py BUILD [--kills N]
 """
@@ -73,7 +73,7 @@ class Ports(unittest.TestCase):
                 frame["out_part"].set_used(3)
                 frame.capture_ns = 5
                 1 / 0
-        with writer.next() as again:   # the same number, and nothing of what was dropped
+        with writer.next() as again:   # the same number, and nothing of the dropped frame
             self.assertEqual((again.frame_number, len(again.metadata), again.capture_ns), (0, 0, 0))
             again.metadata["second"] = numpy.float32(2)
             del again.metadata["second"]
@@ -132,7 +132,7 @@ class Ports(unittest.TestCase):
         self.assertEqual(held.sum(), 11 * 512)
         with self.assertRaisesRegex(carousel.ConfigError, "port analysis has a program already"):
             carousel.open(rig.name, wait_s=0).reader("analysis")
-        del held   # the place is free with the last array, although `got` is still there
+        del held   # the slot is free with the last array, although `got` still exists
         gc.collect()
         began = time.monotonic()
         with view.reader("analysis") as other, other.next() as same:   # what was not committed goes to the next one
@@ -167,26 +167,26 @@ class Ports(unittest.TestCase):
             with self.assertRaisesRegex((TypeError, ValueError), expected):
                 frame["out_value"].copy_from(array)
         frame.commit()
-        # A reader that never commits: asked for the next frame it is told; its place is another's in time.
+        # A reader that never commits: its request for the next frame fails with an error; eventually its port is given to another program.
         with writer.next() as frame:
             frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         never = view.reader("analysis")
-        with never.next() as frame:   # the first frame of a program has first_frame_timeout_ms
+        with never.next() as frame:   # a program's first frame has first_frame_timeout_ms
             self.assertEqual(frame.frame_number, 0)
         taken = never.next()
         with self.assertRaisesRegex(carousel.ConfigError, "frame 1 of port \"analysis\" was not committed before the next one"):
             never.next()
         patient = carousel.open(rig.name, wait_s=20)
-        with patient.reader("analysis") as other, other.next() as same:   # a frame that is over keeps no place
+        with patient.reader("analysis") as other, other.next() as same:   # a frame that is over occupies no slot
             self.assertEqual(same.frame_number, 1)
         with self.assertRaisesRegex(carousel.PortRevoked, "frame 1 was not committed: port \"analysis\" has been given to another"):
             taken.commit()
         self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its place is another's now", rig.run.log_text(40))
-        with writer.next() as frame:   # the run lives
+        with writer.next() as frame:   # the run continues
             frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         with never.next(20) as frame:
             self.assertEqual(frame.frame_number, 2)
-        child = os.fork()   # it leaves the ports alone, also at its end
+        child = os.fork()   # it does not touch the ports, also at its end
         if child == 0:
             try:
                 writer.next()
@@ -246,12 +246,12 @@ class Ports(unittest.TestCase):
                 for _ in range(count):
                     with writer.next() as frame:
                         numpy.asarray(frame["out_value"])[:] = frame.frame_number
-                return writer.next(0.3) is not None   # its number comes again
+                return writer.next(0.3) is not None   # its number is reused
             for _ in range(3):
-                write(200)   # more than the ring holds, and nobody is there
+                write(200)   # more than the ring holds, and no reader is attached
                 written += 200
                 with view.reader("analysis") as reader:
-                    while write(1):   # until the ring is full of what waits for the reader
+                    while write(1):   # until the ring is full of frames that wait for the reader
                         written += 1
                     written += 1
                     seen = []
@@ -277,7 +277,7 @@ class Ports(unittest.TestCase):
 
 
 class Elsewhere:
-    """An array that says that it lies on a GPU."""
+    """An array that reports a GPU as its device."""
 
     def __dlpack_device__(self):
         return (2, 0)
@@ -290,11 +290,11 @@ def kills(test, count, seed, roles=("read", "write"), more=""):
     chance = random.Random(seed)
     rig = port_rig.Rig(test, keys="supervisor_grace_s = 20", more=more)
     at = {"read": rig.program("read"), "write": rig.program("write", 0.0005)}
-    order = [roles[k % len(roles)] for k in range(count)]   # each as often
+    order = [roles[k % len(roles)] for k in range(count)]   # each equally often
     chance.shuffle(order)
     for k in range(count):
         what = order[k]
-        if k % 3 == 0:   # where it has certainly come to work
+        if k % 3 == 0:   # after it has certainly begun to work
             test.assertTrue(port_rig.until(lambda: at[what].frames() > 0), at[what].output() + rig.run.log_text(40))
         time.sleep(chance.random() * 0.25)
         test.assertEqual(at[what].kill(), -signal.SIGKILL, at[what].output())
@@ -306,7 +306,7 @@ def kills(test, count, seed, roles=("read", "write"), more=""):
           f"torn {report['torn']}")
     for program in at.values():
         test.assertEqual(program.process.wait(20), 0, program.output())
-    if more:   # each frame was read or has passed by; a reader that is killed behind a commit has not counted it
+    if more:   # each frame was read or skipped; a reader that is killed after a commit has not counted it
         gone = report["sinks"][0]["skipped"] + report["stages"][1]["frames"]
         test.assertTrue(report["frames"] - count <= gone <= report["frames"], (gone, report["frames"]))
 

@@ -138,7 +138,7 @@ class Python(unittest.TestCase):
     def test_a_stage_looks_aside(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),
                             stage("aside", "sampling.py", ["source"], 'sampled = ["beside"]'), stage("eater", "eater.py", ["aside"]),
-                            stage("slow", "eater.py", ["beside"], "pause_s = 0.004")).start(frames=100, fps=50)   # beside may begin a second later
+                            stage("slow", "eater.py", ["beside"], "pause_s = 0.004")).start(frames=100, fps=50)   # `beside` may begin a second later
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [100, 0], run.log_text(40))
         self.assertEqual(report["not_comparable"], "stage aside takes the newest frame of beside")
@@ -169,7 +169,7 @@ class Python(unittest.TestCase):
     def test_a_frame_that_was_given_up_is_replayed_with_what_lay_beside_it(self):
         file = os.path.join(self.folder.name, "dies.py")
         with open(file, "w", encoding="utf-8") as out:
-            # a frame waits for nothing that lies beside it: those before frame 40 give `beside` time to come
+            # a frame does not wait for a sampled input: the frames before 40 give `beside` time to start
             out.write("import carousel, numpy, time\n@carousel.stage(outputs={'color': carousel.like(0), 'half': carousel.image(8, 4)})\n"
                       "def dies(frame, color, out_color, out_half):\n"
                       "    side = frame.sampled('beside')\n"
@@ -269,13 +269,13 @@ class Python(unittest.TestCase):
         self.assertEqual([report["frames"], report["image_hash_of"]], [9, "crc32"])
 
     def test_the_newest_frame_and_what_stays_of_it(self):
-        # A frame that its last reader is done with can't be looked at any more: this one takes its time.
+        # A frame that its last reader is done with can't be read any more: this one is slow.
         with self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"], "pause_s = 0.004"),
                            more="fps = 200").start() as run:
             view = run.open()
             self.assertEqual(repr(view), f'<carousel.Run "{run.name}": source>')
             newest = view.latest("source")
-            held = []   # arrays, frames and planes, each beyond the next frame
+            held = []   # arrays, frames and planes, each kept past the next frame
             for frame, _ in zip(newest, range(30)):
                 held.append((frame.frame_number, numpy.asarray(frame["color"])))
                 self.assertFalse(held[-1][1].flags.writeable)
@@ -298,7 +298,7 @@ class Python(unittest.TestCase):
             self.assertEqual(list(newest), [])
 
     def test_the_ring_behind_a_second_output_is_read_by_its_name(self):
-        # Who looks can catch no frame that its last reader is done with: one of each ring takes its time.
+        # An observer can't read a frame that its last reader is done with: one reader of each ring is slow.
         with self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", "carousel-test-fork", ["numbers"]),
                            stage("join", "carousel-test-fork", ["fork", "fork.square"]), stage("slow", "eater.py", ["fork"], "pause_s = 0.004"),
                            stage("slower", "eater.py", ["fork.square"], "pause_s = 0.004"), more="fps = 100").start() as run:
@@ -340,7 +340,7 @@ class Python(unittest.TestCase):
                 newest.next()
             after = {s["name"]: s["pid"] for s in run.ps()["stages"]}
             self.assertEqual([name for name in before if before[name] != after[name]], ["copy"])
-            now = run.report()   # as far as it has come
+            now = run.report()   # as far as it has progressed
             run.stop()
             report = self.end(run)
             self.assertEqual(report["restarts"], 1)
@@ -407,7 +407,7 @@ class Python(unittest.TestCase):
                                os.path.join(ROOT, "stages/examples/tint/tint.toml")], capture_output=True, text=True, timeout=100)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("changed: ['tint']", done.stdout)
-        # 1; a busy machine may find a stage late
+        # 1; on a busy machine a stage may be late
         self.assertRegex(done.stdout, "'lost': 0, 'repeated': 0, 'torn': 0, 'restarts': [1-9]")
 
     def test_carousel_writes_a_project_in_python(self):
@@ -416,7 +416,7 @@ class Python(unittest.TestCase):
         done = subprocess.run([program, "new", "stage", "warm", folder, "--python"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         for command in done.stdout.split("Next:\n")[1].splitlines()[1:]:
-            command = re.sub(r"\bpython3 ", sys.executable + " ", command.strip())   # the rest as it stands
+            command = re.sub(r"\bpython3 ", sys.executable + " ", command.strip())   # the rest unchanged
             done = subprocess.run(command + (" --device cpu --out ''" if " run " in command else ""), shell=True, cwd=folder,
                                   capture_output=True, text=True, timeout=100)
             self.assertEqual(done.returncode, 0, command + done.stdout + done.stderr)

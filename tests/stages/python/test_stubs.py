@@ -1,4 +1,4 @@
-"""The stubs of the package name what it offers, neither more nor less. Usage: test_stubs.py BUILD"""
+"""The package's stubs list exactly what it offers. Usage: test_stubs.py BUILD"""
 import ast
 import inspect
 import os
@@ -7,13 +7,13 @@ import unittest
 
 import interpreter
 
-# What makes an object usable in a statement: a class that has one of these says so in its stub.
+# What makes an object usable in a statement: a class that has one of these declares it in its stub.
 PROTOCOLS = {"__enter__", "__exit__", "__iter__", "__next__", "__getitem__", "__setitem__", "__delitem__", "__len__", "__call__",
              "__array__", "__dlpack__", "__dlpack_device__", "__cuda_array_interface__"}
 
 
 def names_of(body):
-    """name -> the definitions of it, by a stub's lines."""
+    """name -> its definitions, from a stub's lines."""
     found = {}
     for line in body:
         name = line.target.id if isinstance(line, ast.AnnAssign) else getattr(line, "name", None)
@@ -51,9 +51,9 @@ class Stubs(unittest.TestCase):
             with self.subTest(name):
                 there, stubs = getattr(carousel, name), names_of(stub.body)
                 own = {member for member in vars(there) if not isinstance(vars(there)[member], type)}
-                # What an object alone has (`name: str`) is not of the class; what the class has must be told.
+                # What only an object has (`name: str`) is not an attribute of the class; what the class has must be listed.
                 of_objects = {member for member, lines in stubs.items() if isinstance(lines[0], ast.AnnAssign)}
-                if issubclass(there, tuple):   # a named tuple has the methods of one, too
+                if issubclass(there, tuple):   # a named tuple has the methods of a tuple, too
                     self.assertEqual(list(there._fields), sorted(of_objects, key=there._fields.index))
                     continue
                 self.assertEqual(public(own) - of_objects, public(stubs) - of_objects)
@@ -86,9 +86,9 @@ class Stubs(unittest.TestCase):
                 if inspect.isfunction(there):
                     of = list(inspect.signature(there).parameters.values())
                     self.assertEqual([p.name for p in of if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)], positional, name)
-                    if not any(p.kind == p.VAR_KEYWORD for p in of):   # what passes them on has the names of what it calls
+                    if not any(p.kind == p.VAR_KEYWORD for p in of):   # **kwargs: the parameters of the called function
                         self.assertEqual([p.name for p in of if p.kind == p.KEYWORD_ONLY], keywords, name)
-                else:   # of the extension: its first line of text says what it takes
+                else:   # of the extension: its first line of text lists the parameters
                     for parameter in [p for p in positional if p != "self"] + keywords:
                         self.assertIn(f"{parameter}: ", there.__doc__.splitlines()[0], f"{owner}.{name}")
                 compared += 1
@@ -99,7 +99,7 @@ class Stubs(unittest.TestCase):
         for owner, names in [(carousel, carousel.__all__), *((getattr(carousel, n), public(vars(getattr(carousel, n)))) for n in self.classes)]:
             for name in names:
                 text = (inspect.getattr_static(owner, name).__doc__ or "").strip().splitlines()
-                # The extension begins a function's text with a line of its signature.
+                # The extension's text of a function begins with a line of its signature.
                 described = [line for line in text if line and not line.startswith(f"{name}(")]
                 self.assertTrue(described, f"{owner.__name__}.{name}")
                 compared += 1

@@ -1,4 +1,4 @@
-"""A sink that asks for tombstones, and fails on them if its settings ask for it."""
+"""A sink that requests tombstones, and fails on them if its settings ask for it."""
 import logging
 
 import carousel

@@ -1,4 +1,4 @@
-"""What a stage sees of its frame, asked for within process(): a word that isn't true ends the stage."""
+"""What a stage sees of its frame within process(): a failed check ends the stage."""
 import array
 import ctypes
 import os
@@ -30,7 +30,7 @@ def is_read_only(plane):
 
 
 class Array:
-    """An array by DLPack alone."""
+    """An array that supports DLPack only."""
 
     def __init__(self, plane):
         self.plane = plane
@@ -63,10 +63,10 @@ class views:
         assert x.dtype == numpy.uint8 and d.dtype == numpy.float32 and d.shape == (4, 3)
         assert not x.flags.writeable and y.flags.writeable
         assert (x == (frame.frame_number * 7 + 1) % 256).all(), "the source's number"
-        # One memory, whichever way.
+        # One memory, by every way of access.
         again = numpy.from_dlpack(color)
         assert again.ctypes.data == x.ctypes.data and memoryview(color).shape == (36, 64, 4)
-        # Versions: with the read-only flag where it is asked for.
+        # Versions: with the read-only flag if it is requested.
         assert capsule_name(color.__dlpack__()) == "dltensor"
         assert capsule_name(color.__dlpack__(max_version=(1, 1))) == "dltensor_versioned"
         assert capsule_name(color.__dlpack__(max_version=(0, 8))) == "dltensor"
@@ -90,7 +90,7 @@ class views:
             raise AssertionError("not refused")
         except ValueError as refused:
             assert str(refused) == 'plane "depth" is [4, 3], the array [12]', refused
-        # What stays.
+        # What remains valid.
         kept = frame.copy()
         assert kept.parameters == {} and kept.frame_number == frame.frame_number and (numpy.asarray(kept["color"]) == x).all()
         assert numpy.asarray(kept["color"]).ctypes.data != x.ctypes.data

@@ -1,6 +1,6 @@
-"""A stage that copies a picture by the arrays of one library, and at one frame does what it is told; a part of python_gpu.py each.
+"""A stage that copies a picture with the arrays of one library, and at one frame does what its settings request, for python_gpu.py.
 
-The frames up to `calm` are copied alone: the library comes up in them."""
+The frames up to `calm` are only copied: the library initialises in them."""
 from typing import Literal
 
 import carousel
@@ -95,7 +95,7 @@ class acts:
         self.of, self.act, self.at = {"torch": Torch, "cupy": Cupy, "numpy": Numpy}[library](), act, at
 
     def slot(self, plane):
-        """Where the plane lies, by another way than DLPack."""
+        """The plane's address, obtained without DLPack."""
         if plane.device == "cpu":
             import ctypes
             return ctypes.addressof(ctypes.c_char.from_buffer(plane)) if not plane.readonly else None
@@ -111,17 +111,17 @@ class acts:
             assert self.of.current() == frame.stream, "the library's current stream is not the frame's"
 
     def process(self, frame, color, out):
-        if self.act == "copy_from":    # of a plane, of an array of one, and of one that goes before the copy is done
+        if self.act == "copy_from":    # of a plane, of an array of one, and of one that is released before the copy is done
             kind = frame.frame_number % 3
             out.copy_from(color if kind == 0 else self.of.of(color) if kind == 1 else self.of.clone(self.of.of(color)))
             return
-        if self.act == "named":        # the arrays are made while the own stream is current, which names it
+        if self.act == "named":        # the arrays are made while the own stream is current, which passes it
             with self.of.late():
                 self.of.rest()
                 self.of.copy(self.of.of(out), self.of.of(color))
             return
         x, y = self.of.of(color), self.of.of(out)
-        if self.act in ("silent", "eager"):   # nothing tells of the stream
+        if self.act in ("silent", "eager"):   # the stream is not passed
             with self.of.late():
                 if self.act == "silent":
                     self.of.rest()

@@ -1,4 +1,4 @@
-"""What carousel-test-copy does between two others, with CuPy."""
+"""The same work as carousel-test-copy between two others, with CuPy."""
 import carousel
 import cupy
 

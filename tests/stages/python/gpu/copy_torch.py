@@ -1,4 +1,4 @@
-"""What carousel-test-copy does between two others, with torch; and is a slot the tensor that comes of it?"""
+"""The same work as carousel-test-copy between two others, with torch; also checks that the resulting tensor is the slot."""
 import carousel
 import torch
 

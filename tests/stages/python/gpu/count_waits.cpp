@@ -1,7 +1,7 @@
-// Counts the calls by which a process waits for its GPU, by name: CUDA_INJECTION64_PATH=libcount_waits.so.
-// The driver loads it; CUPTI's callbacks are reached by dlopen, so that no toolkit is needed to build it. At
-// each thousandth frame's worth of kernel launches and at the end nothing is printed: the counts go to
-// COUNT_WAITS_TO, rewritten every 200 ms by a thread.
+// Counts, by name, the calls with which a process waits for its GPU: CUDA_INJECTION64_PATH=libcount_waits.so.
+// The driver loads it; CUPTI's callbacks are reached by dlopen, so that no toolkit is needed to build it. It
+// prints nothing, neither at each thousandth frame's worth of kernel launches nor at the end: the counts go
+// to COUNT_WAITS_TO, rewritten every 200 ms by a thread.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
-"""A torch stage that computes on a stream of its own, and late: what comes behind it must still see all of it.
+"""A torch stage that computes on its own stream, and late: downstream stages must still see all of it.
 
-way = "named": the arrays are made while the own stream is current, which names it in __dlpack__(stream=).
-way = "silent": they are made before, and nothing tells of the stream. way = "cupy": CuPy's non-blocking stream, silent.
+way = "named": the arrays are made while the own stream is current, which passes it in __dlpack__(stream=).
+way = "silent": they are made before, and the stream is not passed. way = "cupy": CuPy's non-blocking stream, silent.
 """
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""torch.from_dlpack, cupy.from_dlpack and cupy.asarray of a slot are the slot: no pointer differs, or the stage fails."""
+"""torch.from_dlpack, cupy.from_dlpack and cupy.asarray of a slot share its memory: if a pointer differs, the stage fails."""
 import carousel
 import cupy
 import torch

@@ -1,7 +1,7 @@
 """A program that takes part in a run with frames on any device: port_any.py write|read RUN PORT LIBRARY
 
-Each element of "value" is the frame's sequence below a mark of its writer's life: of one life in one frame, or the frame is torn. A line
-a frame, "frame N"; at the end "ended, F frames". A frame that is not as it must be, or one out of order: exit code 99."""
+Each element of "value" is the frame's sequence below a mark of its writer's incarnation; one frame has one incarnation only, or it is torn.
+Prints a line per frame, "frame N"; at the end "ended, F frames". A frame that is not as it must be, or one out of order: exit code 99."""
 import importlib
 import os
 import sys

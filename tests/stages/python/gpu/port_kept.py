@@ -1,8 +1,8 @@
-"""What a program still holds when its port, its frame or its run is gone: port_kept.py write|read RUN PORT LIBRARY
+"""What a program still holds after its port, its frame or its run is gone: port_kept.py write|read RUN PORT LIBRARY
 
-Each element of "value" is its frame's number. write: it drops frames while it has arrays of them, which keep the next frame from it until it lets
-go of them; one outlives the port. read: it looks at a newest frame whose port nobody keeps, leaves its place with a frame in hand, and comes again;
-what it kept is looked at once more behind the run's end. At the end "ended, F frames". A frame that is not as it must be: exit code 99."""
+Each element of "value" is its frame's number. write: it drops frames while it has arrays of them, which block the next frame until it
+releases them; one outlives the port. read: it reads a newest frame whose port object is already gone, leaves its port with a leased frame,
+and returns; what it kept is read once more after the run's end. At the end "ended, F frames". A frame that is not as it must be: exit code 99."""
 import gc
 import importlib
 import sys
@@ -45,7 +45,7 @@ def write():
             frame.commit()
             frames += 1
             continue
-        dropped.add(n)   # the same number comes again
+        dropped.add(n)   # the same number is reused
         frame.drop()
         require_refused(port.next, "next()")
         require(is_all(x, n), f"dropped frame {n}: {x}")
@@ -69,14 +69,14 @@ def read():
         require(is_all(x, n), f"frame {n}: {x}")
         if n == 50 and not left:
             left = True
-            port.close()   # with the frame in hand, and an array of it
+            port.close()   # with the leased frame, and an array of it
             del x, frame
             port = run.reader(PORT, patience_s=60)
             continue
         del x
         frame.commit()
         frames += 1
-        if n % 20 == 5:   # nobody keeps what delivers it
+        if n % 20 == 5:   # the object that delivers it is not kept
             newest = next(iter(carousel.open(NAME).latest("camera")))
             kept.append((newest, ARRAY(newest["value"])))
             del newest

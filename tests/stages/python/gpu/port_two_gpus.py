@@ -1,7 +1,7 @@
-"""One thread between two runs, each on a GPU of its own: port_two_gpus.py RUN RUN LIBRARY FRAMES
+"""One thread between two runs, each on a different GPU: port_two_gpus.py RUN RUN LIBRARY FRAMES
 
-Each frame: filled in the first run, read there, copied over into the second one's, and read again. In front of each call of a port the
-thread goes to the GPU that the call is not of; behind it it must still be there. At the end "N frames"; what is not as it must be: exit code 99."""
+Each frame: filled in the first run, read there, copied into the second run's frame, and read again. Before each call of a port the thread
+selects the other run's GPU; after the call it must still be selected. At the end "N frames"; any difference: exit code 99."""
 import contextlib
 import importlib
 import sys
@@ -82,7 +82,7 @@ def gpu_of(x):
 
 
 def array_on(of, library, value, gpu):
-    """The values of another GPU's array on this one."""
+    """The values of another GPU's array, copied to this one."""
     return value.to(f"cuda:{gpu}") if library == "torch" else of.asarray(value) if library == "numpy" else of.asarray(of.asnumpy(value))
 
 

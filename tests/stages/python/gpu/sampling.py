@@ -1,4 +1,4 @@
-"""copy_from of the input, with a look aside: the newest frame of another ring is whole, and never older than before."""
+"""copy_from of the input, with a sampled input: the newest frame of another ring is intact, and never older than before."""
 import carousel
 
 

@@ -1,4 +1,4 @@
-"""Two outputs by the arrays of one library: the picture as it is, and one with each byte turned round."""
+"""Two outputs with the arrays of one library: the picture unchanged, and one with each byte inverted."""
 from typing import Literal
 
 import carousel

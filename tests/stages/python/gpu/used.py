@@ -1,4 +1,4 @@
-"""An output that each frame uses in part: the first `frame.frame_number % 65` rows of a list, by the arrays of one library."""
+"""An output that each frame uses in part: the first `frame.frame_number % 65` rows of a list, with the arrays of one library."""
 from typing import Literal
 
 import carousel
