@@ -45,7 +45,7 @@ void examine_run_folder(std::vector<finding>& all);
 void examine_spaces(std::vector<finding>& all);
 void examine_display(std::vector<finding>& all);
 void examine_build(std::vector<finding>& all, const doctor_places& places);
-/// `folder`: contains the programs of links.
+/// `folder`: the directory with the programs of links between hosts.
 [[nodiscard]] finding examine_links(const std::string& folder, u32 timeout_ms);
 void examine_processes(std::vector<finding>& all);
 void examine_death_signs(std::vector<finding>& all);

@@ -1,5 +1,6 @@
 #pragma once
-// The termination signals while no handler exists: blocked, and pending until they are polled.
+// Handles the termination signals while no handler is installed: they are blocked, and stay pending until
+// they are polled.
 
 #include <algorithm>
 #include <csignal>

@@ -10,7 +10,8 @@ namespace carousel {
 
 /// Throws config_error: the working directory was deleted, or can't be read.
 [[nodiscard]] std::filesystem::path working_directory();
-/// Returns `path` as an absolute path. For a relative path throws as working_directory() does.
+/// Returns `path` as an absolute path. A relative path may throw the errors of
+/// working_directory().
 [[nodiscard]] std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 /// Returns `text` with its percent signs escaped for a pattern of names ("frame_%05d.png"), in which "%%" is

@@ -16,8 +16,8 @@
 // parameters (a camera, for example) change as well; capturing each frame again, which costs as much as the
 // launches.
 //
-// Check. Every frame's launches are compared with those of the first: kernel, number, sizes. A launch that
-// bypasses launch(), a copy or a fill is detected when the work is captured: at the first frame, the second,
+// Check. Every frame's launches are compared with those of the first: kernel, number, sizes. Copies, fills,
+// and launches that bypass launch() are detected when the work is captured: at the first frame, the second,
 // and every 256th frame. A difference throws error (exit_code::stage_exception) that describes both; the
 // runner adds the frame's number.
 //

@@ -44,7 +44,7 @@ enum class step : u8 {
     block_owned,     ///< the block is complete
     block_leaving,   ///< being freed, none of its units is free yet
     body_freed,      ///< a unit other than the first
-    block_freed,     ///< all of it, no waiter is woken
+    block_freed,     ///< the whole block is free, no waiter has been woken yet
     block_named,     ///< a published cell names it, its word names the sender
     block_sent,      ///< its word is IN_QUEUE: the cell owns it
     block_received,  ///< the receiver's, the cell still names it

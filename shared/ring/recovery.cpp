@@ -176,7 +176,8 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             }
         }
     }
-    // The dead incarnation's own S6 may have made an IDLE word after the loop had passed it: check again.
+    // Step S6 of the dead incarnation may have set a word to IDLE after the loop had passed it, so the loop
+    // checks again.
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
         if (w.epoch == dead_epoch && w.state != job_state::aborted) clean = false;

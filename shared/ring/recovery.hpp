@@ -50,7 +50,7 @@ bool reclaim(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
 /// incarnation can no longer write.
 void reset_assets(shm::control_block& c, u32 seat, u32 dead_epoch) noexcept;
 
-/// Rings every stage at the links of the seat's stage.
+/// Rings the doorbell of every stage that shares a link with the seat's stage.
 void ring_neighbours(shm::control_block& c, u32 seat) noexcept;
 /// From now on the ring ignores the WAIT words of the group, because an optional stage has failed for good or
 /// no program is in a port that skips. Returns true if the group was open.

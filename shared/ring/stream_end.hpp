@@ -8,7 +8,7 @@
 // keeps both until END is at most n (worker::end_stream), so that a claim that stands is seen. A revoked
 // source's job is ABORTED: its claim no longer counts, the number is WAIT again, and the incarnation that
 // leases it next makes the same claim, since the end is a function of the sequence. A wild write cannot end a
-// run: the word would have to name a job that holds that very number.
+// run: it would have to write the number of a job that holds the claimed ring sequence.
 //
 // Callers: claim_end() is for a source with its number leased; all other functions are for the supervisor
 // only. Memory order: as for all words (ring/words.hpp). Claims and END carry only numbers; they publish no

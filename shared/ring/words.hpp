@@ -225,7 +225,8 @@ inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;
 
 /// What the CPU backend stores in a slot's event word, and the identifier of a job's completion everywhere:
-/// {parity:1, job:11, version:28, epoch:24}. Compared as a whole: no two tags differ in only one bit.
+/// {parity:1, job:11, version:28, epoch:24}. Tags are compared as whole values. Any two differ in at least
+/// two bits, so a flipped bit makes no tag into another one.
 [[nodiscard]] constexpr u64 event_tag(u32 job, u64 version, u32 epoch) {
     return with_parity(place(job, 52, 11) | place(version, 24, 28) | place(epoch, 0, 24), 63);
 }

@@ -215,7 +215,7 @@ namespace memory_guard {
 inline constexpr u32 mapped = 1;           ///< it has mapped its rings: the bits below are valid
 inline constexpr u32 inputs_writable = 2;  ///< it could write to an input ring or another stage's asset
 inline constexpr u32 output_gaps = 4;      ///< the gap after each slot of its outputs is not writable
-inline constexpr u32 block_pages = 8;      ///< of this block only its own pages are writable
+inline constexpr u32 block_pages = 8;      ///< of the control block it can write only to its own pages
 inline constexpr u32 block_keys = 16;  ///< and those only inside the ring's functions (shm/block_guard.hpp)
 }  // namespace memory_guard
 

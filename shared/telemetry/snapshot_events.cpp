@@ -10,7 +10,7 @@ constexpr std::size_t max_events = 500;
 using ring::entry_state;
 using ring::requested_end;
 
-/// The request that matches the supervisor's name for the last exit of a seat.
+/// The request that caused the last exit of a seat, by the cause that the supervisor reports for it.
 requested_end requested_end_named(const std::string& last_exit) {
     return last_exit == "down"        ? requested_end::down
            : last_exit == "restarted" ? requested_end::restart

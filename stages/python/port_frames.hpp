@@ -1,10 +1,10 @@
 #pragma once
 // Ports that take part in a run, for Python: run.reader(name), run.writer(name).
 //
-// A frame's planes are the ring's own memory until its commit. So a program that holds an array of one can't
-// commit: commit() raises an error with the plane's name, and the frame stays uncommitted. An array of a
-// dropped frame prevents its writer from taking the next one and from ending the stream. An array that
-// outlives its port keeps the port's memory, and its seat in the run, until it is released.
+// A frame's planes are the ring's own memory until its commit. So a program that still holds an array of such
+// a plane cannot commit: commit() raises an error with the plane's name, and the frame stays uncommitted. An
+// array of a dropped frame prevents its writer from taking the next one and from ending the stream. An array
+// that outlives its port keeps the port's memory, and its seat in the run, until it is released.
 //
 // A port belongs to one thread at a time (a violation is reported), and to the process that opened it: a
 // forked child leaves it untouched, also when it exits.

@@ -117,7 +117,8 @@ private:
     shared_port<Port> port_;
 };
 
-// A forked child has neither the port's thread nor its seat: its copy is left untouched.
+// A forked child has neither the port's thread nor the port's seat, so the child's copy of the port is left
+// untouched.
 template <typename Port>
 shared_port<Port> make_shared_port(Port port, f64 patience_s, std::shared_ptr<run_parameters> run) {
     return {new port_state<Port>(std::move(port), patience_s, std::move(run)),

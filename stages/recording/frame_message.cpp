@@ -78,7 +78,7 @@ void take_entry(std::span<const std::byte> message, std::vector<std::byte>& to) 
         throw format_error(fmt::format("metadata \"{}\" that no frame can have", e.key));
 }
 
-/// The bytes of a plane that are recorded; a picture has complete rows.
+/// The number of bytes of a plane that are recorded; for a picture, a whole number of rows.
 u64 recorded_bytes(const ring::frame_format& format, std::size_t index, const shm::used_extents& used,
                    bool picture) {
     const ring::plane& p = format.planes[index];

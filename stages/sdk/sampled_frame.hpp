@@ -43,7 +43,7 @@ public:
     [[nodiscard]] std::span<const std::byte> bytes(std::string_view name) const {
         return payload().bytes(name);
     }
-    /// The properties of that frame, as of class frame; times in s and ns.
+    /// The properties of that frame, with the meaning that they have in class frame; times in s and ns.
     [[nodiscard]] u64 frame_number() const { return there().frame_number; }
     [[nodiscard]] u64 ring_sequence() const { return there().ring_sequence; }
     [[nodiscard]] f64 time_s() const { return there().time_s; }

@@ -36,7 +36,8 @@ void main() {
 }
 )";
 
-/// Texture and target hold sRGB values that GL treats as linear: filtered without conversion, as ours are.
+/// Texture and target hold sRGB values that GL treats as linear, so it filters them without conversion, as
+/// our kernels do.
 inline constexpr const char* lit_same_filter = R"(#version 330 core
 in vec3 world_normal;
 in vec2 uv;

@@ -9,9 +9,9 @@ namespace carousel::supervisor {
 
 class stall_watch {
 public:
-    /// `print` differs from the last sample if something has moved. After a gap of more than 1 s between
-    /// samples this process was itself stopped or starved and has seen nothing in between: the time starts
-    /// again.
+    /// `print` differs from the last sample if something has moved. A gap of more than 1 s between samples
+    /// means that this process was itself stopped or starved and saw nothing meanwhile; therefore the time
+    /// without progress starts again.
     void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;

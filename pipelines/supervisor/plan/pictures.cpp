@@ -44,8 +44,8 @@ std::string now_stamp() {
 }
 
 void prepare_outputs(run_setup& s, const std::string& stamp) {
-    // A stage that writes files creates the directory; without a working directory that stage reports the
-    // error.
+    // The stage that writes files creates the directory. If there is no working directory, that stage reports
+    // the error.
     std::error_code failed;
     if (const fs::path here = fs::current_path(failed); !failed)
         s.output_directory = (here / "runs" / fmt::format("{}-{}", s.name, stamp)).string();

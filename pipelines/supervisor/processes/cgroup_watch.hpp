@@ -21,7 +21,7 @@ public:
     /// Called in each tick, before any deadline is judged. Reads files at most ten times per second.
     void tick(u64 now);
     [[nodiscard]] const uncounted_time& uncounted() const noexcept { return uncounted_; }
-    /// The part of the time since the last call that did not count.
+    /// How much of the time since the last call must not be counted.
     [[nodiscard]] u64 consume_uncounted_ns() noexcept;
     /// A log message with the quota's file, returned once after the quota has stopped the run for more than
     /// half of a second. Otherwise "".

@@ -156,9 +156,9 @@ bool promote_standby(process_table& t, seat& s) {
     return true;
 }
 
-// A STANDBY entry that a dead supervisor has left. If no process has claimed it, it is withdrawn, and a
-// process spawned for it finds no place. If its process has died, it owned nothing, and the entry is free. If
-// its process is alive, it stays, or is ended for a reason that is logged.
+// A STANDBY entry that a dead supervisor has left. If no process has claimed it, it is withdrawn; a process
+// that was already spawned for it is then refused. If its process has died, it owned nothing, and the entry
+// is free. If its process is alive, it stays, or is ended for a reason that is logged.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;

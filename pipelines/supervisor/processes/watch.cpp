@@ -216,7 +216,7 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
     s.sampled_at_ns = now;
 }
 
-// The end of an adopted port program is only visible by its lock.
+// The exit of an adopted port program can be detected only by its lock.
 void end_silent_ports(process_table& t, seat& s) {
     const auto check = [&](process& p) {
         if (p.port && !p.pidfd && !p.ended && port_has_ended(t, p)) on_process_end(t, s, p);

@@ -28,8 +28,8 @@ public:
     record_stream(int fd, u64 at) : fd_(fd), size_(size_of(fd)), at_(at) {}
     /// Returns false if the file ends before the end of the head or of the record.
     [[nodiscard]] bool next(head& h);
-    /// The first `bytes` of the content of the record at at(). Valid until the next call. Throws
-    /// format_error.
+    /// The first `bytes` bytes of the content of the current record, which begins at at(). Valid until the
+    /// next call. Throws format_error.
     [[nodiscard]] std::span<const std::byte> content(const head& h, u64 bytes);
     void skip(const head& h) noexcept { at_ += head_bytes + h.length; }
     [[nodiscard]] u64 at() const noexcept { return at_; }

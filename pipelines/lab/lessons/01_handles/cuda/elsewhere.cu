@@ -164,7 +164,8 @@ bool opened_in(const place& p, const std::string& name, const char* need) {
     return true;
 }
 
-/// Starts an exporter in the place; it runs until it is killed. Returns -1 if it exported nothing.
+/// Starts an exporter in the other namespace or container; it runs until it is killed. Returns -1 if it
+/// exported nothing.
 pid_t exported_in(const place& p) {
     common->there = 0, common->error = 0;
     const pid_t owner = start([&] { return in_place(p, exporter); });
