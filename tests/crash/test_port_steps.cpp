@@ -37,13 +37,14 @@ struct stopped_reader {
         REQUIRE(run.wait_until([&] { return state() == "vacant"; }));
         writer.emplace(run, "writes", "carousel-test-port-io",
                        std::vector<std::string>{"write", name, "camera"});
+        REQUIRE(run.wait_until([&] { return state("camera") == "running"; }));
         reader.emplace(run, "reads", "carousel-test-port-io",
                        std::vector<std::string>{what, name, "analysis"},
                        std::vector<std::string>{plan.environment()});
         REQUIRE(run.wait_until([&] { return shm::is_stopped(reader->pid()); }));
     }
-    std::string state() {
-        const json row = run.stage("analysis");
+    std::string state(const std::string& port = "analysis") {
+        const json row = run.stage(port);
         return row.is_object() ? row.value("state", "") : "";
     }
     /// Another reader gets the remaining frames.
