@@ -16,10 +16,10 @@
 
 #include "alloc/nvml_memory.hpp"
 #include "core/errors.hpp"
+#include "core/json.hpp"
 #include "core/standard_output.hpp"
 #include "device/backend.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
-#include "core/json.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/devices.hpp"
 #endif
