@@ -20,13 +20,13 @@ bool differs_now(const device::mapping& of, const device::status_word* at,
 }
 
 void torn_lines::report(u64 ring_sequence, u32 words, std::span<const torn_input> inputs) {
-    untold_ += words;
+    unlogged_ += words;
     const u64 now = now_ns();
     if (now < next_ns_) return;
     next_ns_ = now + ns_per_s;
     const std::string count =
-        untold_ > words ? fmt::format(" ({} such words since the line before)", untold_) : "";
-    untold_ = 0;
+        unlogged_ > words ? fmt::format(" ({} such words since the line before)", unlogged_) : "";
+    unlogged_ = 0;
     const bool known = std::any_of(inputs.begin(), inputs.end(), [](const auto& i) { return i.differs; });
     std::string all;
     for (const torn_input& i : inputs) {

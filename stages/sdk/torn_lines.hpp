@@ -30,7 +30,7 @@ public:
 
 private:
     u64 next_ns_ = 0;
-    u64 untold_ = 0;  ///< words not yet logged
+    u64 unlogged_ = 0;  ///< words not yet logged
 };
 
 }  // namespace carousel

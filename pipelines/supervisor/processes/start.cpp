@@ -72,7 +72,7 @@ void postpone_start(process_table& t, seat& s, const std::string& why) {
 }
 
 void start_seat(process_table& t, seat& s) {
-    if (s.now) {  // a standby sits already: nobody is to come behind it
+    if (s.now) {  // a standby has the seat already: no other process is started
         s.start_wanted = false;
         if (s.now->how.was_ready) apply_seat_action(t, s, s.machine.on(seat_event::ready, now_ns()), nullptr);
         return;
