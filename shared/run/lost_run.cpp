@@ -15,10 +15,10 @@
 #include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/read_file.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "shm/segment.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::run {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "telemetry/frame_claims.hpp"
+#include "ledger/frame_claims.hpp"
 
 namespace carousel::stages {
 namespace {

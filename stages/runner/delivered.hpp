@@ -2,7 +2,7 @@
 // How far all sinks of a run have delivered, according to their ledgers; used by a stage that acknowledges
 // frames to another host (environment::delivered_below). A sink writes a ledger record after its output, so a
 // frame that is marked in every ledger has left the rings for good. Which sinks count for which frames:
-// telemetry/frame_claims.hpp; the supervisor uses the same files.
+// ledger/frame_claims.hpp; the supervisor uses the same files.
 //
 // Reads files and words, writes nothing. One thread at a time.
 

@@ -10,10 +10,10 @@
 
 #include "device/canary.hpp"
 #include "device/same_work.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/metadata.hpp"
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::stages {
 

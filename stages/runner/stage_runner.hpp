@@ -3,7 +3,7 @@
 //   main        begin -> process -> submit; when it would idle, it helps its producers commit and sweeps its
 //               rings
 //   completion  waits for each job's own event in order, finish(), commit, complete; writes the ledger of a
-//               stage without an output (telemetry/ledger.hpp): record before the commit, mark after it and
+//               stage without an output (ledger/ledger.hpp): record before the commit, mark after it and
 //               before anything else. For a stage with several finish threads it does only what follows
 //               finish(); the finish pool does the rest (finish_pool.hpp)
 //   heartbeat   the time stamp in the entry, the supervisor's EOF, CPU time (heartbeat.hpp)
@@ -24,6 +24,7 @@
 
 #include "device/guarded_status.hpp"
 #include "device/profiler.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/helper.hpp"
 #include "stages/runner/depth_governor.hpp"
 #include "stages/runner/disk_full_pause.hpp"
@@ -36,7 +37,6 @@
 #include "stages/runner/sampled_inputs.hpp"
 #include "stages/runner/work_meter.hpp"
 #include "stages/sdk/torn_lines.hpp"
-#include "telemetry/ledger.hpp"
 #include "telemetry/trace_writer.hpp"
 
 namespace carousel::stages {

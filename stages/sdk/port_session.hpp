@@ -29,6 +29,7 @@
 
 #include "core/errors.hpp"
 #include "device/backend.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/frame_format.hpp"
 #include "ring/worker.hpp"
 #include "run/attach_message.hpp"
@@ -36,7 +37,6 @@
 #include "shm/process_fd.hpp"
 #include "shm/segment.hpp"
 #include "stages/sdk/torn_lines.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel {
 

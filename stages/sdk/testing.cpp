@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "ledger/ledger.hpp"
 #include "stages/sdk/output_directory.hpp"
 #include "stages/sdk/process_call.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::testing {
 

@@ -18,7 +18,7 @@
 
 #include <carousel/stage.hpp>
 #include "device/cpu/pool.hpp"
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::test {
 

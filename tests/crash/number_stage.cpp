@@ -45,8 +45,8 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "device/cpu/pool.hpp"
+#include "ledger/ledger.hpp"
 #include "shm/control_block.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::test {
 

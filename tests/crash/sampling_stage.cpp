@@ -26,7 +26,7 @@
 #include <vector>
 
 #include <carousel/stage.hpp>
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::test {
 

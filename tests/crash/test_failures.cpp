@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "core/errors.hpp"
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 

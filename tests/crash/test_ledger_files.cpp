@@ -8,7 +8,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 

@@ -10,8 +10,8 @@
 
 #include <carousel/port.hpp>
 #include "device/cpu/context.hpp"
+#include "ledger/ledger.hpp"
 #include "stages/sdk/port_session.hpp"
-#include "telemetry/ledger.hpp"
 #include "tests/crash/port_programs.hpp"
 #include "tests/support/in_child.hpp"
 #include "tests/support/signal_timer.hpp"

@@ -12,7 +12,7 @@
 
 #include <carousel/cuda.hpp>
 #include <carousel/stage.hpp>
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 #include "tests/gpu/device_kernels.hpp"
 
 namespace carousel::test {

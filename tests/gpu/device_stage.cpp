@@ -22,7 +22,7 @@
 #include <carousel/stage.hpp>
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 #include "tests/gpu/device_kernels.hpp"
 
 namespace carousel::test {

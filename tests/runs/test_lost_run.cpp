@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "core/read_file.hpp"
+#include "ledger/ledger.hpp"
 #include "run/directory.hpp"
-#include "telemetry/ledger.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

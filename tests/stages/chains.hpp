@@ -5,11 +5,11 @@
 #include <string>
 
 #include <carousel/testing.hpp>
+#include "ledger/ledger.hpp"
 #include "stages/fragment/fragment.hpp"
 #include "stages/fused/fused.hpp"
 #include "stages/geometry/geometry.hpp"
 #include "stages/vertex/vertex.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::test {
 

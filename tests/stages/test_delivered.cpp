@@ -1,9 +1,9 @@
 // How far the sinks of a run have delivered, as a receiving stage reports it to its sender.
+#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/topology.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/delivered.hpp"
-#include "telemetry/frame_claims.hpp"
-#include "telemetry/ledger.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

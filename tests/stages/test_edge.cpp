@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "stages/runner/delivered.hpp"
-#include "telemetry/frame_claims.hpp"
-#include "telemetry/ledger.hpp"
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
 

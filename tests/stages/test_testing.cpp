@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -9,9 +9,9 @@
 #include "bench/threads/thread_stage.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/topology.hpp"
 #include "spec/parameters.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::bench {
 namespace {

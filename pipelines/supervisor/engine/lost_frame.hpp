@@ -4,9 +4,9 @@
 #include <functional>
 #include <optional>
 
+#include "ledger/frame_claims.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/run_setup.hpp"
-#include "telemetry/frame_claims.hpp"
 
 namespace carousel::supervisor {
 

@@ -10,11 +10,11 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "ledger/frame_claims.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
-#include "telemetry/frame_claims.hpp"
-#include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 namespace {

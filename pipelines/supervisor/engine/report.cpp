@@ -10,15 +10,15 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
+#include "ledger/frame_claims.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "ring/words.hpp"
 #include "shm/block_guard.hpp"
 #include "supervisor/engine/carried_report.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "supervisor/plan/pictures.hpp"
 #include "telemetry/depth.hpp"
-#include "telemetry/frame_claims.hpp"
 #include "telemetry/histogram.hpp"
-#include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 namespace {

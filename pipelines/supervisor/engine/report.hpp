@@ -8,12 +8,12 @@
 
 #include "core/json.hpp"
 #include "core/output_file.hpp"
+#include "ledger/ledger.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "telemetry/bottleneck.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
 

@@ -5,8 +5,8 @@
 
 #include "core/errors.hpp"
 #include "core/output_file.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "supervisor/engine/report.hpp"
-#include "telemetry/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 

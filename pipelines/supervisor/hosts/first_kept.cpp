@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "telemetry/ledger.hpp"
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/ledger.hpp"
+#include "ledger/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -13,7 +13,7 @@
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::supervisor {
 namespace {

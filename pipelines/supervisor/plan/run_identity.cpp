@@ -7,11 +7,11 @@
 
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
+#include "ledger/ledger.hpp"
 #include "run/directory.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
-#include "telemetry/ledger.hpp"
 
 namespace carousel::supervisor {
 namespace {

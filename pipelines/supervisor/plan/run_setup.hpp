@@ -117,7 +117,7 @@ struct run_setup : pipeline_spec {
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
     u64 end = ring::end_unknown;    ///< `frames`, if the file has that key
     ring::first_counters counters;  ///< initial values of the counters in the words
-    /// newest records kept in each sink's ledger; older ones are folded (telemetry/ledger_fold.hpp)
+    /// newest records kept in each sink's ledger; older ones are folded (ledger/ledger_fold.hpp)
     u64 kept_records = 100'000;
     u64 kill_delay_ns = 0;            ///< for tests: delays the kill of unwanted processes (test_hooks.hpp)
     bool overruns_anywhere = false;   ///< for tests: overrun-output is accepted where nothing guards

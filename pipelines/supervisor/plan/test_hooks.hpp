@@ -14,7 +14,7 @@ struct test_hooks {
     /// CAROUSEL_TEST_KILL_DELAY_MS: unwanted processes live on for this time, as one in state D would
     u64 kill_delay_ns = 0;
     /// CAROUSEL_TEST_KEEP_RECORDS: newest records kept in each sink's ledger; older ones are folded
-    /// (telemetry/ledger_fold.hpp)
+    /// (ledger/ledger_fold.hpp)
     std::optional<u64> kept_records;
     /// CAROUSEL_TEST_COUNTERS=near-their-ends: a short run reaches counter values that take a long one hours
     ring::first_counters counters;

@@ -7,7 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/ledger_fold.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -1,14 +1,14 @@
 #pragma once
 // The supervisor's access to the sinks' ledgers: adds the marks that dead processes could not make, folds old
 // delivered records, and is the only writer of the sinks' claims, which state the frames that each sink's
-// ledger counts for (telemetry/frame_claims.hpp). One thread; accesses only files of the run's runtime
+// ledger counts for (ledger/frame_claims.hpp). One thread; accesses only files of the run's runtime
 // directory.
 
 #include <map>
 #include <string>
 
+#include "ledger/frame_claims.hpp"
 #include "supervisor/plan/run_setup.hpp"
-#include "telemetry/frame_claims.hpp"
 
 namespace carousel::supervisor {
 

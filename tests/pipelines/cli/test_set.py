@@ -6,7 +6,7 @@ import struct
 
 from live import PIPELINES, Live, is_alive, main, os, seeds, signal, time, wait_for
 
-RECORD = struct.Struct("<QQIIIIQI20x")  # telemetry/ledger.hpp
+RECORD = struct.Struct("<QQIIIIQI20x")  # ledger/ledger.hpp
 FRAMES = 400
 
 

@@ -141,7 +141,7 @@ def remove_memory(run):
 
 
 def ledger(path):
-    """What a sink has committed: hashes by frames (telemetry/ledger.hpp)."""
+    """What a sink has committed: hashes by frames (ledger/ledger.hpp)."""
     out = {}
     try:
         with open(path, "rb") as f:

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "core/errors.hpp"
+#include "ledger/ledger.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
-#include "telemetry/ledger.hpp"
-#include "telemetry/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "core/clock.hpp"
+#include "ledger/ledger.hpp"
 #include "ring/topology.hpp"
 #include "supervisor/processes/seat_commands.hpp"
-#include "telemetry/ledger.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -1,4 +1,4 @@
-#include "telemetry/frame_claims.hpp"
+#include "ledger/frame_claims.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
 #include "core/resource_limit.hpp"
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::telemetry {
 namespace {

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "core/errors.hpp"
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

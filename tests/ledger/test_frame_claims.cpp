@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "telemetry/frame_claims.hpp"
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/frame_claims.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -27,7 +27,7 @@
 #include <memory>
 #include <string>
 
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::telemetry {
 

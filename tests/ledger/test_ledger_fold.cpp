@@ -7,7 +7,7 @@
 
 #include "core/crash_hook.hpp"
 #include "core/errors.hpp"
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/in_child.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -1,4 +1,4 @@
-#include "telemetry/ledger.hpp"
+#include "ledger/ledger.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,8 +21,8 @@
 #include "core/read_file.hpp"
 #include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
-#include "telemetry/frame_claims.hpp"
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/frame_claims.hpp"
+#include "ledger/ledger_fold.hpp"
 
 namespace carousel::telemetry {
 namespace {

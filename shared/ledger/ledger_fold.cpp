@@ -1,4 +1,4 @@
-#include "telemetry/ledger_fold.hpp"
+#include "ledger/ledger_fold.hpp"
 
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -21,7 +21,7 @@
 #include "core/read_file.hpp"
 #include "core/resource_limit.hpp"
 #include "core/whole_io.hpp"
-#include "telemetry/frame_claims.hpp"
+#include "ledger/frame_claims.hpp"
 
 namespace carousel::telemetry {
 namespace {
