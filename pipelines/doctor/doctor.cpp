@@ -47,28 +47,28 @@ void findings_of_device(std::vector<finding>& all, const json& d) {
                      error_text.empty() ? "" : "; " + error_text),
          error_text.empty()
              ? ""
-             : "see `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
+             : "check `nvidia-smi -q` (compute mode, MPS, other users of the GPU), or use --device cpu"});
     all.push_back(capability(gpu, "memory by fd", flag_of(d, "vmm_posix_fd"), verdict::warn,
                              "memory = \"vmm\", the default",
                              "set memory = \"ipc\" in the pipeline file's [link.STAGE]"));
     all.push_back(capability(gpu, "memory by handle", flag_of(d, "ipc_memory"), verdict::warn,
-                             "memory = \"ipc\", whose readers are unguarded: they map it for writing",
+                             "memory = \"ipc\"; its readers are unguarded because they map it for writing",
                              "keep memory = \"vmm\""));
     all.push_back(capability(
         gpu, "IPC events", flag_of(d, "ipc_events"), verdict::warn,
-        "how one process sees that another's frame is complete",
-        "use --device cpu: this GPU or driver (WSL, a virtual GPU?) can't share events between processes"));
+        "how a process detects that another process's frame is complete",
+        "this GPU or driver (WSL, a virtual GPU?) can't share events between processes: use --device cpu"));
     const bool reads = flag_of(d, "read_only_host"), gaps = flag_of(d, "same_host_address");
-    all.push_back(capability(
-        gpu, "guarded inputs in host memory", reads, verdict::ok,
-        reads ? "a stage's stray write to a ring of the CPU's ends that stage alone"
-              : "rings of the CPU's are unguarded, a stray write of a stage on this GPU can harm others",
-        ""));
-    all.push_back(capability(
-        gpu, "gaps behind slots in host memory", gaps, verdict::ok,
-        gaps ? "a stage's write beyond its slot in a ring of the CPU's ends that stage alone"
-             : "slots of the CPU's rings that a stage on this GPU fills have canaries in place of gaps",
-        ""));
+    all.push_back(capability(gpu, "guarded inputs in host memory", reads, verdict::ok,
+                             reads ? "an out-of-bounds write of a stage to a CPU ring ends only that stage"
+                                   : "CPU rings are unguarded: an out-of-bounds write of a stage on this GPU "
+                                     "can corrupt other stages",
+                             ""));
+    all.push_back(
+        capability(gpu, "gaps after slots in host memory", gaps, verdict::ok,
+                   gaps ? "a stage's write beyond its slot of a CPU ring ends only that stage"
+                        : "slots of CPU rings that a stage on this GPU fills have canaries instead of gaps",
+                   ""));
     all.push_back(capability(gpu, "stream memory operations", flag_of(d, "stream_mem_ops"), verdict::ok,
                              "not needed", ""));
 }
@@ -83,8 +83,8 @@ void add_reach(std::vector<finding>& all, const json& d, std::size_t devices) {
     const bool whole = d["peers"].size() + 1 == devices;
     all.push_back({fmt::format("cuda:{} other GPUs", whole_of(d, "ordinal")),
                    whole ? verdict::ok : verdict::warn,
-                   text.empty() ? "reaches the memory of none" : "reaches the memory of " + text,
-                   whole ? "" : "put stages that share a ring on GPUs that reach each other"});
+                   text.empty() ? "no peer access" : "peer access to " + text,
+                   whole ? "" : "place stages that share a ring on GPUs with peer access to each other"});
 }
 
 void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
@@ -92,21 +92,20 @@ void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
     std::string kernel_module;
     std::getline(in, kernel_module);
     if (kernel_module.empty())
-        all.push_back({"NVIDIA driver", verdict::warn, "none is loaded; stages run on the CPU backend",
-                       "with an NVIDIA GPU: install its driver; in a container: start it with --gpus all"});
+        all.push_back({"NVIDIA driver", verdict::warn, "no driver is loaded; stages run on the CPU backend",
+                       "for an NVIDIA GPU, install its driver; start a container with --gpus all"});
     else
         all.push_back({"NVIDIA driver", verdict::ok, kernel_module, ""});
     const std::string probe = places.probe.empty() ? executable_folder() + "/carousel-probe" : places.probe;
     if (::access(probe.c_str(), X_OK) != 0) {
-        all.push_back({"CUDA", verdict::warn, fmt::format("no {}; GPUs can't be examined", probe),
+        all.push_back({"CUDA", verdict::warn, fmt::format("{} is missing: GPUs can't be examined", probe),
                        "build the target carousel-probe"});
         return;
     }
     const subprocess_result r = run_subprocess({probe}, "", places.probe_timeout_ms);
     if (!r.succeeded()) {
-        all.push_back(
-            {"CUDA", verdict::warn, fmt::format("{}: {}", probe, r.ending(places.probe_timeout_ms)),
-             "the driver is not well: see `nvidia-smi` and `dmesg`; --device cpu works without it"});
+        all.push_back({"CUDA", verdict::warn, fmt::format("{}: {}", probe, r.ending(places.probe_timeout_ms)),
+                       "the driver failed: check `nvidia-smi` and `dmesg`; --device cpu works without it"});
         return;
     }
     for (finding& f : findings_of_probe(r.output)) all.push_back(std::move(f));
@@ -123,14 +122,14 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
     std::vector<finding> all;
     const json j = parse_json_or_discard(answer, json_channel::document);
     if (!j.is_object()) {
-        all.push_back({"CUDA", verdict::warn,
-                       "carousel-probe answered with something other than a JSON object",
-                       "rebuild: it is of another version"});
+        all.push_back({"CUDA", verdict::warn, "the output of carousel-probe is not a JSON object",
+                       "rebuild carousel-probe: it is from another version"});
         return all;
     }
     if (!flag_of(j, "built_with_cuda")) {
-        all.push_back({"CUDA", verdict::warn, "this build has no CUDA backend; stages run on the CPU",
-                       "to use a GPU, install a CUDA toolkit (nvcc 12.0 or newer) and configure again"});
+        all.push_back(
+            {"CUDA", verdict::warn, "this build has no CUDA backend; stages run on the CPU",
+             "to use a GPU, install a CUDA toolkit (nvcc 12.0 or newer) and configure the build again"});
         return all;
     }
     const std::string driver = text_of(j, "driver_version"), runtime = text_of(j, "runtime_version"),
@@ -138,7 +137,7 @@ std::vector<finding> findings_of_probe(const std::string& answer) {
     all.push_back({"CUDA", error_text.empty() ? verdict::ok : verdict::warn,
                    fmt::format("driver {}, built for {}{}", driver.empty() ? "none" : driver,
                                runtime.empty() ? "?" : runtime, error_text.empty() ? "" : "; " + error_text),
-                   error_text.empty() ? "" : "stages run on the CPU backend until that is mended"});
+                   error_text.empty() ? "" : "stages run on the CPU backend until this is fixed"});
     const auto devices = j.find("devices");
     if (devices != j.end() && devices->is_array())
         for (const json& d : *devices)

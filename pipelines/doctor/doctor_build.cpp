@@ -33,7 +33,7 @@ constexpr bool with_zstd = false;
 finding part(const char* name, bool there, const char* use, const char* packages) {
     return {name, there ? verdict::ok : verdict::warn,
             fmt::format("{}: {}", there ? "built" : "not built", use),
-            there ? "" : fmt::format("apt-get install {}, and build again", packages)};
+            there ? "" : fmt::format("run apt-get install {} and build again", packages)};
 }
 
 constexpr const char* links = "links to other hosts";
@@ -43,16 +43,15 @@ constexpr const char* links = "links to other hosts";
 // Uses a program that is linked with UCX, because this one is not, and the search for devices may hang.
 finding examine_links(const std::string& folder, u32 timeout_ms) {
     const std::string program = folder + "/carousel-send";
-    const char* use = "carousel-send, carousel-receive, carousel-remote, by UCX";
+    const char* use = "carousel-send, carousel-receive and carousel-remote, over UCX";
     if (::access(program.c_str(), R_OK) != 0) return part(links, false, use, "libucx-dev libssl-dev");
     const subprocess_result r = run_subprocess({program, "--ucx"}, "", timeout_ms);
     const json j = parse_json_or_discard(r.output, json_channel::document);
     if (!r.succeeded() || !j.is_object() || !j.contains("version") || !j["version"].is_string())
-        return {
-            links, verdict::warn,
-            fmt::format("{} --ucx: {}", program,
-                        r.succeeded() ? "it does not say what UCX it has" : r.ending(timeout_ms)),
-            "links may not work: install UCX again (apt-get install --reinstall libucx0), and build again"};
+        return {links, verdict::warn,
+                fmt::format("{} --ucx: {}", program,
+                            r.succeeded() ? "it does not report its UCX version" : r.ending(timeout_ms)),
+                "links may not work: reinstall UCX (apt-get install --reinstall libucx0) and build again"};
     std::string set;
     const json& settings = j.contains("set") ? j["set"] : json::object();
     for (const auto& [name, value] : settings.items())
@@ -62,14 +61,14 @@ finding examine_links(const std::string& folder, u32 timeout_ms) {
                                                               : value.get<std::string>());
     const json cuda = j.value("cuda", json());
     return {links, verdict::ok,
-            fmt::format(
-                "built: {} {}; over tcp, or what a link's `transports` says; {}: set by these programs; "
-                "frames on a GPU cross through page-locked memory, or by memory = \"direct\" from where they "
-                "lie: {}",
-                use, j["version"].get<std::string>(), set,
-                !cuda.is_boolean() ? "whether this UCX has CUDA can't be found out"
-                : cuda.get<bool>() ? "this UCX has CUDA, which that takes"
-                                   : "this UCX has no CUDA here, which that takes"),
+            fmt::format("built: {} {}; transport: tcp, or a link's `transports`; {}: set by these "
+                        "programs; GPU frames are sent through page-locked memory, or with memory = "
+                        "\"direct\" straight from GPU memory: {}",
+                        use, j["version"].get<std::string>(), set,
+                        !cuda.is_boolean() ? "can't determine whether this UCX supports CUDA"
+                        : cuda.get<bool>()
+                            ? "this UCX supports CUDA, as memory = \"direct\" requires"
+                            : "this UCX does not support CUDA here, as memory = \"direct\" requires"),
             ""};
 }
 
@@ -79,12 +78,12 @@ void examine_build(std::vector<finding>& all, const doctor_places& places) {
     all.push_back(part("films", there("libcarousel-film.so"), "--out film.mp4",
                        "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev"));
     all.push_back(part("dashboard", there("carousel-web"), "--http, `carousel view`", "libturbojpeg0-dev"));
-    all.push_back(part("viewer", there("carousel-viewer"), "a window on a run",
+    all.push_back(part("viewer", there("carousel-viewer"), "a window that shows a run",
                        "libimgui-dev libglfw3-dev libepoxy-dev libegl-dev"));
     all.push_back(part("JPEG textures", with_jpeg, "textures of glTF files and texture = \"x.jpg\"",
                        "libturbojpeg0-dev"));
-    all.push_back(part("recordings, packed", with_lz4 && with_zstd, "record_compression = \"lz4\", \"zstd\"",
-                       "liblz4-dev libzstd-dev"));
+    all.push_back(part("compressed recordings", with_lz4 && with_zstd,
+                       "record_compression = \"lz4\", \"zstd\"", "liblz4-dev libzstd-dev"));
     all.push_back(examine_links(folder, places.probe_timeout_ms));
 }
 

@@ -52,7 +52,8 @@ std::string container() {
 void examine_fd_passing(std::vector<finding>& all) {
     const auto failed = [&](const std::string& why) {
         all.push_back({"passing memory", verdict::fail, why,
-                       "rings reach the stages so: a container's seccomp profile may forbid it"});
+                       "rings are passed to the stages this way: check whether a container's seccomp profile "
+                       "forbids it"});
     };
     try {
         const auto [one, other] = shm::socket_pair();
@@ -64,10 +65,10 @@ void examine_fd_passing(std::vector<finding>& all) {
             return failed("sending a file descriptor (SCM_RIGHTS): " + errno_text(errno));
         if (shm::receive_message(other.get(), got, ns_per_s) != shm::receive_status::ok ||
             got.fds.size() != 1)
-            return failed("a file descriptor that was sent did not arrive");
+            return failed("a sent file descriptor did not arrive");
         char text[8] = {};
         if (::pread(got.fds[0].get(), text, 8, 0) != 8 || std::string(text, 8) != "carousel")
-            return failed("passed memory has other contents");
+            return failed("the contents of the passed memory differ");
     } catch (const error& e) {
         return failed(e.what());
     }
@@ -85,13 +86,13 @@ void examine_mps(std::vector<finding>& all) {
         if (name.starts_with("nvidia-cuda-mps")) daemon = true;  // the kernel cuts names at 15 characters
     }
     const std::string found = find_mps_control();
-    const std::string can =
-        found.empty() ? "isolation = \"mps\" can't be had: there is no nvidia-cuda-mps-control in PATH"
-                      : fmt::format("isolation = \"mps\" can be had ({})", found);
+    const std::string can = found.empty()
+                                ? "isolation = \"mps\" is unavailable: nvidia-cuda-mps-control is not in PATH"
+                                : fmt::format("isolation = \"mps\" is available ({})", found);
     all.push_back(
         {"MPS", verdict::ok,
          can +
-             (daemon ? "; a daemon is running: a run's own, or the machine's, which stages stay out of" : ""),
+             (daemon ? "; a daemon is running: a run's own, or the machine's, which stages do not use" : ""),
          ""});
 }
 
@@ -101,11 +102,11 @@ void examine_processes(std::vector<finding>& all) {
     std::error_code failed;
     const std::string space = fs::read_symlink("/proc/self/ns/pid", failed).string(), inside = container();
     const bool own = space != first_pid_namespace || !inside.empty();
-    all.push_back({"process numbers", verdict::ok,
-                   own ? fmt::format("{}{}: start all programs of a run inside it",
-                                     inside.empty() ? "a pid namespace of its own" : inside,
+    all.push_back({"PID namespace", verdict::ok,
+                   own ? fmt::format("{}{}; start all programs of a run inside it",
+                                     inside.empty() ? "a separate PID namespace" : inside,
                                      space.empty() ? "" : ", " + space)
-                       : "the machine's own",
+                       : "the machine's PID namespace",
                    ""});
     if (shm::start_time_of(::getpid()) == 0)
         all.push_back({"/proc", verdict::fail, "start times of processes can't be read from /proc/PID/stat",
@@ -117,7 +118,7 @@ void examine_processes(std::vector<finding>& all) {
 void examine_death_signs(std::vector<finding>& all) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        all.push_back({"death by EOF", verdict::fail, "socketpair: " + errno_text(errno), ""});
+        all.push_back({"process end by EOF", verdict::fail, "socketpair: " + errno_text(errno), ""});
         return;
     }
     shm::unique_fd ours(ends[0]), theirs(ends[1]);
@@ -129,8 +130,8 @@ void examine_death_signs(std::vector<finding>& all) {
     const int refused = child < 0 ? errno : 0;
     theirs.reset();
     if (child < 0) {
-        all.push_back({"death by EOF", verdict::fail, "fork: " + no_thread_text(refused),
-                       "end other processes, or raise the limit that is named"});
+        all.push_back({"process end by EOF", verdict::fail, "fork: " + no_thread_text(refused),
+                       "end other processes, or raise the limit named here"});
         return;
     }
     const shm::unique_fd process(shm::open_pidfd({child, shm::start_time_of(child)}));
@@ -142,15 +143,15 @@ void examine_death_signs(std::vector<finding>& all) {
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
     const bool soon = by_eof >= 0 && by_eof * static_cast<f64>(ns_per_ms) < static_cast<f64>(late_ns);
-    all.push_back({"death by EOF", soon ? verdict::ok : verdict::warn,
-                   by_eof < 0 ? "not seen within 2 s" : fmt::format("seen {:.2f} ms after a kill", by_eof),
-                   soon ? "" : "the pidfd decides instead: frames wait longer after a stage's death"});
     all.push_back(
-        {"death by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
-         !process       ? "pidfd_open: " + why
-         : by_pidfd < 0 ? "not seen within 2 s"
-                        : fmt::format("seen {:.2f} ms after a kill", by_pidfd),
-         by_pidfd >= 0 ? "" : "a Linux kernel from 5.4 on, and a container that does not forbid pidfd_open"});
+        {"process end by EOF", soon ? verdict::ok : verdict::warn,
+         by_eof < 0 ? "not detected within 2 s" : fmt::format("detected {:.2f} ms after a kill", by_eof),
+         soon ? "" : "the pidfd is used instead: frames wait longer after a stage's death"});
+    all.push_back({"process end by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
+                   !process       ? "pidfd_open: " + why
+                   : by_pidfd < 0 ? "not detected within 2 s"
+                                  : fmt::format("detected {:.2f} ms after a kill", by_pidfd),
+                   by_pidfd >= 0 ? "" : "use Linux 5.4 or newer and a container that permits pidfd_open"});
 }
 
 }  // namespace carousel::supervisor

@@ -15,7 +15,7 @@ void examine_spaces(std::vector<finding>& all) {
     } catch (const error& e) {
         all.push_back(
             {"spaces", verdict::warn, e.what(),
-             "pipelines run without: `carousel hold` needs memfd_create and its seals (Linux 3.17)"});
+             "pipelines run without it; `carousel hold` needs sealed memfds (Linux 3.17 or newer)"});
         return;
     }
     u32 held = 0, orphaned = 0, dead = 0;
@@ -26,10 +26,10 @@ void examine_spaces(std::vector<finding>& all) {
     }
     all.push_back(
         {"spaces", orphaned > 0 ? verdict::warn : verdict::ok,
-         fmt::format("memory can be sealed and handed on; {} held, {} without a holder, {} dead (in {})",
+         fmt::format("memory can be sealed and passed on; {} held, {} without a holder, {} dead (in {})",
                      held, orphaned, dead, ipc::spaces_folder()),
-         orphaned > 0 ? "`carousel hold NAME` takes one over (`carousel ps` lists them)"
-         : dead > 0   ? "`carousel clean` removes what dead ones left"
+         orphaned > 0 ? "`carousel hold NAME` takes over a space without a holder (`carousel ps` lists them)"
+         : dead > 0   ? "`carousel clean` removes the files of dead spaces"
                       : ""});
 }
 

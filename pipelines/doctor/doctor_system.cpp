@@ -42,13 +42,13 @@ void examine_memfd(std::vector<finding>& all) {
     const bool sealed = fd && ::ftruncate(fd.get(), 4096) == 0 &&
                         ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
     if (!sealed) {
-        all.push_back({"sealed memory", verdict::fail,
-                       fmt::format("memfd_create or its seals: {}", errno_text(errno)),
-                       "rings on the CPU need it: a Linux kernel from 3.17 on, and a container that does not "
-                       "forbid it"});
+        all.push_back(
+            {"sealed memory", verdict::fail,
+             fmt::format("memfd_create or sealing failed: {}", errno_text(errno)),
+             "CPU rings need sealed memory: use Linux 3.17 or newer and a container that permits it"});
     } else if (::ftruncate(fd.get(), 0) == 0) {
         all.push_back({"sealed memory", verdict::fail, "a sealed memfd could be shrunk",
-                       "report this kernel: a broken stage could end the others"});
+                       "report this kernel: a faulty stage could end the others"});
     } else {
         all.push_back({"sealed memory", verdict::ok, "memfds can be sealed against shrinking", ""});
     }
@@ -81,8 +81,8 @@ void examine_machine(std::vector<finding>& all) {
         count < affine && quota ? fmt::format(" of {} ({} allows {:.2f})", affine, quota->file, quota->cpus)
                                 : "";
     all.push_back({"cores", count >= 2 ? verdict::ok : verdict::warn,
-                   fmt::format("{}{} may be used", count, limited),
-                   count >= 2 ? "" : "with one core the stages take turns; expect few frames"});
+                   fmt::format("{}{} usable", count, limited),
+                   count >= 2 ? "" : "stages share one core: expect few frames per second"});
     const u64 memory = shm::available_host_bytes();
     const auto group = groups.memory();
     all.push_back({"memory", memory >= (u64{1} << 30) ? verdict::ok : verdict::warn,
@@ -90,7 +90,7 @@ void examine_machine(std::vector<finding>& all) {
                        (group ? fmt::format(" ({} allows {})", group->file, human_bytes(group->limit)) : ""),
                    memory >= (u64{1} << 30)
                        ? ""
-                       : "rings on the CPU take some 100 MiB at 1280 x 720: choose a smaller --size"});
+                       : "CPU rings take about 100 MiB at 1280 x 720: choose a smaller --size"});
     utsname kernel{};
     if (::uname(&kernel) == 0)
         all.push_back({"kernel", verdict::ok,
@@ -107,31 +107,29 @@ void examine_shared_memory(std::vector<finding>& all, const std::string& folder)
             {"shared memory", verdict::fail, fmt::format("{}: {}", folder, errno_text(errno)), remedy});
     } else if (!S_ISDIR(info.st_mode) || ::access(folder.c_str(), W_OK | X_OK) != 0) {
         all.push_back({"shared memory", verdict::fail,
-                       fmt::format("{} can't be written (mode {:o})", folder, info.st_mode & 07777U),
-                       remedy});
+                       fmt::format("{} is not writable (mode {:o})", folder, info.st_mode & 07777U), remedy});
     } else {
         const u64 free_bytes = static_cast<u64>(room.f_bavail) * static_cast<u64>(room.f_bsize);
         const bool tmpfs = room.f_type == TMPFS_MAGIC;
         const verdict v = free_bytes < block_bytes             ? verdict::fail
                           : free_bytes < room_wanted || !tmpfs ? verdict::warn
                                                                : verdict::ok;
-        all.push_back(
-            {"shared memory", v,
-             fmt::format("{}: {}, mode {:o}, {} free; a run takes {}", folder, tmpfs ? "tmpfs" : "no tmpfs",
-                         info.st_mode & 07777U, human_bytes(free_bytes), human_bytes(block_bytes)),
-             v == verdict::ok ? ""
-                              : "`carousel clean` removes what dead runs left; else enlarge it "
-                                "(containers: --shm-size 256m)"});
+        all.push_back({"shared memory", v,
+                       fmt::format("{}: {}, mode {:o}, {} free; a run needs {}", folder,
+                                   tmpfs ? "tmpfs" : "not a tmpfs", info.st_mode & 07777U,
+                                   human_bytes(free_bytes), human_bytes(block_bytes)),
+                       v == verdict::ok ? ""
+                                        : "`carousel clean` removes the files of dead runs; otherwise "
+                                          "enlarge the tmpfs (containers: --shm-size 256m)"});
     }
     examine_memfd(all);
-    all.push_back(
-        {"protection keys", verdict::ok,
-         shm::has_protection_keys()
-             ? std::string("there: a stage's own code can write to nothing of a run's control block")
-             : fmt::format("none ({}): a stage's own code can write to its own pages of a run's "
-                           "control block, and to no others",
-                           shm::why_no_keys()),
-         ""});
+    all.push_back({"protection keys", verdict::ok,
+                   shm::has_protection_keys()
+                       ? std::string("available: a stage's own code can't write to a run's control block")
+                       : fmt::format("unavailable ({}): a stage's own code can write to its own pages of a "
+                                     "run's control block, but to no others",
+                                     shm::why_no_keys()),
+                   ""});
 }
 
 void examine_limits(std::vector<finding>& all) {
@@ -149,13 +147,13 @@ void examine_limits(std::vector<finding>& all) {
         all.push_back(
             {"processes", pids->left() >= processes_needed ? verdict::ok : verdict::warn,
              fmt::format("{} of {} in use ({})", pids->used, pids->limit, pids->file),
-             pids->left() >= processes_needed ? "" : "a run needs some dozens of threads: raise it"});
+             pids->left() >= processes_needed ? "" : "a run needs several dozen threads: raise the limit"});
     if (::getrlimit(RLIMIT_MEMLOCK, &locked) == 0) {
         const bool open = locked.rlim_cur == RLIM_INFINITY || locked.rlim_cur >= (u64{8} << 20);
         all.push_back(
             {"locked memory", open ? verdict::ok : verdict::warn,
              locked.rlim_cur == RLIM_INFINITY ? "no limit" : "limit " + human_bytes(locked.rlim_cur),
-             open ? "" : "links between CPU and GPU stages page-lock their ring: ulimit -l unlimited"});
+             open ? "" : "links between CPU and GPU stages page-lock their ring: run `ulimit -l unlimited`"});
     }
 }
 
@@ -165,19 +163,19 @@ void examine_run_folder(std::vector<finding>& all) {
     struct stat info {};
     const bool there = ::lstat(folder.c_str(), &info) == 0;
     if (there && (!S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())) {
-        all.push_back({"runtime directory", verdict::fail, folder + " is not a folder of yours",
-                       "remove it, or set XDG_RUNTIME_DIR to a folder of yours"});
+        all.push_back({"runtime directory", verdict::fail, folder + " is not a folder that you own",
+                       "remove it, or set XDG_RUNTIME_DIR to a folder that you own"});
     } else if (::access((there ? folder : parent).c_str(), W_OK | X_OK) != 0) {
         all.push_back({"runtime directory", verdict::fail,
                        fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
-                       "make it writable, or set XDG_RUNTIME_DIR to a folder of yours"});
+                       "make it writable, or set XDG_RUNTIME_DIR to a folder that you own"});
     } else if (run::control_socket(folder + "/NAME-OF-PIPELINE").size() > longest_socket) {
         all.push_back({"runtime directory", verdict::warn,
-                       folder + " is so long a path that sockets in it may not be possible",
+                       folder + " may be too long a path for the sockets in it",
                        "set XDG_RUNTIME_DIR to a shorter one"});
     } else {
         all.push_back(
-            {"runtime directory", verdict::ok, folder + (there ? "" : " (is made by the first run)"), ""});
+            {"runtime directory", verdict::ok, folder + (there ? "" : " (the first run creates it)"), ""});
     }
 }
 
@@ -187,15 +185,15 @@ void examine_display(std::vector<finding>& all) {
     const bool display = (x11 != nullptr && *x11 != 0) || (wayland != nullptr && *wayland != 0);
     all.push_back({"display", display ? verdict::ok : verdict::warn,
                    display ? fmt::format("{}", x11 != nullptr && *x11 != 0 ? x11 : wayland)
-                           : "DISPLAY and WAYLAND_DISPLAY are not set: no viewer",
-                   display ? "" : "pictures are written all the same; over ssh: ssh -X"});
+                           : "no viewer: DISPLAY and WAYLAND_DISPLAY are not set",
+                   display ? "" : "pictures are still written; over ssh, connect with ssh -X"});
     const bool gl = library_exists("libGL.so.1"), egl = library_exists("libEGL.so.1");
     all.push_back({"OpenGL", gl && egl ? verdict::ok : verdict::warn,
                    fmt::format("libGL {}, libEGL {}", gl ? "yes" : "no", egl ? "yes" : "no"),
-                   gl && egl ? "" : "optional, for the viewer: apt install libgl1 libegl1"});
+                   gl && egl ? "" : "optional, for the viewer: run apt install libgl1 libegl1"});
     const bool ffmpeg = in_path("ffmpeg");
     all.push_back(
-        {"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found: optional, makes films of the pictures", ""});
+        {"ffmpeg", verdict::ok, ffmpeg ? "found" : "not found; optional: makes films from the pictures", ""});
 }
 
 }  // namespace carousel::supervisor

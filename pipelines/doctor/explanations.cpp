@@ -90,12 +90,12 @@ void add_cuda_errors(std::string_view query, const std::string& word, std::vecto
         const auto met = std::find_if(all.begin(), all.end(), [&](const explanation& one) {
             return std::string_view(one.word) == e.word;
         });
-        found.push_back(
-            met != all.end()
-                ? *met
-                : explanation{"CUDA error", e.word, e.means, "No run and no lesson of Carousel has met it.",
-                              "The message names the call that returned it: NVIDIA's page of that call "
-                              "says when it does."});
+        found.push_back(met != all.end()
+                            ? *met
+                            : explanation{"CUDA error", e.word, e.means,
+                                          "No run and no lesson of Carousel is known to cause it.",
+                                          "The message names the call that returned the error: see NVIDIA's "
+                                          "documentation of that call."});
         return;
     }
 }
@@ -113,7 +113,7 @@ const std::vector<explanation>& explained_keys() {
             const auto same =
                 std::find_if(out.begin(), out.end(), [&](const texts& t) { return t.key == k.key; });
             if (same == out.end())
-                out.push_back({k.key, "A key of a pipeline file whose value is a number.", of});
+                out.push_back({k.key, "This pipeline-file key takes a number.", of});
             else
                 same->here += " " + of;
         }
@@ -123,7 +123,7 @@ const std::vector<explanation>& explained_keys() {
         std::vector<explanation> out;
         for (const texts& t : all)
             out.push_back({"key of a pipeline file", t.key.c_str(), t.means.c_str(), t.here.c_str(),
-                           "`carousel validate FILE` checks the value, and starts nothing."});
+                           "`carousel validate FILE` checks the value without starting the pipeline."});
         return out;
     }();
     return explained;
@@ -174,9 +174,8 @@ std::vector<explanation> explain(std::string_view word) {
     if (!is_cuda_word) add_cuda_errors(word, query, found);
     for (const cuda_error_name& e : all_cuda_errors()) known.emplace_back(e.word);
     if (!found.empty()) return found;
-    throw config_error(
-        fmt::format("{}: no word that Carousel has an explanation of{}; `carousel explain` lists them", word,
-                    did_you_mean_clause(std::string(word), known)));
+    throw config_error(fmt::format("no entry for \"{}\"{}; `carousel explain` lists all entries", word,
+                                   did_you_mean_clause(std::string(word), known)));
 }
 
 std::string explanation_text(const std::vector<explanation>& all, int columns) {
@@ -212,8 +211,9 @@ std::string explanation_list(int columns) {
         kind = e.kind;
     }
     return text +
-           "\nEvery other error of CUDA 13.0 is known by its name or its number.\n"
-           "`carousel explain WORD` tells what it means here, and what to do.\n";
+           "\n"
+           "Every other error of CUDA 13.0 has an entry, by its name or its number.\n"
+           "`carousel explain WORD` prints its meaning, its causes and what to do.\n";
 }
 
 }  // namespace carousel::supervisor

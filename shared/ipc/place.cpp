@@ -23,9 +23,9 @@ void make_private(const std::string& folder) {
         throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
     struct stat info {};
     if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())
-        throw shm_error(
-            fmt::format("{} is no folder of user {}: remove it, or set XDG_RUNTIME_DIR to a folder of yours",
-                        folder, ::geteuid()));
+        throw shm_error(fmt::format(
+            "{} is no folder of user {}: remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder,
+            ::geteuid()));
     if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
         throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
 }

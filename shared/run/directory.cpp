@@ -79,12 +79,12 @@ void make_private_folder(const std::string& folder) {
     if (::lstat(folder.c_str(), &info) != 0)
         throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
     if (!S_ISDIR(info.st_mode))
-        throw shm_error(
-            fmt::format("{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder of yours", folder));
+        throw shm_error(fmt::format(
+            "{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder));
     if (info.st_uid != ::geteuid())
         throw shm_error(
             fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
-                        "to a folder of yours",
+                        "to a folder that you own",
                         folder, info.st_uid, ::geteuid()));
     if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
         throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));

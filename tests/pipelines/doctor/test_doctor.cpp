@@ -36,16 +36,16 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
     CHECK(names.size() == j.at("checks").size());
     for (const char* name :
          {"cores", "shared memory", "sealed memory", "open files", "locked memory", "runtime directory",
-          "process numbers", "passing memory", "MPS", "death by EOF", "death by pidfd", "NVIDIA driver",
-          "CUDA", "display", "OpenGL", "links to other hosts"})
+          "PID namespace", "passing memory", "MPS", "process end by EOF", "process end by pidfd",
+          "NVIDIA driver", "CUDA", "display", "OpenGL", "links to other hosts"})
         CHECK(names.count(name) == 1);
 }
 
 TEST_CASE("the signs of a death are measured on a child that is killed") {
     std::vector<finding> all;
     examine_death_signs(all);
-    CHECK(of_name(all, "death by pidfd").status == verdict::ok);
-    CHECK_THAT(of_name(all, "death by EOF").found, contains("ms after a kill"));
+    CHECK(of_name(all, "process end by pidfd").status == verdict::ok);
+    CHECK_THAT(of_name(all, "process end by EOF").found, contains("ms after a kill"));
 }
 
 TEST_CASE("a missing or closed shared memory folder is a failure with a remedy") {
@@ -78,15 +78,15 @@ TEST_CASE("the probe's answer becomes findings, whatever it is") {
     CHECK_FALSE(of_name(one, "cuda:0 IPC events").remedy.empty());
     CHECK_THAT(of_name(one, "cuda:0 memory by handle").found, contains("readers are unguarded"));
     CHECK_THAT(of_name(one, "cuda:0 guarded inputs in host memory").found,
-               contains("yes: a stage's stray write") && contains("ends that stage alone"));
-    CHECK_THAT(of_name(one, "cuda:0 gaps behind slots in host memory").found,
-               contains("no: slots of the CPU's rings") && contains("have canaries in place of gaps"));
+               contains("yes: an out-of-bounds write") && contains("ends only that stage"));
+    CHECK_THAT(of_name(one, "cuda:0 gaps after slots in host memory").found,
+               contains("no: slots of CPU rings") && contains("have canaries instead of gaps"));
     const auto other = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"name":"A","read_only_host":false,"same_host_address":true,"peers":[]}]})");
     CHECK_THAT(of_name(other, "cuda:0 guarded inputs in host memory").found,
-               contains("no: rings of the CPU's are unguarded"));
-    CHECK_THAT(of_name(other, "cuda:0 gaps behind slots in host memory").found,
+               contains("no: CPU rings are unguarded"));
+    CHECK_THAT(of_name(other, "cuda:0 gaps after slots in host memory").found,
                contains("yes: a stage's write beyond its slot"));
 }
 
@@ -94,9 +94,9 @@ TEST_CASE("of several GPUs doctor says which reach which") {
     const auto all = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"name":"A","peers":[1]},{"ordinal":1,"name":"B","peers":[]}]})");
-    CHECK(of_name(all, "cuda:0 other GPUs").found == "reaches the memory of cuda:1");
+    CHECK(of_name(all, "cuda:0 other GPUs").found == "peer access to cuda:1");
     CHECK(of_name(all, "cuda:0 other GPUs").status == verdict::ok);
-    CHECK(of_name(all, "cuda:1 other GPUs").found == "reaches the memory of none");
+    CHECK(of_name(all, "cuda:1 other GPUs").found == "no peer access");
     CHECK(of_name(all, "cuda:1 other GPUs").status == verdict::warn);
     CHECK_FALSE(of_name(all, "cuda:1 other GPUs").remedy.empty());
 }
@@ -131,12 +131,14 @@ TEST_CASE("doctor says what UCX links are made by, and what of it they use") {
     const finding without = links(ucx_reports("false"));
     CHECK(without.name == "links to other hosts");
     CHECK(without.status == verdict::ok);
-    CHECK_THAT(without.found, contains("by UCX 1.2.3; over tcp"));
+    CHECK_THAT(without.found, contains("over UCX 1.2.3; transport: tcp"));
     CHECK_THAT(without.found, contains("UCX_A empty, UCX_B by each link: set by these programs"));
-    CHECK_THAT(without.found,
-               contains("by memory = \"direct\" from where they lie: this UCX has no CUDA here"));
-    CHECK_THAT(links(ucx_reports("true")).found, contains("this UCX has CUDA, which that takes"));
-    CHECK_THAT(links(ucx_reports("null")).found, contains("can't be found out"));
+    CHECK_THAT(
+        without.found,
+        contains("with memory = \"direct\" straight from GPU memory: this UCX does not support CUDA here"));
+    CHECK_THAT(links(ucx_reports("true")).found,
+               contains("this UCX supports CUDA, as memory = \"direct\" requires"));
+    CHECK_THAT(links(ucx_reports("null")).found, contains("can't determine"));
 
     for (const char* body : {"exit 1", "echo no json", "echo '{}'", "kill -SEGV $$"}) {
         INFO(body);

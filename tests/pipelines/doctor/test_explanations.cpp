@@ -172,7 +172,7 @@ TEST_CASE("a word is found as people write it") {
 TEST_CASE("a word that is not there is refused with what may be meant") {
     CHECK_THROWS_WITH(explain("cudaErorIllegalAddress"),
                       contains("did you mean \"cudaErrorIllegalAddress\""));
-    CHECK_THROWS_WITH(explain("99"), contains("`carousel explain` lists them"));
+    CHECK_THROWS_WITH(explain("99"), contains("`carousel explain` lists all entries"));
 }
 
 TEST_CASE("each explanation says what it means, what leads to it and what to do, in lines that fit") {
