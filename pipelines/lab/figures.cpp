@@ -16,7 +16,7 @@ f64 number_from(const std::string& text, const std::string& line) {
     f64 value = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (failed != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-        throw config_error(fmt::format("\"{}\": \"{}\" is no number", line, text));
+        throw config_error(fmt::format("\"{}\": \"{}\" is not a number", line, text));
     return value;
 }
 

@@ -144,11 +144,18 @@ lab_machine this_machine() {
 
 std::string html_report(const std::vector<lesson_result>& all, const lab_machine& machine) {
     std::string html = fmt::format(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-        "content=\"width=device-width\">\n<title>Carousel: the lab"
-        "</title>\n<style>{}</style>\n</head>\n<body>\n<h1>The lab: what IPC does on this machine</h1>\n"
-        "<p>{}, {}, {}. Every sentence below was chosen by the figures that were just measured here; "
-        "recorded figures are marked.</p>\n",
+        "<!DOCTYPE html>\n"
+        "<html lang=\"en\">\n"
+        "<head>\n"
+        "<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width\">\n"
+        "<title>Carousel: the lab</title>\n"
+        "<style>{}</style>\n"
+        "</head>\n"
+        "<body>\n"
+        "<h1>The lab: what IPC does on this machine</h1>\n"
+        "<p>{}, {}, {}. The figures just measured here selected every sentence below; recorded figures are "
+        "marked.</p>\n",
         style, escaped(machine.processor), escaped(machine.system), escaped(machine.when));
     html += "<ol>\n";
     for (const lesson_result& r : all)

@@ -14,7 +14,7 @@ const lesson& lesson_from(const std::string& word) {
             return *l;
         names.emplace_back(l->name);
     }
-    throw config_error(fmt::format("lab: \"{}\" is no lesson{}; `carousel lab` lists them", word,
+    throw config_error(fmt::format("lab: unknown lesson \"{}\"{}; `carousel lab` lists all lessons", word,
                                    did_you_mean_clause(word, names)));
 }
 

@@ -51,7 +51,7 @@ std::string unavailable_text(const lesson_result& r, std::size_t columns) {
 
 std::string prediction_line(const lesson_result& r, std::optional<int> predicted) {
     const std::optional<int> right = right_answer(*r.about, r.verdicts);
-    if (!right) return "What was predicted can't be checked here.\n";
+    if (!right) return "The prediction can't be checked here.\n";
     const char* text = r.about->answers[static_cast<std::size_t>(*right)];
     if (!predicted) return fmt::format("The answer: {}) {}\n", letter(*right), text);
     if (*predicted == *right) return fmt::format("Your prediction was right: {}) {}\n", letter(*right), text);
@@ -67,8 +67,8 @@ std::string list_text(std::size_t columns) {
             supervisor::shortened(fmt::format("{:>3}  {:<12} {}", l->number, l->name, l->title), columns) +
             "\n";
     return text +
-           "`carousel lab 1` begins; `carousel lab --all --report lab.html` runs them all and writes a "
-           "page.\n";
+           "`carousel lab 1` starts the first lesson; `carousel lab --all --report lab.html` runs all and "
+           "writes a report.\n";
 }
 
 std::string question_text(const lesson& l, std::size_t columns) {

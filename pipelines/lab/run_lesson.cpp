@@ -53,9 +53,9 @@ void run_program(const lesson& l, const lesson_program& p, const lab_places& pla
         if (of_gpu)
             without_gpu(l, r.measured, fmt::format("built without CUDA: {} is not there", p.name));
         else
-            r.failures.push_back(fmt::format(
-                "{}: {}; build it by `cmake --build {} --target programs`, or install Carousel anew", program,
-                errno_text(errno), places.programs));
+            r.failures.push_back(
+                fmt::format("{}: {}; build it by `cmake --build {} --target programs`, or reinstall Carousel",
+                            program, errno_text(errno), places.programs));
         return;
     }
     const auto space = space_for(l, of_gpu, places, r.measured);

@@ -72,7 +72,7 @@ claim_verdict judge(const claim& c, const figures& f) {
         v.what = outcome::explained, v.text = filled(row.text, f), v.answer = row.answer, v.row = k;
         return v;
     }
-    v.text = fmt::format("no explanation fits what was measured: {}", figures_of_claim(c, f));
+    v.text = fmt::format("no explanation fits the measured figures: {}", figures_of_claim(c, f));
     return v;
 }
 

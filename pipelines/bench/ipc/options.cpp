@@ -27,7 +27,7 @@ What crossing from one process to another costs on this machine:
   primitives  operations of all workers per second, and ns that one takes: <carousel/ipc.hpp> between processes,
               beside Boost's between processes and the best that threads of one process have
   gpu-memory  a GPU's own memory and another process's by each kind of handle, of the same GPU and of a peer: GB/s by
-              the driver's copies and by kernels, a chase of pointers, us to open, map and close
+              the driver's copies and by kernels, dependent loads (a pointer chase), us to open, map and close
   gpu-hops    a kernel of one process to a kernel of another by each means: time slices, MPS, two GPUs, one process
   gpu-primitives  <carousel/ipc_cuda.cuh> in kernels and streams of 1 to 16 processes, in time slices and under MPS,
               beside libcu++ and cudaMallocAsync in one process; rows that its time (45 s quick, else 150) leaves out are named

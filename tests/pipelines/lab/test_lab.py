@@ -53,7 +53,7 @@ class Lab(unittest.TestCase):
     def test_ranks_are_forked_where_there_is_no_mpirun(self):
         done = self.lab("ranks", "--no-prediction", PATH="/nonexistent")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("Open MPI isn't installed here", done.stdout)
+        self.assertIn("Open MPI is not installed here", done.stdout)
         self.assertIn("They are 4 forked processes", done.stdout)
 
     def test_a_user_who_can_be_no_other_one_learns_what_he_can(self):
@@ -66,7 +66,7 @@ class Lab(unittest.TestCase):
         done = self.lab("tenants", "--no-prediction", before=user)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("not here: this process may not become another user", done.stdout)
-        self.assertIn("Not of one user", done.stdout)
+        self.assertIn("Not if they have the same user", done.stdout)
 
     def test_one_lesson_by_number_without_a_terminal_is_asked_nothing_and_says_so(self):
         done = self.lab("2")
@@ -76,7 +76,7 @@ class Lab(unittest.TestCase):
         self.assertNotIn("Your prediction", done.stdout)
 
     def test_a_name_misspelt_and_words_that_exclude_each_other(self):
-        for words, text in ((["cohernce"], 'did you mean "coherence"?'), (["17"], "`carousel lab` lists them"),
+        for words, text in ((["cohernce"], 'did you mean "coherence"?'), (["17"], "`carousel lab` lists all lessons"),
                             (["2", "--all"], "--all runs every lesson"), (["--report", "x.html"], "name a lesson, or --all"),
                             (["2", "--reprot", "x"], 'did you mean "--report"')):
             done = self.lab(*words)

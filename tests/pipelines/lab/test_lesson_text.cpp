@@ -35,7 +35,7 @@ std::size_t widest(const std::string& text) {
 TEST_CASE("a lesson is found by its number, its name and its folder") {
     for (const char* word : {"5", "05", "coherence", "05_coherence"}) CHECK(lesson_from(word).number == 5);
     CHECK_THROWS_WITH(lesson_from("cohernce"), contains("did you mean \"coherence\""));
-    CHECK_THROWS_WITH(lesson_from("99"), contains("`carousel lab` lists them"));
+    CHECK_THROWS_WITH(lesson_from("99"), contains("`carousel lab` lists all lessons"));
     CHECK_THROWS_AS(lesson_from(""), config_error);
 }
 
@@ -61,9 +61,9 @@ TEST_CASE("a result tells the prediction, the figures and the kill last") {
     const std::string text = result_text(
         result_of("events", {{"hang.released", 0}, {"early.wrong", 50}, {"early.tries", 50}}), 0, 100);
     CHECK(text.find("You predicted a); the answer is b)") != std::string::npos);
-    CHECK(text.find("Of 50 frames 50 were read") != std::string::npos);
-    CHECK(text.find("the kill: a signal") > text.find("ready is set, then the work begins"));
-    CHECK(text.find("UNEXPLAINED: no explanation fits what was measured: late.wrong is missing") !=
+    CHECK(text.find("50 of 50 frames were read") != std::string::npos);
+    CHECK(text.find("the kill: a signal") > text.find("ready is set before the work"));
+    CHECK(text.find("UNEXPLAINED: no explanation fits the measured figures: late.wrong is missing") !=
           std::string::npos);
     CHECK(text.find("FAILED in") != std::string::npos);
     CHECK(result_text(result_of("events", {{"hang.released", 0}}), 1, 100).find("prediction was right") !=
@@ -125,7 +125,7 @@ TEST_CASE("the page needs nothing else and escapes what it quotes") {
     CHECK(html.find("<svg") != std::string::npos);
     for (const char* external_reference : {"src=", "@import", "url("})
         CHECK(html.find(external_reference) == std::string::npos);
-    CHECK(html.find("Not here (no GPU &lt;here&gt;): CUDA: an event that nobody has recorded; ") !=
+    CHECK(html.find("Not here (no GPU &lt;here&gt;): CUDA: an event that was never recorded; ") !=
           std::string::npos);
     CHECK(failures_text({r}) == "1 of 1 lessons failed: 2 (events)\n");
 }

@@ -6,11 +6,12 @@ namespace carousel::lab {
 const lesson handles_lesson{
     .number = 1,
     .name = "handles",
-    .title = "a handle by every road, and what it names when its maker is dead",
+    .title = "passing a handle by every channel, and what it refers to after its creator's death",
     .question =
-        "A process writes a handle to a file, whole, and is killed. Another one reads it. What does it have?",
-    .answers = {"The memory: the file is whole", "64 bytes that name nothing", "An empty file"},
-    .decided_by = "a whole handle whose maker is dead",
+        "A process writes a complete handle to a file and is killed. Another process reads the file. What "
+        "does it get?",
+    .answers = {"The memory: the file is complete", "64 bytes that refer to nothing", "An empty file"},
+    .decided_by = "a complete handle whose creator is dead",
     .programs = {{"carousel-lab-handles", "cpu"},
                  {"carousel-lab-handles-cuda", "gpu", 60},
                  {"carousel-lab-handles-elsewhere-cuda", "gpu", 60}},
@@ -25,95 +26,91 @@ const lesson handles_lesson{
               {"CUDA: open", "cuda.open.us"},
               {"CUDA: VMM import and map", "cuda.vmm.us"}}},
     .claims = {
-        {"every road carries it",
+        {"every channel transfers a handle",
          "Share the handle by a file, shared memory, a socket or fork().",
          "cpu",
          false,
          {{{equal("sysv.works", 1), equal("file.works", 1), equal("socket.works", 1), equal("fork.works", 1)},
-           "They do: System V {sysv.us} us, file {file.us}, socket {socket.us}, fork {fork.us}, the start of "
-           "a "
-           "process included. The road is a matter of taste; what is left behind is not."}}},
-        {"POSIX shared memory carries it",
+           "All of them work: System V {sysv.us} us, file {file.us}, socket {socket.us}, fork {fork.us}, "
+           "including the start of a process. The channel is a matter of taste; what remains after a death "
+           "is not."}}},
+        {"POSIX shared memory transfers a handle",
          "",
          "shm",
          false,
          {{{equal("posix.works", 1), equal("posix.left", 1)},
-           "It does, in {posix.us} us. Its name stays in /dev/shm until somebody unlinks it."}}},
-        {"a descriptor's number is no handle",
+           "It does, in {posix.us} us. Its name stays in /dev/shm until a process unlinks it."}}},
+        {"a descriptor's number is not a handle",
          "Pass the file descriptor to the other process.",
          "cpu",
          false,
          {{{equal("number.works", 0), equal("rights.works", 1)},
-           "The number says nothing in another process; the descriptor itself, sent by SCM_RIGHTS, works."}}},
-        {"what a dead maker leaves behind",
+           "The number is meaningless in another process; the descriptor itself, sent by SCM_RIGHTS, "
+           "works."}}},
+        {"what remains after the creator's death",
          "",
          "cpu",
          true,
          {{{equal("sysv.left", 1), equal("file.left", 1), equal("socket.left", 0), equal("fork.left", 0)},
-           "The System V segment and the file stay, with the handle in them, for whoever comes next. Of a "
-           "socket and "
-           "of a fork nothing stays: that is why Carousel's handles travel by sockets."}}},
-        {"a whole handle whose maker is dead",
+           "The System V segment and the file remain, with the handle in them, for any later process. After "
+           "a socket or a fork nothing remains: that is why Carousel sends handles through sockets."}}},
+        {"a complete handle whose creator is dead",
          "The file holds the handle; the consumer opens it.",
          "cpu",
          true,
          {{{equal("file.left", 1), equal("stale.opens", 0)},
-           "The file was whole and its handle opened nothing: the maker was gone. What had been mapped "
-           "before went "
-           "on. A name dies with who made it.",
+           "The file was complete, but its handle could not be opened: the creator was dead. Memory that was "
+           "mapped before stays valid. A handle expires with its creator.",
            1},
           {{equal("file.left", 1), equal("stale.opens", 1)},
-           "The handle opened after its maker's death: something else holds that memory here, or the name "
-           "was "
-           "given again.",
+           "The handle opened after its creator's death: another process holds that memory here, or the name "
+           "was reused.",
            0}}},
-        {"a descriptor whose maker is dead",
+        {"a descriptor whose creator is dead",
          "",
          "cpu",
          true,
          {{{equal("rights.works", 1), equal("mapped.works", 1)},
-           "Still whole, and a newcomer could have it from whoever holds the descriptor. Carousel's memory "
-           "is held "
-           "so, by a process that never loads CUDA."}}},
-        {"the textbook's file, its maker killed before fclose()",
-         "fopen, fwrite, fclose; the other waits for the file.",
+           "Still intact, and a new process can get it from any process that holds the descriptor. "
+           "Carousel's memory is held this way, by a process that never loads CUDA."}}},
+        {"the textbook's file, its writer killed before fclose()",
+         "fopen, fwrite, fclose; the reader waits for the file.",
          "cpu",
          true,
          {{{below("textbook.bytes", 64), equal("textbook.opens", 0)},
-           "The reader found a file of {textbook.bytes} bytes and took what lay on its stack for a handle. "
-           "It must "
-           "look at what fread() returns, and the writer must write beside the name and rename()."},
+           "The reader found a file of {textbook.bytes} bytes and used the old contents of its stack as a "
+           "handle. It must check the return value of fread(), and the writer must write to a temporary name "
+           "and rename()."},
           {{equal("textbook.bytes", 64), equal("textbook.opens", 0)},
-           "All 64 bytes were there, and named nothing: their maker was dead."}}},
+           "All 64 bytes were there and referred to nothing: their creator was dead."}}},
         {"CUDA: what can be exported",
          "Only memory of cudaMalloc.",
          "gpu",
          false,
          {{{equal("cuda.export.malloc", 0), above("cuda.export.managed", 0), above("cuda.export.async", 0),
             above("cuda.export.host", 0)},
-           "So it is: cudaMalloc 0; managed memory is refused with error {cuda.export.managed}, "
+           "That is true: cudaMalloc returns 0; managed memory is refused with error {cuda.export.managed}, "
            "cudaMallocAsync's with {cuda.export.async}, host memory with {cuda.export.host}."},
           {{equal("cuda.export.malloc", 0), above("cuda.export.managed", 0), equal("cuda.export.async", 0)},
-           "This driver exports memory of cudaMallocAsync, too (code {cuda.export.async}); managed memory is "
+           "This driver also exports memory of cudaMallocAsync (code {cuda.export.async}); managed memory is "
            "refused with {cuda.export.managed}."}}},
         {"CUDA: VMM memory has no legacy handle",
          "",
          "gpu",
          false,
          {{{above("cuda.export.vmm", 0)},
-           "It is refused with error {cuda.export.vmm}: its way out is a descriptor."},
-          {{equal("cuda.export.vmm", 0)}, "This driver gives one."}}},
-        {"CUDA: a misaligned size, and the neighbours",
+           "It is refused with error {cuda.export.vmm}: VMM memory is exported by a descriptor."},
+          {{equal("cuda.export.vmm", 0)}, "This driver exports one."}}},
+        {"CUDA: a misaligned size, and adjacent allocations",
          "Sizes needn't be aligned.",
          "gpu",
          false,
          {{{equal("cuda.export.small", 0), equal("cuda.neighbour.seen", 1)},
-           "3 bytes were exported, and the importer read the allocation beside them: a handle is of the "
-           "whole 2 MiB that the driver gives out. Export nothing that shares them with a secret."},
+           "3 bytes were exported, and the importer could read the adjacent allocation: a handle covers the "
+           "whole 2 MiB block of the driver. Do not export memory that shares such a block with a secret."},
           {{equal("cuda.export.small", 0), equal("cuda.neighbour.seen", 0)},
-           "3 bytes were exported. The allocation made next lies {cuda.neighbour.apart} bytes away, and it "
-           "was not to be "
-           "seen through the handle."},
+           "3 bytes were exported. The next allocation is {cuda.neighbour.apart} bytes away and was not "
+           "visible through the handle."},
           {{above("cuda.export.small", 0)},
            "A handle of 3 bytes is refused with error {cuda.export.small}."}}},
         {"CUDA: a pointer into the middle",
@@ -121,45 +118,47 @@ const lesson handles_lesson{
          "gpu",
          false,
          {{{equal("cuda.export.inner", 0), equal("cuda.inner.at_base", 1)},
-           "The handle of base + 4096 opens at the base: the offset is lost. Send it beside the handle."},
-          {{equal("cuda.export.inner", 0), equal("cuda.inner.at_base", 0)}, "It opens where it pointed."},
+           "The handle of base + 4096 opens at the base: the offset is lost. Send the offset together with "
+           "the handle."},
+          {{equal("cuda.export.inner", 0), equal("cuda.inner.at_base", 0)},
+           "It opens at the exported address."},
           {{above("cuda.export.inner", 0)}, "It is refused with error {cuda.export.inner}."}}},
         {"CUDA: opened by an importer",
          "",
          "gpu",
          false,
-         {{{equal("cuda.open.whole", 1)}, "The data is there, {cuda.open.us} us behind the call."}}},
+         {{{equal("cuda.open.whole", 1)}, "The data is readable {cuda.open.us} us after the call."}}},
         {"CUDA: opened twice",
          "Opening it twice is an error.",
          "gpu",
          false,
          {{{equal("cuda.again.code", 0), equal("cuda.again.same", 1)},
-           "Success, and the same pointer: it is counted."},
-          {{equal("cuda.again.code", 0), equal("cuda.again.same", 0)}, "Success, at another address."},
+           "It succeeds and returns the same pointer: openings are counted."},
+          {{equal("cuda.again.code", 0), equal("cuda.again.same", 0)}, "It succeeds, at another address."},
           {{above("cuda.again.code", 0)}, "Refused with error {cuda.again.code}."}}},
-        {"CUDA: opened at home",
+        {"CUDA: opened by its exporter",
          "The exporter may open its own handle.",
          "gpu",
          false,
          {{{above("cuda.home.open", 0)},
-           "Error {cuda.home.open}: the process that exports can't import. For a second address of one "
-           "memory take VMM."},
+           "Error {cuda.home.open}: the exporting process can't import its own handle. For a second address "
+           "of the same memory, use VMM."},
           {{equal("cuda.home.open", 0)}, "It works with this driver."}}},
         {"CUDA: one VMM allocation mapped twice",
          "",
          "gpu",
          false,
          {{{equal("cuda.twice.two_places", 1), equal("cuda.twice.same", 1)},
-           "Two addresses in one process, one memory."}}},
+           "Two addresses in one process refer to the same memory."}}},
         {"CUDA: the handle of freed memory",
          "",
          "gpu",
          false,
          {{{above("cuda.freed.code", 0)}, "It is refused with error {cuda.freed.code}."},
           {{equal("cuda.freed.code", 0)},
-           "It opened without an error, memory that is somebody else's by now or nobody's: a handle is not "
-           "asked whether it is still meant."}}},
-        {"CUDA: 64 bytes of rubbish",
+           "It opened without an error and mapped memory that is free or belongs to another allocation: the "
+           "driver does not check whether a handle is still valid."}}},
+        {"CUDA: 64 random bytes",
          "",
          "gpu",
          false,
@@ -170,28 +169,24 @@ const lesson handles_lesson{
          false,
          {{{above("cuda.altered.refused", 0), equal("cuda.altered.other", 0), equal("cuda.altered.after", 1)},
            "Each of the 64 bytes was changed in turn: {cuda.altered.refused} of these handles were refused, "
-           "{cuda.altered.same} opened the same memory, for nobody looks at those bytes. None opened another "
-           "one's."},
+           "{cuda.altered.same} opened the same memory, because the driver ignores those bytes. None opened "
+           "other memory."},
           {{above("cuda.altered.other", 0), equal("cuda.altered.after", 1)},
            "Of 64 handles with one byte changed {cuda.altered.refused} were refused, {cuda.altered.same} "
-           "opened the "
-           "same memory, and {cuda.altered.other} opened, without an error, where something else lies: "
-           "nobody "
-           "checks a handle as a whole."},
+           "opened the same memory, and {cuda.altered.other} opened other memory without an error: the "
+           "driver does not check a handle as a whole."},
           {{above("cuda.altered.refused", 0), equal("cuda.altered.after", 0)},
            "Of 64 handles with one byte changed {cuda.altered.refused} were refused, {cuda.altered.same} "
-           "opened the "
-           "same memory, {cuda.altered.other} opened, without an error, where that isn't. Behind them the "
-           "unchanged "
-           "one opened no more in this process."}}},
+           "opened the same memory, {cuda.altered.other} opened other memory without an error. After that, "
+           "the unchanged handle could no longer be opened in this process."}}},
         {"CUDA: opened in the namespaces of a container",
          "A handle is valid on one machine.",
          "gpu_namespaces",
          false,
          {{{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), equal("cuda.net.whole", 1),
             equal("cuda.container.whole", 1)},
-           "It opens in other IPC, PID and network namespaces, and in all of them at once with a /proc and a "
-           "/dev/shm of their own: the driver is one for the whole machine."},
+           "It opens in other IPC, PID and network namespaces, also in all of them at once with a separate "
+           "/proc and /dev/shm: there is one driver for the whole machine."},
           {{above("cuda.ipc.code", 0)},
            "In another IPC namespace it is refused with error {cuda.ipc.code}: containers need the host's "
            "(--ipc=host)."},
@@ -200,9 +195,8 @@ const lesson handles_lesson{
            "{cuda.pid.code}: "
            "containers need the host's (--pid=host)."},
           {{equal("cuda.ipc.whole", 1), equal("cuda.pid.whole", 1), above("cuda.container.code", 0)},
-           "It opens in another IPC or PID namespace alone, and is refused with error {cuda.container.code} "
-           "where "
-           "all are others, with a /proc and a /dev/shm of their own."}}},
+           "It opens if only the IPC or only the PID namespace differs, and is refused with error "
+           "{cuda.container.code} if all of them differ, with a separate /proc and /dev/shm."}}},
         {"CUDA: exported in a container",
          "",
          "gpu_containers",
@@ -210,23 +204,23 @@ const lesson handles_lesson{
          {{{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 1)},
            "It opens outside, and in another container."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.code", 201)},
-           "It opens outside. In another container it is refused with error 201, as a process's own "
-           "handle is. Both are process 1 of their PID namespaces."},
+           "It opens outside. In another container it is refused with error 201, like a handle opened by its "
+           "exporter: both processes are process 1 of their PID namespaces."},
           {{equal("cuda.from_container.whole", 1), equal("cuda.two_containers.whole", 0)},
-           "It opens outside; in another container it doesn't (code {cuda.two_containers.code})."},
+           "It opens outside, but not in another container (code {cuda.two_containers.code})."},
           {{equal("cuda.from_container.whole", 0)},
-           "Outside it doesn't open (code {cuda.from_container.code}); in another container the code is "
+           "It does not open outside (code {cuda.from_container.code}); in another container the code is "
            "{cuda.two_containers.code}."}}},
         {"CUDA: opened under another host name and boot id",
          "A handle is valid on one machine.",
          "gpu_boot_id",
          false,
          {{{equal("cuda.boot.whole", 1)},
-           "It opens: the driver asks for neither. What a second machine's driver says to it takes one to "
-           "see; its "
-           "memory isn't there."},
+           "It opens: the driver checks neither. On a real second machine, the memory does not exist; what "
+           "its driver returns was not measured."},
           {{above("cuda.boot.code", 0)},
-           "It is refused with error {cuda.boot.code}: the handle knows the machine it was made on."}}},
+           "It is refused with error {cuda.boot.code}: the handle contains the machine on which it was "
+           "created."}}},
         {"CUDA: many open handles",
          "There is a small limit.",
          "gpu",
@@ -239,40 +233,40 @@ const lesson handles_lesson{
          "IPC needs a 64-bit process.",
          "gpu",
          false,
-         {{{equal("cuda.bits", 64)}, "This one has 64; no other is built any more."}}},
+         {{{equal("cuda.bits", 64)}, "This process is 64-bit; CUDA no longer supports any other."}}},
         {"CUDA: a file with the handle of a dead exporter",
          "The consumer reads the file and opens the handle.",
          "gpu",
          true,
          {{{equal("cuda.file.whole", 1), above("cuda.stale.code", 0), equal("cuda.mapped.works", 1)},
-           "All 64 bytes were there; a newcomer gets error {cuda.stale.code}. Who had it open reads on."}}},
-        {"CUDA: the textbook's file, its maker killed before fclose()",
+           "All 64 bytes were there; a new process gets error {cuda.stale.code}. A process that had opened "
+           "the handle can still read."}}},
+        {"CUDA: the textbook's file, its writer killed before fclose()",
          "fopen, fwrite, fclose; fread, cudaIpcOpenMemHandle.",
          "gpu",
          true,
          {{{below("cuda.textbook.bytes", 64), above("cuda.textbook.code", 0)},
-           "The file was there with {cuda.textbook.bytes} bytes of 64, and what the consumer took for a "
-           "handle was "
-           "refused with error {cuda.textbook.code}, which names neither file nor writer."},
+           "The file had {cuda.textbook.bytes} of 64 bytes, and what the consumer used as a handle was "
+           "refused with error {cuda.textbook.code}, which names neither the file nor the writer."},
           {{equal("cuda.textbook.bytes", 64), above("cuda.textbook.code", 0)},
-           "All 64 bytes were there, of a dead exporter: error {cuda.textbook.code}."},
+           "All 64 bytes were there, but the exporter was dead: error {cuda.textbook.code}."},
           {{below("cuda.textbook.bytes", 65), equal("cuda.textbook.code", 0)},
-           "{cuda.textbook.bytes} bytes of 64 were there, and something opened."}}},
-        {"CUDA: a descriptor whose maker is dead",
+           "{cuda.textbook.bytes} of 64 bytes were there, and the handle opened."}}},
+        {"CUDA: a descriptor whose creator is dead",
          "",
          "gpu",
          true,
          {{{equal("cuda.vmm.whole", 1)},
-           "The parent, which has never touched CUDA, held the descriptor; a newcomer imported and mapped it "
-           "in {cuda.vmm.us} us, and the data was whole."}}},
+           "The parent, which has never used CUDA, held the descriptor; a new process imported and mapped it "
+           "in {cuda.vmm.us} us, and the data was intact."}}},
         {"CUDA: the handle of another device's memory",
          "The same GPU, or peers.",
          "two_gpus",
          false,
          {{{equal("two_gpus.open.code", 0), equal("two_gpus.whole", 1)},
-           "A process on the other GPU reads it."},
+           "A process on the other GPU can read it."},
           {{above("two_gpus.open.code", 0)},
-           "Refused with error {two_gpus.open.code}: these two are no peers."}}},
+           "Refused with error {two_gpus.open.code}: these two GPUs have no peer access."}}},
     }};
 
 }  // namespace carousel::lab

@@ -195,7 +195,7 @@ void textbook() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-handles SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-handles SPACE   (measures and prints figures)\n");
         return 2;
     }
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0 ||

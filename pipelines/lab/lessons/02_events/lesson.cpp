@@ -6,112 +6,107 @@ namespace carousel::lab {
 const lesson events_lesson{
     .number = 2,
     .name = "events",
-    .title = "an event across processes: ready too early, and a recorder that dies",
-    .question = "A process is killed before it signals. What does the one see that waits for its signal?",
+    .title = "events between processes: a flag that is set too early, and a recorder that dies",
+    .question = "A process is killed before it signals. What does the process that waits for the signal see?",
     .answers = {"An error", "Nothing, for ever", "The signal: the kernel cleans up"},
     .decided_by = "a signal whose sender is dead",
     .programs = {{"carousel-lab-events", "cpu"}, {"carousel-lab-events-cuda", "gpu", 60}},
-    .plot = {"from the kill of the producer to the waiter's going on",
+    .plot = {"from the kill of the producer until the waiter continues",
              "",
              "us",
-             {{"a word, written by a third", "word.us"}, {"CUDA: a stream's word", "cuda.word.us"}}},
+             {{"a word written by a third process", "word.us"},
+              {"CUDA: a word that a stream waits for", "cuda.word.us"}}},
     .claims = {
-        {"ready is set, then the work begins",
+        {"ready is set before the work",
          "Set ready = 1 and record the event; the consumer waits for ready.",
          "cpu",
          false,
          {{{above("early.wrong", 0)},
-           "Of {early.tries} frames {early.wrong} were read before they were there: the flag says that "
-           "somebody "
-           "began, not that something is done."},
+           "{early.wrong} of {early.tries} frames were read before they were complete: the flag means that "
+           "the producer has started, not that it has finished."},
           {{equal("early.wrong", 0)},
-           "All {early.tries} frames were right, by luck: the reader never got the processor between flag "
-           "and work "
-           "here. Nothing promises that."}}},
-        {"the work, then ready",
+           "All {early.tries} frames were right, by luck: the reader was never scheduled between flag and "
+           "work here. Nothing guarantees that."}}},
+        {"ready is set after the work",
          "",
          "cpu",
          false,
          {{{equal("late.wrong", 0)},
-           "Of {late.tries} frames none was wrong: release behind the work, acquire before the reading."}}},
-        {"the textbook's flag, its producer killed behind it",
+           "None of {late.tries} frames was wrong: release after the work, acquire before the read."}}},
+        {"the textbook's flag, its producer killed after setting it",
          "",
          "cpu",
          true,
          {{{equal("textbook.ready", 1), equal("textbook.whole", 0)},
-           "ready says 1, the data is not there, and nothing will ever say so."}}},
+           "ready is 1, the data is missing, and no error will ever be reported."}}},
         {"a signal whose sender is dead",
          "Wait for the semaphore (or the event).",
          "cpu",
          true,
          {{{equal("hang.released", 0)},
-           "Nothing came within the second that this lesson gave it; the texts' wait has no bound. A "
-           "semaphore or "
-           "an event knows nothing of processes.",
+           "No signal arrived within this lesson's timeout of one second; the wait in the texts has no "
+           "timeout. A semaphore or an event does not notice the death of a process.",
            1},
-          {{equal("hang.released", 1)}, "The wait ended although nobody had posted.", 2}}},
-        {"a word that a third one may write",
+          {{equal("hang.released", 1)}, "The wait ended although no process had posted.", 2}}},
+        {"a word that a third process may write",
          "",
          "cpu",
          true,
          {{{equal("word.saved", 1), below("word.us", 1e6)},
-           "The death was seen by a pidfd, the word changed from SUBMITTED to ABORTED by one "
-           "compare-and-swap, and "
-           "the waiter went on {word.us} us behind the kill. That is what Carousel's job words are."}}},
-        {"CUDA: an event that nobody has recorded",
+           "A pidfd reported the death, one compare-and-swap changed the word from SUBMITTED to ABORTED, and "
+           "the waiter continued {word.us} us after the kill. Carousel's job words work like this."}}},
+        {"CUDA: an event that was never recorded",
          "The consumer's stream waits for the event.",
          "gpu",
          false,
          {{{equal("cuda.unrecorded.code", 0), equal("cuda.early.whole", 0)},
-           "It reads as complete (cudaSuccess), and the stream that waited for it read what wasn't there "
-           "yet: the "
-           "textbook's ready was set before the record."},
+           "It reads as complete (cudaSuccess), and the stream that waited for it read data that was not "
+           "written yet: the textbook sets ready before it records the event."},
           {{above("cuda.unrecorded.code", 0)},
            "It reads as not complete here (error {cuda.unrecorded.code})."}}},
-        {"CUDA: an event that was recorded first",
+        {"CUDA: an event that is recorded before the wait",
          "",
          "gpu",
          false,
-         {{{equal("cuda.late.whole", 1)}, "Then the stream waits as it should, and the data is whole."}}},
-        {"CUDA: the recorder is killed in mid-work",
+         {{{equal("cuda.late.whole", 1)}, "Then the stream waits correctly, and the data is complete."}}},
+        {"CUDA: the recorder is killed during its work",
          "The event fires when the work is done.",
          "gpu",
          true,
          {{{equal("cuda.dead.code", 600)},
-           "A second behind the death it still reads cudaErrorNotReady, and so it will: nobody can complete "
-           "it."},
+           "A second after the death it still reads cudaErrorNotReady, and always will: no process can "
+           "complete it."},
           {{equal("cuda.dead.code", 0)},
-           "It reads cudaSuccess although its work was aborted: under MPS it may. A word must decide."},
+           "It reads cudaSuccess although its work was aborted, as can happen under MPS. Only a word written "
+           "by the producer is authoritative."},
           {{above("cuda.dead.code", 600)},
-           "The one that asked got error {cuda.dead.code}: under MPS it shares the fault of the dead one."}}},
-        {"CUDA: the textbook's ready and event, its producer killed behind ready",
+           "The process that queried it got error {cuda.dead.code}: under MPS it shares the fault of the "
+           "dead process."}}},
+        {"CUDA: the textbook's ready and event, its producer killed after setting ready",
          "ready = 1; kernel; cudaEventRecord. The consumer waits for ready, then for the event.",
          "gpu",
          true,
          {{{equal("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
-           "ready said 1, the wait for the event and the copy behind it returned cudaSuccess, and the frame "
-           "was "
-           "never made: the event was never recorded, and such a one is complete."},
+           "ready was 1, the wait for the event and the following copy returned cudaSuccess, and the frame "
+           "was never written: the event was never recorded, and such an event counts as complete."},
           {{above("cuda.textbook.code", 0), equal("cuda.textbook.whole", 0)},
-           "ready said 1, the frame was never made, and the consumer got error {cuda.textbook.code}, which "
-           "doesn't "
-           "say whose fault it is."}}},
-        {"CUDA: a stream that waits for the dead one's event",
+           "ready was 1, the frame was never written, and the consumer got error {cuda.textbook.code}, which "
+           "does not identify the process at fault."}}},
+        {"CUDA: a stream that waits for the event of a dead process",
          "",
          "gpu",
          true,
          {{{equal("cuda.hang.released", 0)},
-           "It hung, {cuda.hang.s} s until this lesson killed it; it would hang for ever, and every "
-           "device-wide "
-           "synchronisation of its process with it."},
+           "It hung for {cuda.hang.s} s until this lesson killed it; it would hang forever, as would every "
+           "device-wide synchronisation of its process."},
           {{equal("cuda.hang.released", 1)},
-           "It went on behind the death: this driver completes such an event."}}},
+           "It continued after the death: this driver completes such an event."}}},
         {"CUDA: a stream that waits for a word",
          "",
          "gpu",
          true,
          {{{equal("cuda.word.saved", 1)},
-           "Another process wrote the word in the dead one's place, and the stream went on {cuda.word.us} us "
+           "Another process wrote the word for the dead process, and the stream continued {cuda.word.us} us "
            "later."}}},
     }};
 

@@ -79,11 +79,11 @@ void textbook() {
 void without_holder() {
     const double begin = now_ms();
     try {
-        (void)carousel::ipc::open("nobody-" + std::to_string(getpid()), {.wait_s = 0.3});
+        (void)carousel::ipc::open("unheld-" + std::to_string(getpid()), {.wait_s = 0.3});
     } catch (const carousel::error& e) {
         const bool names = std::strstr(e.what(), "carousel hold") != nullptr;
-        std::printf("%s\nfigure nobody.ms %.0f\nfigure nobody.names_it %d\n", e.what(), now_ms() - begin,
-                    names);
+        std::printf("%s\nfigure no_holder.ms %.0f\nfigure no_holder.names_it %d\n", e.what(),
+                    now_ms() - begin, names);
     }
 }
 
@@ -115,7 +115,7 @@ void with_holder(const char* name, const std::string& space, const std::string& 
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-order SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-order SPACE   (measures and prints figures)\n");
         return 2;
     }
     const std::string space = argc > 1 ? argv[1] : "lab";

@@ -6,81 +6,81 @@ namespace carousel::lab {
 const lesson bandwidth_lesson{
     .number = 4,
     .name = "bandwidth",
-    .title = "imported against local: bandwidth by size, latency of a chase",
-    .question = "How fast does a process read memory that another one has made?",
-    .answers = {"As fast as its own", "At half the rate", "At the rate of a pipe"},
+    .title = "imported and local memory compared: bandwidth by size, latency of dependent loads",
+    .question = "How fast does a process read memory that another process has created?",
+    .answers = {"As fast as its own memory", "At half the rate", "At the rate of a pipe"},
     .decided_by = "reading",
     .programs = {{"carousel-lab-bandwidth", "cpu", 60}, {"carousel-lab-bandwidth-cuda", "gpu", 60}},
-    .plot = {"reading by size", "bytes", "GB/s", {}},
+    .plot = {"read bandwidth by size", "bytes", "GB/s", {}},
     .claims = {
-        {"reading",
-         "IPC has a cost; or: zero copy, no cost.",
+        {"read bandwidth",
+         "IPC is slower; or: zero copy costs nothing.",
          "cpu",
          false,
          {{{above("read.ratio", 0.7), below("read.ratio", 1.4)},
-           "Its own {read.own} GB/s at 64 MiB, the other's {read.other}; over all sizes the ratio is "
-           "{read.ratio}. "
-           "Once mapped there is no other process in the way of a load.",
+           "At 64 MiB: {read.own} GB/s from its own memory, {read.other} from the other process's; over all "
+           "sizes the ratio is {read.ratio}. Once memory is mapped, a load involves no other process.",
            0},
           {{above("read.ratio", 0.1), below("read.ratio", 0.7)},
-           "The other's memory is read at {read.ratio} times the rate. Look at huge pages: anonymous memory "
-           "gets "
-           "them by itself here, and a memfd doesn't (/sys/kernel/mm/transparent_hugepage).",
+           "The other process's memory is read at {read.ratio} times the rate. Check huge pages: here "
+           "anonymous memory gets them automatically, and a memfd does not "
+           "(/sys/kernel/mm/transparent_hugepage).",
            1},
           {{above("read.ratio", 1.4), below("read.ratio", 10)},
-           "The other's memory is faster, {read.ratio} times: its pages lie better here (huge pages, the "
-           "NUMA node).",
+           "The other process's memory is {read.ratio} times as fast: its pages are placed better here (huge "
+           "pages, NUMA node).",
            0}}},
-        {"a chase of pointers",
+        {"dependent loads (a pointer chase)",
          "",
          "cpu",
          false,
          {{{above("chase.ratio", 0.7), below("chase.ratio", 1.4)},
-           "{chase.own} ns a step at 64 MiB in its own, {chase.other} in the other's; ratio {chase.ratio}."},
+           "At 64 MiB: {chase.own} ns per step in its own memory, {chase.other} in the other process's; "
+           "ratio {chase.ratio}."},
           {{above("chase.ratio", 1.4), below("chase.ratio", 10)},
-           "{chase.own} ns a step at 64 MiB in its own, {chase.other} in the other's, ratio {chase.ratio}: "
-           "small "
-           "pages. A chase misses the TLB where anonymous memory has huge pages."},
+           "At 64 MiB: {chase.own} ns per step in its own memory, {chase.other} in the other process's, "
+           "ratio {chase.ratio}. The other memory has small pages and misses the TLB; anonymous memory has "
+           "huge pages."},
           {{above("chase.ratio", 0.1), below("chase.ratio", 0.7)},
-           "The other's memory has less latency, ratio {chase.ratio}: its pages lie better here."}}},
-        {"the maker is killed while it is read",
+           "The other process's memory has a lower latency, ratio {chase.ratio}: its pages are placed better "
+           "here."}}},
+        {"the creator is killed while its memory is read",
          "The memory belongs to the process that allocated it.",
          "cpu",
          true,
          {{{above("killed.ratio", 0.3)},
-           "The reading went on at {killed.ratio} times the rate: pages belong to whoever maps them or holds "
-           "their "
-           "descriptor."}}},
-        {"CUDA: imported against local",
-         "IPC has a cost; or: zero copy, no cost.",
+           "The read continued at {killed.ratio} times the rate: pages belong to every process that maps "
+           "them or holds their descriptor."}}},
+        {"CUDA: imported and local memory compared",
+         "IPC is slower; or: zero copy costs nothing.",
          "gpu",
          false,
          {{{above("cuda.legacy.ratio", 0.95), below("cuda.legacy.ratio", 1.05), above("cuda.vmm.ratio", 0.95),
             below("cuda.vmm.ratio", 1.05)},
-           "Kernels read 256 MiB of cudaMalloc at {cuda.local.read} GB/s, imported by a legacy handle at "
-           "{cuda.legacy.read} (ratio {cuda.legacy.ratio}), VMM by descriptor at {cuda.vmm.read} "
-           "({cuda.vmm.ratio}): no difference."},
+           "Kernels read 256 MiB of local cudaMalloc memory at {cuda.local.read} GB/s, of memory imported by "
+           "a legacy handle at {cuda.legacy.read} (ratio {cuda.legacy.ratio}), and of VMM memory imported by "
+           "descriptor at {cuda.vmm.read} ({cuda.vmm.ratio}): no difference."},
           {{above("cuda.legacy.ratio", 0.2), below("cuda.legacy.ratio", 1.5), above("cuda.vmm.ratio", 0.2),
             below("cuda.vmm.ratio", 1.5)},
            "Local {cuda.local.read} GB/s, legacy {cuda.legacy.read}, VMM {cuda.vmm.read}: on this GPU "
-           "imported memory is not the same. Is somebody else at work on it, or is it mapped from another "
-           "GPU?"}}},
-        {"CUDA: a chase of pointers",
+           "imported memory differs. Check whether another process uses the GPU, or whether the memory is on "
+           "another GPU."}}},
+        {"CUDA: dependent loads (a pointer chase)",
          "",
          "gpu",
          false,
          {{{above("cuda.chase.ratio", 0.9), below("cuda.chase.ratio", 1.1)},
-           "{cuda.local.chase} ns a step in local memory, {cuda.legacy.chase} in imported: no difference."},
+           "{cuda.local.chase} ns per step in local memory, {cuda.legacy.chase} in imported: no difference."},
           {{above("cuda.chase.ratio", 1.1), below("cuda.chase.ratio", 50)},
-           "{cuda.local.chase} ns a step in local memory, {cuda.legacy.chase} in imported, ratio "
+           "{cuda.local.chase} ns per step in local memory, {cuda.legacy.chase} in imported, ratio "
            "{cuda.chase.ratio}."}}},
-        {"CUDA: the exporter is killed while it is read",
+        {"CUDA: the exporter is killed while its memory is read",
          "",
          "gpu",
          true,
          {{{above("cuda.killed.ratio", 0.5)},
-           "Who had mapped it reads on, at {cuda.killed.ratio} times the rate: the mapping keeps the "
-           "memory."}}},
+           "A process that had mapped it continues to read, at {cuda.killed.ratio} times the rate: the "
+           "mapping keeps the memory."}}},
     }};
 
 }  // namespace carousel::lab

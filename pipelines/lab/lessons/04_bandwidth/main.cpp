@@ -75,7 +75,7 @@ void* make(int fd) {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-bandwidth   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-bandwidth   (measures and prints figures)\n");
         return 2;
     }
     const int fd = memfd_create("lesson", 0);

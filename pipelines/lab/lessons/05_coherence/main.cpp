@@ -183,7 +183,7 @@ void killed_writer() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-coherence   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-coherence   (measures and prints figures)\n");
         return 2;
     }
     void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

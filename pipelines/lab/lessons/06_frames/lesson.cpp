@@ -6,75 +6,75 @@ namespace carousel::lab {
 const lesson frames_lesson{
     .number = 6,
     .name = "frames",
-    .title = "the frame ring with status words, its producer killed in mid-write",
+    .title = "the frame ring with status words, its producer killed during a write",
     .question =
-        "A ring of four slots with the words EMPTY, WRITING, READY. The producer is killed in mid-write and "
-        "a "
-        "new one goes on with the next frame. What does the consumer get?",
-    .answers = {"Half a frame, then the rest", "Nothing more: it waits at that slot for ever",
+        "A ring of four slots with the words EMPTY, WRITING, READY. The producer is killed during a write, "
+        "and a new one continues with the next frame. What does the consumer get?",
+    .answers = {"Half of a frame, then the other frames", "Nothing more: it waits at that slot forever",
                 "All frames but one"},
-    .decided_by = "a status word that says what, and not whose",
+    .decided_by = "a status word without an owner",
     .programs = {{"carousel-lab-frames", "cpu", 60}, {"carousel-lab-frames-cuda", "gpu", 60}},
-    .plot = {"frames that came, of twenty; the producer is killed in the fifth",
+    .plot = {"frames received, of twenty; the producer is killed during the fifth",
              "",
              "frames",
-             {{"anonymous words", "naive.got"}, {"the successor clears the ring", "reset.got"}}},
+             {{"words without an owner", "naive.got"}, {"the successor clears the ring", "reset.got"}}},
     .claims = {
         {"no status word",
-         "The newest frame lies in the buffer.",
+         "The buffer contains the newest frame.",
          "cpu",
          true,
          {{{equal("bare.torn", 1)},
-           "The buffer holds half of one frame and half of the next, and says nothing."},
+           "The buffer holds half of one frame and half of the next, without any indication."},
           {{equal("bare.torn", 0)},
-           "The buffer was whole, by luck: the kill came before or behind the write."}}},
-        {"a status word that says what, and not whose",
+           "The buffer was complete, by luck: the kill came before or after the write."}}},
+        {"a status word without an owner",
          "EMPTY, WRITING, READY.",
          "cpu",
          true,
          {{{equal("naive.got", 4), equal("naive.wrong", 0)},
-           "{naive.got} of {naive.of} came. The slot says WRITING, and nobody can know that nobody writes: "
-           "the "
-           "consumer stands there for ever, and the successor behind the full ring.",
+           "{naive.got} of {naive.of} frames were received. The slot is WRITING, and no process can detect "
+           "that its writer is dead: the consumer waits there forever, and the successor waits for the full "
+           "ring.",
            1},
           {{above("naive.got", 4), equal("naive.wrong", 0)},
-           "{naive.got} of {naive.of} came: somebody made the dead one's slot free.",
+           "{naive.got} of {naive.of} frames were received: another process freed the dead producer's slot.",
            2}}},
         {"the successor clears the ring",
          "Initialise the ring at the start.",
          "cpu",
          true,
          {{{equal("reset.got", 16), equal("reset.wrong", 0)},
-           "{reset.got} of {reset.of} came: with the half frame three went that were whole, READY and not "
-           "read "
-           "yet."},
-          {{equal("reset.got", 20)}, "All came: the ring was empty when it was cleared."}}},
+           "{reset.got} of {reset.of} frames were received: together with the half frame, three complete "
+           "READY frames that were not read yet were lost."},
+          {{equal("reset.got", 20)}, "All frames were received: the ring was empty when it was cleared."}}},
         {"words with an owner, twenty kills",
          "",
          "cpu",
          true,
          {{{equal("owned.complete", 1), equal("owned.lost", 0), equal("owned.repeated", 0),
             equal("owned.torn", 0), above("owned.mid_write", 0)},
-           "{owned.frames} frames of 1 MiB came, lost, repeated and torn: 0. {owned.mid_write} of "
-           "{owned.kills} "
-           "kills hit in mid-write; whoever saw the death made that epoch's word EMPTY by one "
-           "compare-and-swap, {owned.repair_us} us behind the kill. {owned.frame_us} us a frame."}}},
+           "{owned.frames} frames of 1 MiB were received; lost, repeated or torn: 0. {owned.mid_write} of "
+           "{owned.kills} kills hit during a write; the process that detected the death set that epoch's "
+           "word to EMPTY by one compare-and-swap, {owned.repair_us} us after the kill. {owned.frame_us} us "
+           "per frame."}}},
         {"CUDA: a frame that a kernel writes, its process killed",
          "The process is dead, so its buffer is free.",
          "gpu",
          true,
          {{{above("cuda.late.ms", 0.2), equal("cuda.late.after_fence", 0)},
-           "The buffer still changed {cuda.late.ms} ms behind the kill; the pidfd said so {cuda.fence.ms} ms "
-           "behind it, and nothing changed any more. Until that fence the buffer is quarantined."},
+           "The buffer still changed {cuda.late.ms} ms after the kill. The pidfd reported the death "
+           "{cuda.fence.ms} ms after the kill; from then on nothing changed. Until that fence the buffer is "
+           "quarantined."},
           {{below("cuda.late.ms", 0.201), equal("cuda.late.after_fence", 0)},
-           "Nothing was seen to change behind the kill; the pidfd came {cuda.fence.ms} ms behind it."}}},
-        {"CUDA: the ring goes on",
+           "No change was observed after the kill; the pidfd reported the death {cuda.fence.ms} ms after "
+           "it."}}},
+        {"CUDA: the ring continues",
          "",
          "gpu",
          true,
          {{{equal("cuda.frames.got", 20), equal("cuda.frames.wrong", 0)},
-           "All {cuda.frames.got} frames came whole: the successor wrote the dead one's frame again, "
-           "{cuda.again.ms} ms behind its start."}}},
+           "All {cuda.frames.got} frames were received complete: the successor wrote the dead producer's "
+           "frame again, {cuda.again.ms} ms after its start."}}},
     }};
 
 }  // namespace carousel::lab

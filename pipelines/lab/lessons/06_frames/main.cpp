@@ -199,7 +199,7 @@ void owned() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-frames   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-frames   (measures and prints figures)\n");
         return 2;
     }
     void* at = mmap(nullptr, sizeof(ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -6,16 +6,16 @@ namespace carousel::lab {
 const lesson queue_lesson{
     .number = 7,
     .name = "queue",
-    .title = "a queue between processes: what a claim leaves when its maker dies",
+    .title = "a queue between processes: what a claim leaves when its producer dies",
     .question =
-        "A producer claims a place in a ring, and is killed before it has written. What does the consumer "
-        "get of the next ten values?",
-    .answers = {"All ten: it skips the empty place", "None: it waits at the place for ever",
-                "Ten, one of them rubbish"},
+        "A producer claims a place in a ring and is killed before it writes. How many of the next ten values "
+        "does the consumer get?",
+    .answers = {"All ten: it skips the empty place", "None: it waits at the place forever",
+                "Ten, one of them garbage"},
     .decided_by = "a claimed place whose producer is dead",
     .space = true,
     .programs = {{"carousel-lab-queue", "cpu", 60}, {"carousel-lab-queue-cuda", "gpu", 60}},
-    .plot = {"an element through the queue, two producers",
+    .plot = {"time per element through the queue, two producers",
              "",
              "ns",
              {{"CPU: processes", "held.ns"}, {"CUDA: kernels of processes", "cuda.held.ns"}}},
@@ -25,72 +25,69 @@ const lesson queue_lesson{
          "cpu",
          false,
          {{{equal("held.wrong", 0)},
-           "{held.number} elements came, each producer's in its order, at {held.ns} ns each."}}},
+           "{held.number} elements were received, those of each producer in order, at {held.ns} ns each."}}},
         {"a claimed place whose producer is dead",
          "Claim by fetch_add, write, set the flag.",
          "cpu",
          true,
          {{{equal("naive.got", 0)},
-           "None of the ten: the consumer stands at a place that nobody will fill. A fetch_add has no owner, "
-           "so nobody can mend it.",
+           "None of the ten: the consumer waits at a place that will never be filled. A fetch_add records no "
+           "owner, so no process can repair it.",
            1},
-          {{above("naive.got", 9)}, "All ten came: this ring skips what is not full.", 0}}},
+          {{above("naive.got", 9)}, "All ten were received: this ring skips places that are not full.", 0}}},
         {"a leased element whose consumer is dead",
          "",
          "cpu",
          true,
          {{{equal("leased.again", 2)},
-           "It was delivered again {leased.us} us behind the asking: a lease without a commit comes back "
-           "behind the fence."}}},
+           "It was delivered again {leased.us} us after the request: a lease without a commit is returned "
+           "after the fence."}}},
         {"a popped element whose consumer is dead",
          "",
          "cpu",
          true,
          {{{equal("popped.lost", 0)},
-           "It is gone, and not counted: the pop had returned before its process died. pop() is at most "
-           "once; lease() and commit() where each must arrive."},
+           "It is lost, and not counted: pop() had returned before its process died. pop() delivers at most "
+           "once; use lease() and commit() if each element must be delivered."},
           {{above("popped.lost", 0)},
-           "It is gone, and counted as lost ({popped.lost}): pop() is at most once."}}},
+           "It is lost, and counted as lost ({popped.lost}): pop() delivers at most once."}}},
         {"CUDA: a claimed place whose producer is dead",
          "Claim by atomicAdd, write, set the flag.",
          "gpu",
          true,
          {{{equal("cuda.naive.claimed", 11), equal("cuda.naive.got", 0)},
-           "Eleven places were claimed, ten were written, and the consumer's kernel got none: it stands at "
-           "the "
-           "first, whose kernel died with its process."},
+           "Eleven places were claimed, ten were written, and the consumer's kernel got none: it waits at "
+           "the first place, whose producer's kernel died with its process."},
           {{equal("cuda.naive.claimed", 11), above("cuda.naive.got", 0)},
-           "{cuda.naive.got} of the ten came: the dead one's kernel had gone on to write."}}},
-        {"CUDA: the kernels of two producers, those of a consumer",
+           "{cuda.naive.got} of the ten were received: the dead process's kernel had still written its "
+           "value."}}},
+        {"CUDA: kernels of two producers and of a consumer",
          "",
          "gpu",
          false,
          {{{equal("cuda.held.got", 40000), equal("cuda.held.wrong", 0)},
-           "{cuda.held.got} elements went from kernels of two processes to a kernel of a third, each "
-           "producer's in "
-           "its order, {cuda.held.ns} ns each: one thread at each end, and the processes by turns."}}},
-        {"CUDA: killed while thousands of threads push and pop",
+           "{cuda.held.got} elements went from kernels of two processes to a kernel of a third, those of "
+           "each producer in order, {cuda.held.ns} ns each: one thread at each end, and the processes take "
+           "turns."}}},
+        {"CUDA: a process killed while thousands of threads push and pop",
          "",
          "gpu",
          true,
          {{{equal("cuda.storm.got", 10), equal("cuda.storm.left", 0), above("cuda.storm.tombs", 0)},
-           "When the kernel was gone, places were claimed and not filled ({cuda.storm.tombs}) and elements "
-           "popped and not "
-           "used ({cuda.storm.lost}). Each word says whose it is: behind the fence a short-lived program "
-           "freed them "
-           "on the GPU, and the next ten elements came {cuda.storm.ms} ms behind the kill."},
+           "After the kernel ended, {cuda.storm.tombs} places were claimed but not filled, and "
+           "{cuda.storm.lost} elements were popped but not used. Each word contains its owner: after the "
+           "fence a short-lived program freed them on the GPU, and the next ten elements were received "
+           "{cuda.storm.ms} ms after the kill."},
           {{equal("cuda.storm.got", 10), equal("cuda.storm.left", 0), equal("cuda.storm.tombs", 0)},
-           "The next ten elements came {cuda.storm.ms} ms behind the kill, which hit no thread between its "
-           "claim "
-           "and its value."}}},
+           "The next ten elements were received {cuda.storm.ms} ms after the kill, which hit no thread "
+           "between its claim and its write."}}},
         {"CUDA: a leased element whose consumer is dead",
          "",
          "gpu",
          true,
          {{{equal("cuda.leased.again", 2), equal("cuda.popped.lost", 0)},
-           "What was leased came again {cuda.leased.ms} ms behind the kill; what was popped before didn't, "
-           "as "
-           "pop says."}}},
+           "The leased elements were delivered again {cuda.leased.ms} ms after the kill; the popped elements "
+           "were not, because pop() delivers at most once."}}},
     }};
 
 }  // namespace carousel::lab

@@ -138,7 +138,7 @@ void run() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-queue SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-queue SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

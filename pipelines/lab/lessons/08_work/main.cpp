@@ -103,8 +103,9 @@ void held() {
     for (const pid_t pid : pids) killed += end_of(pid) == -1;
     unsigned once = 0;
     for (const auto& t : b->times) once += t == 1;
-    std::printf("figure held.killed %u\nfigure held.once %u\nfigure held.ms %.1f\nfigure held.letters %u\n",
-                killed, once, (now_us() - begin) / 1e3, queue.dead_letters());
+    std::printf(
+        "figure held.killed %u\nfigure held.once %u\nfigure held.ms %.1f\nfigure held.dead_letters %u\n",
+        killed, once, (now_us() - begin) / 1e3, queue.dead_letters());
 }
 
 /// A task that kills every process that takes it.
@@ -122,7 +123,7 @@ void poison() {
         deaths += end_of(pid) == -1;
         usleep(20'000);
     }
-    std::printf("figure poison.deaths %u\nfigure poison.letters %u\n", deaths, queue.dead_letters());
+    std::printf("figure poison.deaths %u\nfigure poison.dead_letters %u\n", deaths, queue.dead_letters());
 }
 
 void run() {
@@ -135,7 +136,7 @@ void run() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-work SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-work SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

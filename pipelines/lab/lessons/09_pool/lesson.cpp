@@ -6,42 +6,44 @@ namespace carousel::lab {
 const lesson pool_lesson{
     .number = 9,
     .name = "pool",
-    .title = "a pool of blocks, and the leak that a naive one has",
+    .title = "a pool of blocks, and the leak of a naive pool",
     .question =
-        "Sixteen blocks, and twenty processes one behind the other that take one and are killed. How many "
-        "get theirs?",
+        "Twenty processes, one after the other, take one of sixteen blocks and are killed. How many get a "
+        "block?",
     .answers = {"Twenty", "Sixteen", "One"},
     .decided_by = "a bitmap in shared memory",
     .space = true,
     .programs = {{"carousel-lab-pool", "cpu", 60}},
-    .plot = {"twenty processes are killed with a block: who got one",
+    .plot = {"twenty processes are killed with a block: how many got one",
              "",
              "processes",
              {{"naive: a bitmap", "naive.served"}, {"pool of a space", "held.served"}}},
     .claims = {
-        {"a block that changes hands",
+        {"a block that changes its owner",
          "Pass the pointer.",
          "cpu",
          true,
          {{{equal("given.whole", 1)},
-           "The block came whole, its giver dead: what travels is an offset, and the block belongs to the "
-           "queue until it is received."}}},
+           "The block arrived intact although its sender was dead: only its offset is sent, and the block "
+           "belongs to the queue until it is received."}}},
         {"a bitmap in shared memory",
-         "Set the bit to take, clear it to give back.",
+         "Set the bit to allocate, clear it to free.",
          "cpu",
          true,
          {{{equal("naive.served", 16), equal("naive.left", 0)},
-           "{naive.served} got one, then nobody: the dead keep their bits, {naive.left} of 16 blocks are "
-           "left.",
+           "{naive.served} processes got a block, the others none: bits set by dead processes stay set, "
+           "{naive.left} of 16 blocks are left.",
            1},
-          {{above("naive.served", 19)}, "All twenty got one: somebody gives the bits of the dead back.", 0}}},
+          {{above("naive.served", 19)},
+           "All twenty got a block: another process clears the bits of the dead processes.",
+           0}}},
         {"a pool of a space",
          "",
          "cpu",
          true,
          {{{equal("held.served", 20), equal("held.free", 16)},
-           "All {held.kills} got one, and {held.free} of 16 blocks are free: each came back behind its "
-           "owner's fence, {held.longest_us} us at most."}}},
+           "All {held.kills} got a block, and {held.free} of 16 blocks are free: each was returned after its "
+           "owner's fence, within {held.longest_us} us at most."}}},
     }};
 
 }  // namespace carousel::lab

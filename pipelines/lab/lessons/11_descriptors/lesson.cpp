@@ -6,15 +6,15 @@ namespace carousel::lab {
 const lesson descriptors_lesson{
     .number = 11,
     .name = "descriptors",
-    .title = "memory by descriptor, which outlives everybody",
+    .title = "memory by descriptor, which outlives its processes",
     .question =
-        "64 MiB made by one process, held by another, used by ten more. All but the holder are killed, one "
-        "behind the other. What is in it?",
-    .answers = {"Nothing: it went with its maker", "Everything, the work of all ten included",
-                "What the maker wrote, but not what the killed clients did"},
-    .decided_by = "ten lives, one memory",
+        "64 MiB are created by one process, held by another and used by ten more. All but the holder are "
+        "killed, one after the other. What does the memory contain?",
+    .answers = {"Nothing: it was freed with its creator", "Everything, including the work of all ten",
+                "What the creator wrote, but not what the killed clients wrote"},
+    .decided_by = "ten processes, one memory",
     .programs = {{"carousel-lab-descriptors", "cpu", 60}, {"carousel-lab-descriptors-cuda", "gpu", 60}},
-    .plot = {"what a newcomer needs until it can read",
+    .plot = {"time until a new process can read",
              "",
              "us",
              {{"memfd: descriptor", "descriptor.us"},
@@ -22,63 +22,61 @@ const lesson descriptors_lesson{
               {"CUDA VMM: import", "cuda.import.us"},
               {"CUDA VMM: map", "cuda.map.us"}}},
     .claims = {
-        {"ten lives, one memory",
-         "Memory is owned by the process, or by the driver.",
+        {"ten processes, one memory",
+         "Memory is owned by the process or by the driver.",
          "cpu",
          true,
          {{{equal("lives.number", 10), equal("lives.damaged", 0), equal("lives.count", 10)},
-           "Each of {lives.number} clients found every word as the dead one before it had left it. A "
-           "newcomer "
-           "has the descriptor in {descriptor.us} us and its first word {map.us} us later.",
+           "Each of {lives.number} clients found every word as its dead predecessor had left it. A new "
+           "process gets the descriptor in {descriptor.us} us and reads the first word {map.us} us later.",
            1},
           {{equal("lives.number", 10), above("lives.damaged", 9)},
-           "No client found what should be there.",
+           "No client found the expected contents.",
            0}}},
-        {"its holder is killed, too",
+        {"its holder is also killed",
          "",
          "cpu",
          true,
          {{{equal("orphan.count", 10), equal("memfd.left", 0)},
-           "Who had it mapped read on. When that one let go nobody had it, and nothing was left to clear "
-           "away: memory without a name can't be forgotten."}}},
-        {"memory with a name, its maker killed",
+           "The process that had mapped it continued to read. When that process unmapped it, the memory was "
+           "freed, and nothing was left to remove: memory without a name can't leak."}}},
+        {"memory with a name, its creator killed",
          "shmget(), shm_open().",
          "shm",
          true,
          {{{equal("sysv.left", 1), equal("posix.left", 1)},
-           "Both were left, with nobody using them, until somebody removes them by hand or the machine "
-           "starts anew."}}},
-        {"one client makes it shorter",
+           "Both remained unused until they are removed by hand or the machine restarts."}}},
+        {"one client truncates it",
          "",
          "cpu",
          true,
          {{{equal("unsealed.signal", 7), equal("sealed.signal", 0), equal("sealed.code", 1)},
-           "ftruncate() by one and SIGBUS for the other. With F_SEAL_SHRINK the call is refused (EPERM), and "
-           "the reader reads: Carousel seals all that it gives away."}}},
-        {"CUDA: three lives, one memory",
-         "The driver owns it; or: the exporter must live.",
+           "ftruncate() by one process causes SIGBUS in the other. With F_SEAL_SHRINK the call fails "
+           "(EPERM), and the reader continues: Carousel seals all memory that it passes on."}}},
+        {"CUDA: three processes, one memory",
+         "The driver owns it; or: the exporter must keep running.",
          "gpu",
          true,
          {{{equal("cuda.lives.number", 3), equal("cuda.lives.damaged", 0)},
-           "{cuda.mib} MiB of cuMemCreate, its maker killed, then each of {cuda.lives.number} that used it: "
-           "every word was right. Import {cuda.import.us} us, map {cuda.map.us} us."}}},
+           "{cuda.mib} MiB of cuMemCreate; its creator was killed, then each of {cuda.lives.number} "
+           "processes that used it: every word was right. Import {cuda.import.us} us, map {cuda.map.us} "
+           "us."}}},
         {"CUDA: memory of a GPU that no process uses",
          "",
          "gpu",
          false,
          {{{above("cuda.held.share", 0.9), below("cuda.freed.share", 0.1)},
-           "While no process with CUDA had it, its {cuda.mib} MiB were missing from what cudaMemGetInfo "
-           "calls "
-           "free: the descriptor holds them. When that was closed they came back."},
+           "While no CUDA process had mapped it, cudaMemGetInfo did not count its {cuda.mib} MiB as free: "
+           "the descriptor holds them. After the descriptor was closed they were free again."},
           {{below("cuda.held.share", 0.1)},
            "While only the descriptor held it, the memory counted as free."}}},
-        {"CUDA: a mapping that may only read",
+        {"CUDA: a read-only mapping",
          "",
          "gpu",
          true,
          {{{equal("cuda.readonly.read", 1), above("cuda.readonly.code", 0), equal("cuda.readonly.whole", 1)},
-           "It reads; a kernel that writes ends its process's context (error {cuda.readonly.code}), and the "
-           "memory is as it was."}}},
+           "Reads work; a kernel that writes destroys its process's context (error {cuda.readonly.code}), "
+           "and the memory is unchanged."}}},
     }};
 
 }  // namespace carousel::lab

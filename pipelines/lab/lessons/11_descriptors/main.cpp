@@ -202,7 +202,7 @@ void seals() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-descriptors   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-descriptors   (measures and prints figures)\n");
         return 2;
     }
     ten_incarnations();

@@ -6,10 +6,11 @@ namespace carousel::lab {
 const lesson isolation_lesson{
     .number = 12,
     .name = "isolation",
-    .title = "time slices, MPS, processes and threads: what isolation costs and buys",
+    .title = "time slices, MPS, processes and threads: cost and benefit of isolation",
     .question =
-        "Two workers take turns on one processor. What do two processes pay for a turn, against two threads?",
-    .answers = {"Less than half as much again", "Up to three times as much", "More than that"},
+        "Two workers take turns on one processor. How much more does a turn cost with two processes than "
+        "with two threads?",
+    .answers = {"Less than 1.5 times as much", "Up to three times as much", "More than that"},
     .decided_by = "a turn",
     .programs = {{"carousel-lab-isolation", "cpu", 60}, {"carousel-lab-isolation-cuda", "gpu", 90}},
     .plot = {"from one worker to the other",
@@ -29,87 +30,81 @@ const lesson isolation_lesson{
          false,
          {{{above("processes.ratio", 0.2), below("processes.ratio", 1.5)},
            "{threads.switch_us} us between threads, {processes.switch_us} between processes, ratio "
-           "{processes.ratio}; with 2 MiB to look at {threads.touching_us} and {processes.touching_us}. What "
-           "a "
-           "switch costs is the kernel's way through the scheduler, not the change of address space.",
+           "{processes.ratio}; if each turn reads 2 MiB, {threads.touching_us} and {processes.touching_us}. "
+           "The cost of a switch is the kernel's scheduler, not the change of address space.",
            0},
           {{above("processes.ratio", 1.5), below("processes.ratio", 3)},
            "{threads.switch_us} us between threads, {processes.switch_us} between processes, ratio "
-           "{processes.ratio}; with 2 MiB to look at {threads.touching_us} and {processes.touching_us}: a "
-           "new "
-           "address space each time, and its translations anew.",
+           "{processes.ratio}; if each turn reads 2 MiB, {threads.touching_us} and {processes.touching_us}: "
+           "each switch changes the address space and reloads its address translations.",
            1},
           {{above("processes.ratio", 3), below("processes.ratio", 1000)},
            "{threads.switch_us} us between threads, {processes.switch_us} between processes: this kernel (or "
-           "its "
-           "hypervisor) makes a change of address space dear.",
+           "its hypervisor) makes a change of address space expensive.",
            2}}},
-        {"the start",
+        {"the start of a worker",
          "",
          "cpu",
          false,
          {{{above("process.start_us", 0), above("thread.start_us", 0)},
-           "A process, forked and reaped, {process.start_us} us; a thread {thread.start_us} us. With a GPU "
-           "context it is thousands of times as much: hence standbys."}}},
-        {"a thread writes to where nothing is",
+           "A process takes {process.start_us} us to fork and reap, a thread {thread.start_us} us. With a "
+           "GPU context it is thousands of times as much: hence standby processes."}}},
+        {"a thread writes to an unmapped address",
          "",
          "cpu",
          true,
-         {{{equal("threads.survives", 0)}, "The other thread is dead, too: they were one process."},
-          {{equal("threads.survives", 1)}, "The other thread went on: something here catches SIGSEGV."}}},
-        {"a process writes to where nothing is",
+         {{{equal("threads.survives", 0)}, "The other thread is also dead: both are in one process."},
+          {{equal("threads.survives", 1)}, "The other thread continued: something here catches SIGSEGV."}}},
+        {"a process writes to an unmapped address",
          "",
          "cpu",
          true,
          {{{equal("processes.survives", 1)},
-           "The other process went on, held up {processes.stall_us} us at most. That is what the price is "
-           "paid "
-           "for."}}},
+           "The other process continued, delayed by at most {processes.stall_us} us. This is the benefit of "
+           "separate processes."}}},
         {"CUDA: a hop in time slices",
-         "Processes run on a GPU side by side.",
+         "Processes run on a GPU concurrently.",
          "gpu",
          false,
          {{{above("cuda.slices.ratio", 3)},
            "{cuda.slices.hop_us} us from a kernel of one process to a kernel of another; within one process "
-           "{cuda.one.hop_us}. The whole GPU changes hands."},
+           "{cuda.one.hop_us}. The whole GPU switches between the processes."},
           {{above("cuda.slices.ratio", 0.3), below("cuda.slices.ratio", 3.001)},
-           "{cuda.slices.hop_us} us, within one process {cuda.one.hop_us}: this driver doesn't make them "
-           "wait for "
-           "a slice. Is MPS on?"}}},
+           "{cuda.slices.hop_us} us, within one process {cuda.one.hop_us}: on this driver they do not wait "
+           "for a time slice. Check whether MPS is on."}}},
         {"CUDA: a context's memory",
          "",
          "gpu",
          false,
          {{{above("cuda.context.mib", 0)},
-           "{cuda.context.mib} MiB of the GPU for each process, before it has any data."}}},
-        {"CUDA: a neighbour's kernel faults, in time slices",
+           "{cuda.context.mib} MiB of GPU memory per process, before it allocates any data."}}},
+        {"CUDA: another process's kernel faults, in time slices",
          "",
          "gpu",
          true,
          {{{equal("cuda.slices.code", 0), above("cuda.slices.faulty", 0)},
-           "The faulty one got error {cuda.slices.faulty}; its neighbour none, held up "
-           "{cuda.slices.stall_ms} ms "
-           "at most."},
+           "The faulty process got error {cuda.slices.faulty}; the other process got none and was delayed by "
+           "at most {cuda.slices.stall_ms} ms."},
           {{above("cuda.slices.code", 0), above("cuda.slices.faulty", 0)},
-           "The neighbour got error {cuda.slices.code}: these two shared a context's fate. Is MPS on?"}}},
+           "The other process got error {cuda.slices.code}: the two shared a context. Check whether MPS is "
+           "on."}}},
         {"CUDA: a hop under MPS",
          "",
          "mps",
          false,
          {{{above("cuda.mps.hop_us", 0), below("cuda.mps.ratio", 3)},
-           "{cuda.mps.hop_us} us, within one process {cuda.one.hop_us}: nobody waits for a slice."},
+           "{cuda.mps.hop_us} us, within one process {cuda.one.hop_us}: no process waits for a time slice."},
           {{above("cuda.mps.ratio", 3), below("cuda.mps.ratio", 1000)},
-           "{cuda.mps.hop_us} us, within one process {cuda.one.hop_us}: more than it should be."}}},
-        {"CUDA: a neighbour's kernel faults, under MPS",
+           "{cuda.mps.hop_us} us, within one process {cuda.one.hop_us}: more than expected."}}},
+        {"CUDA: another process's kernel faults, under MPS",
          "MPS clients are isolated from each other.",
          "mps",
          true,
          {{{above("cuda.mps.code", 0), above("cuda.mps.faulty", 0)},
-           "The faulty one got error {cuda.mps.faulty}, and its neighbour {cuda.mps.code}: every client of "
-           "the "
-           "server shares the fault. Memory that a process without CUDA holds survives it."},
+           "The faulty process got error {cuda.mps.faulty}, and the other process {cuda.mps.code}: every "
+           "client of the server shares the fault. Memory that a process without CUDA holds survives it."},
           {{equal("cuda.mps.code", 0), above("cuda.mps.faulty", 0)},
-           "The neighbour went on: this driver isolates its MPS clients' faults."}}},
+           "The other process continued: this driver isolates faults of its MPS clients."}}},
     }};
 
 }  // namespace carousel::lab

@@ -8,65 +8,64 @@ const lesson server_lesson{
     .name = "server",
     .title = "an inference server: weights held once, many workers, one killed under load",
     .question =
-        "Four workers with a pipe of requests each. One is killed under load. What becomes of the requests "
-        "in "
-        "its pipe?",
-    .answers = {"The other workers take them", "They are gone, and nobody is told",
-                "Who asked gets an error for each"},
-    .decided_by = "requests dealt by turns",
+        "Four workers have one pipe of requests each. One worker is killed under load. What happens to the "
+        "requests in its pipe?",
+    .answers = {"The other workers take them", "They are lost, and no process is notified",
+                "The sender gets an error for each"},
+    .decided_by = "requests distributed in turn",
     .space = true,
     .programs = {{"carousel-lab-server", "cpu", 60}},
-    .plot = {"from the kill to who takes its place",
+    .plot = {"from the kill until a replacement is ready",
              "",
              "us",
-             {{"a worker that starts", "anew.takeover_us"}, {"a standby", "standby.takeover_us"}}},
+             {{"a worker that is started", "restart.takeover_us"}, {"a standby", "standby.takeover_us"}}},
     .claims = {
         {"one set of weights",
-         "Each worker loads the model.",
+         "Each worker loads its own model.",
          "cpu",
          false,
          {{{below("memory.share", 0.6), above("memory.share", 0)},
-           "Four workers with a copy of {weights.mib} MiB each come to {copies.mib} MiB, with one set to "
-           "{one.mib}. The first answer is there behind {copies.first_us} and {one.first_us} us."},
+           "Four workers with a copy of {weights.mib} MiB each use {copies.mib} MiB, with one shared set "
+           "{one.mib} MiB. The first answer arrives after {copies.first_us} us with copies, {one.first_us} "
+           "us with one set."},
           {{above("memory.share", 0.6), below("memory.share", 5)},
-           "{copies.mib} MiB with copies, {one.mib} with one set: here the weights are not what counts."}}},
-        {"requests dealt by turns",
+           "{copies.mib} MiB with copies, {one.mib} with one set: here the weights are not the main cost."}}},
+        {"requests distributed in turn",
          "A queue for each worker.",
          "cpu",
          true,
          {{{above("dealt.lost", 0)},
-           "{dealt.lost} of {dealt.of} requests were never answered. They were in the dead one's pipe, and "
-           "nobody else can read it.",
+           "{dealt.lost} of {dealt.of} requests were never answered. They were in the dead worker's pipe, "
+           "and no other process can read it.",
            1},
-          {{equal("dealt.lost", 0)}, "All were answered: the dead one's pipe was empty.", 0}}},
+          {{equal("dealt.lost", 0)}, "All were answered: the dead worker's pipe was empty.", 0}}},
         {"requests claimed from a space",
          "",
          "cpu",
          true,
-         {{{equal("anew.lost", 0), equal("anew.wrong", 0)},
-           "All {load.requests} requests were answered, and rightly: what the dead one had claimed waited "
-           "again behind its "
-           "fence. Half were answered within {anew.p50_us} us, the last behind {anew.longest_us}; a worker "
-           "that "
-           "started and loaded its weights was ready {anew.takeover_us} us behind the kill."}}},
-        {"a standby takes the place",
+         {{{equal("restart.lost", 0), equal("restart.wrong", 0)},
+           "All {load.requests} requests were answered correctly: requests that the dead worker had claimed "
+           "returned to the queue after its fence. Half were answered within {restart.p50_us} us, the "
+           "slowest "
+           "within {restart.longest_us} us; a replacement that had to start and load its weights was ready "
+           "{restart.takeover_us} us after the kill."}}},
+        {"a standby takes over",
          "",
          "cpu",
          true,
          {{{equal("standby.lost", 0), equal("standby.wrong", 0), above("standby.gain", 1)},
-           "Ready {standby.takeover_us} us behind the kill, {standby.gain} times as soon: all that a start "
-           "costs "
-           "was paid before. On a GPU a start is hundreds of ms."},
+           "Ready {standby.takeover_us} us after the kill, {standby.gain} times as fast, because the standby "
+           "was already started. On a GPU a start takes hundreds of ms."},
           {{equal("standby.lost", 0), equal("standby.wrong", 0), below("standby.gain", 1.0001)},
-           "Ready {standby.takeover_us} us behind the kill, no sooner than one that started: this machine is "
-           "busy, or starts are cheap on it."}}},
-        {"a worker writes into the weights",
+           "Ready {standby.takeover_us} us after the kill, not faster than a newly started worker: this "
+           "machine is busy, or process starts are cheap on it."}}},
+        {"a worker writes to the weights",
          "",
          "cpu",
          true,
-         {{{equal("stray.signal", 11), equal("stray.whole", 1)},
-           "SIGSEGV, for it alone: the memory is sealed against new mappings that write "
-           "(F_SEAL_FUTURE_WRITE), and the others' weights are whole."}}},
+         {{{equal("wild_write.signal", 11), equal("wild_write.whole", 1)},
+           "SIGSEGV in that worker only: the memory is sealed against new writable mappings "
+           "(F_SEAL_FUTURE_WRITE), and the weights are intact for the other workers."}}},
     }};
 
 }  // namespace carousel::lab

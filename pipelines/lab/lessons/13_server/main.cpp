@@ -282,7 +282,8 @@ void wild_write(int weights) {
         return 0;
     }));
     const unsigned* const w = map(weights, PROT_READ);
-    std::printf("figure stray.signal %d\nfigure stray.whole %d\n", signal, w[0] == 0 && w[1] == 2654435761U);
+    std::printf("figure wild_write.signal %d\nfigure wild_write.whole %d\n", signal,
+                w[0] == 0 && w[1] == 2654435761U);
 }
 
 void run() {
@@ -292,7 +293,7 @@ void run() {
     std::printf("figure weights.mib %.0f\n", weight_bytes / 1048576.0);
     dealt(weights);
     std::printf("figure load.requests %u\n", load);
-    const double restarted = claimed("anew", weights, false);
+    const double restarted = claimed("restart", weights, false);
     std::printf("figure standby.gain %.1f\n", restarted / claimed("standby", weights, true));
     wild_write(weights);
 }
@@ -301,7 +302,7 @@ void run() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-server SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-server SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

@@ -219,7 +219,7 @@ double by_mpi_send(bool by_mpi, const std::string& self) {
     const std::string program = self + "-mpi";
     if (!by_mpi || access(program.c_str(), X_OK) != 0) {
         std::printf("missing mpi_send %s\n",
-                    by_mpi ? "built without Open MPI" : "no mpirun that starts ranks here");
+                    by_mpi ? "this build has no Open MPI" : "no mpirun here can start ranks");
         return 0;
     }
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1), setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
@@ -256,16 +256,16 @@ void run(const char* self) {
                       execlp("mpirun", "mpirun", "--version", nullptr);
                       return 127;
                   })) == 0;
-    if (!by_mpi) std::printf("Open MPI isn't installed here (no mpirun): the ranks are forked.\n");
+    if (!by_mpi) std::printf("Open MPI is not installed here (no mpirun): the ranks are forked processes.\n");
     if (by_mpi && run_job("ring", true, self) != 0) {
-        std::printf("mpirun is here and could not start four ranks: they are forked.\n");
+        std::printf("mpirun is installed but could not start four ranks: the ranks are forked processes.\n");
         by_mpi = false;
         while (all.words.try_pop()) {
         }
         if (run_job("ring", false, self) != 0)
             throw carousel::error(carousel::exit_code::stage_failed, "no ring");
     } else if (!by_mpi && run_job("ring", false, self) != 0) {
-        throw carousel::error(carousel::exit_code::stage_failed, "a rank didn't come to its end");
+        throw carousel::error(carousel::exit_code::stage_failed, "a rank did not finish");
     }
     std::printf("figure ranks.mpi %d\n", by_mpi);
     const double offset_us = print_round(all);
@@ -284,7 +284,7 @@ void run(const char* self) {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-ranks SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-ranks SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

@@ -224,7 +224,7 @@ void tenants(const std::string& client, uid_t of_owner, uid_t of_other_user) {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-tenants SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-tenants SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

@@ -157,7 +157,7 @@ bool opened_in(const place& p, const std::string& name, const char* need) {
     (void)end_of(start([&] { return in_place(p, open_there); }));
     if (common->error != 0 || common->code < 0) {
         std::printf("missing %s %s: %s\n", need, name.c_str(),
-                    common->error != 0 ? std::strerror(common->error) : "CUDA doesn't start there");
+                    common->error != 0 ? std::strerror(common->error) : "CUDA can't be initialised there");
         return false;
     }
     figure(name + ".code", common->code), figure(name + ".whole", common->whole);
@@ -190,7 +190,8 @@ void from_a_container() {
     const char* const need = "gpu_containers";
     const pid_t owner = exported_in(container);
     if (owner < 0) {
-        std::printf("missing %s no exporter in a container: %s\n", need, std::strerror(common->error));
+        std::printf("missing %s the exporter in the container failed: %s\n", need,
+                    std::strerror(common->error));
         return;
     }
     if (opened_in(here, "from_container", need)) (void)opened_in(container, "two_containers", need);
@@ -201,8 +202,7 @@ void from_a_container() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr,
-                     "usage: carousel-lab-handles-elsewhere-cuda   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-handles-elsewhere-cuda   (measures and prints figures)\n");
         return 2;
     }
     void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

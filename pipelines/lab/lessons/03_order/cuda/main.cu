@@ -97,14 +97,14 @@ int main(int argc, char** argv) {
     if (as == "--produce" || as == "--hand-over") return produce(argv[2], as == "--produce");
     if (as == "--consume") return consume(argv[2]);
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-order-cuda   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-order-cuda   (measures and prints figures)\n");
         return 2;
     }
     const std::string file = "/tmp/carousel-lesson-" + std::to_string(getpid());
     const int first = end_of(start(argv[0], "--hand-over", file));
     if (first != 0) {
         std::fprintf(stderr, first == no_gpu ? "no GPU: a process that asked for one got none\n"
-                                             : "a producer could not give memory away\n");
+                                             : "a producer could not export memory\n");
         return first == no_gpu ? 3 : 1;
     }
     // The producer has exited normally after writing the file, which is intact.

@@ -204,8 +204,8 @@ pid_t start_daemon() {
     if (pid == 0) {
         setpgid(0, 0);
         (void)!freopen("/dev/null", "r", stdin);
-        (void)!freopen((folder + "/said").c_str(), "w", stdout);
-        (void)!freopen((folder + "/said").c_str(), "w", stderr);
+        (void)!freopen((folder + "/output").c_str(), "w", stdout);
+        (void)!freopen((folder + "/output").c_str(), "w", stderr);
         execlp("nvidia-cuda-mps-control", "nvidia-cuda-mps-control", "-f", nullptr);
         _exit(127);
     }
@@ -258,7 +258,7 @@ bool in_time_slices() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-coherence-cuda   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-coherence-cuda   (measures and prints figures)\n");
         return 2;
     }
     void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -177,7 +177,7 @@ int end_of(pid_t pid) {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-frames-cuda   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-frames-cuda   (measures and prints figures)\n");
         return 2;
     }
     void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -206,7 +206,7 @@ void killed_in_mid_kernel() {
         if (!wait_for(common->step, 4)) return 1;
         while (*got < 10 && now_us() < common->died_us + 10e6) {
             push_marked<<<1, 1>>>(storm.device(), pushed), pop_marked<<<1, 1>>>(storm.device(), got);
-            well(cudaDeviceSynchronize(), "a kernel behind the death");
+            well(cudaDeviceSynchronize(), "a kernel after the death");
         }
         figure("cuda.storm.got", *got), figure("cuda.storm.ms", (now_us() - common->died_us) / 1e3);
         const auto state = storm.state();
@@ -255,7 +255,7 @@ void dead_consumers() {
         }
         for (*value = 0; *value == 0 && now_us() < common->died_us + 10e6;) {
             pop_one<<<1, 1>>>(leased.device(), value);
-            well(cudaDeviceSynchronize(), "a kernel behind the death");
+            well(cudaDeviceSynchronize(), "a kernel after the death");
         }
         figure("cuda.leased.again", *value), figure("cuda.leased.ms", (now_us() - common->died_us) / 1e3);
         figure("cuda.popped.lost", static_cast<double>(leased.state().lost));
@@ -272,8 +272,7 @@ void dead_consumers() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr,
-                     "usage: carousel-lab-queue-cuda SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-queue-cuda SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

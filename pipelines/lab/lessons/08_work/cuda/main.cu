@@ -187,7 +187,7 @@ void poison() {
         well(cudaDeviceSynchronize(), "the master's kernel");
         for (const double end = now_us() + 15e6; queue.state().dead_letters == 0 && now_us() < end;)
             usleep(1000);
-        figure("poison.letters", queue.state().dead_letters);
+        figure("poison.dead_letters", queue.state().dead_letters);
         common->step = 1;
         return 0;
     });
@@ -211,7 +211,7 @@ void poison() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-work-cuda SPACE   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-work-cuda SPACE   (measures and prints figures)\n");
         return 2;
     }
     space = argc > 1 ? argv[1] : "lab";

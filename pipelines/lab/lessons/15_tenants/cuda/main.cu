@@ -227,7 +227,7 @@ void two_users() {
     if (end_of(start([] { return become(owner) ? 0 : 2; })) != 0)
         return missing("this process may not become another user: start the lab as root for that");
     if (end_of(start([] { return become(other_user) && begin_cuda() ? 0 : 2; })) != 0)
-        return missing("another user can't use this GPU (look at the rights of /dev/nvidia*)");
+        return missing("another user can't use this GPU (check the permissions of /dev/nvidia*)");
     const pid_t has = start(owner_main), prober = start(other_user_main);
     const bool probed = wait_for(3);
     kill(has, SIGKILL);
@@ -241,7 +241,7 @@ void two_users() {
 
 int main(int argc, char** argv) {
     if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-tenants-cuda   (it measures, and prints its figures)\n");
+        std::fprintf(stderr, "usage: carousel-lab-tenants-cuda   (measures and prints figures)\n");
         return 2;
     }
     void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
