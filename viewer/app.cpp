@@ -94,7 +94,8 @@ public:
                     return exit_code::usage;
                 }
                 log::error(
-                    "no pipeline{} was running within {} s (looked in {}): start one with ./pipelines/launch",
+                    "no pipeline{} was running within {} s (searched in {}): start one with "
+                    "./pipelines/launch",
                     options_.name.empty() ? "" : " named " + options_.name, options_.wait_s,
                     run::runs_folder());
                 return exit_code::usage;

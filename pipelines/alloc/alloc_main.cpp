@@ -108,7 +108,7 @@ arguments parse(int argc, char** argv) {
     int type = 0;
     socklen_t size = sizeof type;
     if (::getsockopt(a.fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET) {
-        throw config_error(fmt::format("--fd {} is no SOCK_SEQPACKET socket; {}", a.fd, usage));
+        throw config_error(fmt::format("--fd {} is not a SOCK_SEQPACKET socket; {}", a.fd, usage));
     }
     ::fcntl(a.fd, F_SETFD, FD_CLOEXEC);
     if (!given && !a.repairs) a.requests = read_stdin();
@@ -147,7 +147,7 @@ bool serve(const run::alloc_request& request, std::map<std::string, std::unique_
     for (const shm::unique_fd& fd : kept) fds.push_back(fd.get());
     const bool sent =
         shm::send_message(socket, run::to_text(run::answer_for(request, made)), fds, send_patience_ns);
-    if (!sent) throw shm_error("handing out GPU memory: the supervisor's socket: " + errno_text(errno));
+    if (!sent) throw shm_error("sending GPU memory: the supervisor's socket: " + errno_text(errno));
     return owner;
 }
 
@@ -203,12 +203,12 @@ int serve_all(const arguments& a) {
     }
     const bool acknowledged = wait_for_peer(a.fd);
     if (!acknowledged && !owner)
-        throw shm_error("the supervisor went away before it acknowledged its GPU memory");
+        throw shm_error("the supervisor ended before it acknowledged its GPU memory");
     if (!acknowledged || !owner) return exit_code::ok;
     while (wait_for_peer(a.fd)) {
     }
     for (shm::unique_fd s = find_successor(a); s; s = find_successor(a)) {
-        log::info("another supervisor has taken the run over");
+        log::info("another supervisor has taken over the run");
         while (wait_for_peer(s.get())) {
         }
     }

@@ -30,16 +30,19 @@ using nlohmann::json;
 using namespace carousel;
 
 constexpr const char* usage =
-    "Usage: carousel-probe [--quick]\n\n"
-    "Says what CUDA offers on this machine, as one JSON object: versions of driver and runtime, every GPU "
-    "with its UUID, memory,\n"
+    "Usage: carousel-probe [--quick]\n"
+    "\n"
+    "Prints the CUDA capabilities of this machine as one JSON object: versions of driver and runtime, every "
+    "GPU with its UUID, memory,\n"
     "compute capability, what it can share between processes, and its peers. `carousel run`, `up` and "
-    "`doctor` ask it.\n\n"
-    "  --quick   opens no context: free_bytes is what NVML says, or null (a context costs about 0.2 s and "
-    "0.5 GB of GPU memory\n            a device)\n"
-    "  --help    this text\n\n"
-    "Exit code 0, also where there is no driver (\"error\" says why no device can be used); 2 for another "
-    "argument.\n";
+    "`doctor` use it.\n"
+    "\n"
+    "  --quick   opens no context: free_bytes is the value of NVML, or null (a context costs about 0.2 s and "
+    "0.5 GB of GPU memory\n"
+    "            per device)\n"
+    "  --help    this text\n"
+    "\n"
+    "Exit code 0, also without a driver (\"error\" is then the cause); 2 for an unknown argument.\n";
 
 #if defined(CAROUSEL_WITH_CUDA)
 namespace cuda = device::cuda;

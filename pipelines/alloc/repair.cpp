@@ -22,10 +22,12 @@ int repair(int socket) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the next holder starts another one
     shm::message m;
     if (shm::receive_message(socket, m, patience_ns) != shm::receive_status::ok)
-        throw shm_error("mending GPU memory: the holder said nothing");
+        throw shm_error("repairing GPU memory: the holder sent no request");
     const auto order = ipc::repair_order_from(m.text);
     if (!order || m.fds.size() != 2)
-        throw shm_error("mending GPU memory: the holder's order is incomplete: rebuild the older of the two");
+        throw shm_error(
+            "repairing GPU memory: the holder's request is incomplete: rebuild the older of the two "
+            "programs");
     ipc::memory space = ipc::memory::map(std::move(m.fds[0]), "that is mended");
     const auto device = device::open({device::device_kind::cuda, space.block().gpu_uuid, 0});
     device::memory_handle handle;
@@ -38,7 +40,7 @@ int repair(int socket) {
     ipc::repair_gpu_words(space.block(), gpu->data(), order->epochs);
 #endif
     if (!shm::send_message(socket, ipc::repaired_text))
-        throw shm_error("mending GPU memory: the holder is gone");
+        throw shm_error("repairing GPU memory: the holder has ended");
     return exit_code::ok;
 }
 

@@ -39,7 +39,7 @@ public:
     scratch() {
         std::string name = (fs::temp_directory_path() / "carousel-bench-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr)
-            throw output_error(fmt::format("making the folder {}: {}", name, errno_text(errno)));
+            throw output_error(fmt::format("creating the folder {}: {}", name, errno_text(errno)));
         path_ = name;
     }
     ~scratch() {
@@ -70,7 +70,7 @@ std::string last_word_of(const std::string& log) {
         last = line;
         if (line.find("error: ") != std::string::npos) problem = line.substr(line.find("error: ") + 7);
     }
-    return !problem.empty() ? problem : !last.empty() ? last : "it said nothing";
+    return !problem.empty() ? problem : !last.empty() ? last : "it printed nothing";
 }
 
 std::vector<std::string> command_of(const run_order& o) {

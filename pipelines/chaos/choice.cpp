@@ -11,19 +11,19 @@ namespace {
 
 std::string why_none(fault f, const std::string& file) {
     if (needs_gpu(f))
-        return fmt::format("no stage of {} computes on a GPU here; choose --device cuda:0, or other faults",
+        return fmt::format("no stage of {} runs on a GPU here; choose --device cuda:0, or other faults",
                            file);
-    const std::string dry_run_hint = fmt::format("(`carousel run {} --dry-run` says why)", file);
+    const std::string dry_run_hint = fmt::format("(for the cause see `carousel run {} --dry-run`)", file);
     if (needs_input(f))
         return fmt::format("no stage of {} has an input that is guarded {}; choose other faults", file,
                            dry_run_hint);
     if (needs_output(f))
         return fmt::format(
-            "no stage of {} has gaps or canaries behind the slots of its rings {}; choose other faults", file,
+            "no stage of {} has gaps or canaries after the slots of its rings {}; choose other faults", file,
             dry_run_hint);
     return fmt::format(
-        "each stage of {} could write to all of the control block (`carousel ps --json` says so: "
-        "block_guard); choose other faults",
+        "each stage of {} can write to the whole control block (see block_guard of `carousel ps --json`); "
+        "choose other faults",
         file);
 }
 

@@ -25,7 +25,7 @@ std::vector<fault> faults_from(const std::string& text) {
         at = end + 1;
         const auto found = std::find(known.begin(), known.end(), word);
         if (found == known.end())
-            throw config_error(fmt::format("--faults {}: no such fault \"{}\"; expected some of {}{}", text,
+            throw config_error(fmt::format("--faults {}: unknown fault \"{}\"; expected a list of {}{}", text,
                                            word, fmt::join(known, ","), did_you_mean_clause(word, known)));
         const fault f = fault_table[static_cast<std::size_t>(found - known.begin())].kind;
         if (std::find(out.begin(), out.end(), f) == out.end()) out.push_back(f);

@@ -108,7 +108,7 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
         return !name.is_null() && r.value("image_hash", json()).is_null();
     };
     if (a == b && !several(ours, a) && !several(theirs, b)) return true;
-    out.push_back(fmt::format("{}image_hash can't be compared: it is of {}, the undisturbed run's of {}",
+    out.push_back(fmt::format("{}image_hash can't be compared: it covers {}, that of the fault-free run {}",
                               where, a.dump(), b.dump()));
     return false;
 }
@@ -119,15 +119,15 @@ void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
     const bool alike = r.value("not_comparable", json()).is_null();  // as the run itself reports
     if (alike && comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
-        out.push_back("image_hash differs from the undisturbed run's");
+        out.push_back("image_hash differs from that of the fault-free run");
     if (calm["frames"] != r["frames"])
         out.push_back(
-            fmt::format("frames: {}, of the undisturbed run {}", r["frames"].dump(), calm["frames"].dump()));
+            fmt::format("frames: {}, in the fault-free run {}", r["frames"].dump(), calm["frames"].dump()));
     const json none = json::array(), ours = r.value("sinks", none), theirs = calm.value("sinks", none);
     const auto differs = [&](std::size_t k, const char* key) {
         if (const json a = ours[k].value(key, json()), b = theirs[k].value(key, json()); a != b)
-            out.push_back(fmt::format("{}: {} {}, of the undisturbed run {}", ours[k].value("stage", "?"),
-                                      key, a.dump(), b.dump()));
+            out.push_back(fmt::format("{}: {} {}, in the fault-free run {}", ours[k].value("stage", "?"), key,
+                                      a.dump(), b.dump()));
     };
     for (std::size_t k = 0; k < std::min(ours.size(), theirs.size()); ++k) {
         if (alike && k > 0 && comparable(ours[k], theirs[k], ours[k].value("stage", "?") + ": ", out))
@@ -140,37 +140,38 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     std::vector<std::string> out;
     const json& r = o.report;
     if (r.is_null())
-        return {fmt::format("the run wrote no report (its end: {})",
+        return {fmt::format("the run wrote no report (it ended with: {})",
                             o.exit_code < 0 ? "none within 90 s" : fmt::format("exit code {}", o.exit_code))};
     if (o.exit_code != 0) out.push_back(fmt::format("the run ended with exit code {}", o.exit_code));
-    if (o.ended_early) out.push_back("the run ended before the faults did");
+    if (o.ended_early) out.push_back("the run ended before all faults were injected");
     for (const char* key : {"lost", "repeated", "torn", "dead_letter_count"}) {
         const json n = r.value(key, json(0));
         if (n.is_null())
-            out.push_back(fmt::format("{}: not counted: no sink was left that reads every frame", key));
+            out.push_back(
+                fmt::format("{}: not counted, because no sink that reads every frame was left", key));
         else if (n != 0)
             out.push_back(fmt::format("{}: {}", key, n.dump()));
     }
     // All frames of such a run may be there, but no fault of chaos may cause a stall.
     if (const u64 n = r.value("stalls", u64{0}); n > 0)
         out.push_back(
-            fmt::format("the run stood still {} times with nobody to blame, and was made anew (the report's "
+            fmt::format("the run stalled {} times without an identified cause, and was rebuilt (the report's "
                         "`stalls` and `mends`)",
                         n));
     if (const u64 n = r.value("damaged", u64{0}); n > 0)
         out.push_back(
-            fmt::format("words of the control block were damaged {} times, and the run was made anew (the "
+            fmt::format("words of the control block were damaged {} times, and the run was rebuilt (the "
                         "report's `damaged` and `mends`)",
                         n));
     if (!o.calm.is_null()) compare(o, out);
     const json mps = r.value("mps", json());
     if (mps.is_object() && mps.value("abandoned", false))
         out.push_back(
-            fmt::format("the MPS domain was given up after {} ends: what came then was not tried in it",
+            fmt::format("the MPS domain was given up after {} ends: later faults were not tested in it",
                         mps.value("domain_faults", u64{0})));
     if (!j.untouched.empty()) {
         const recovery& first = j.untouched.front();
-        out.push_back(fmt::format("{} processes died that nobody had touched; the first: {} (pid {}), {}",
+        out.push_back(fmt::format("{} processes died without an injected fault; the first: {} (pid {}), {}",
                                   j.untouched.size(), first.seat, first.pid,
                                   first.how.empty() ? "cause unknown" : first.how));
     }
@@ -179,7 +180,7 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
               adopted = r.value("taken_over", u64{0});
     if (adopted != supervisors)
         out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
-    for (const std::string& l : o.leaked) out.push_back("left behind: " + l);
+    for (const std::string& l : o.leaked) out.push_back("left over: " + l);
     if (o.gpu_mib_after > o.gpu_mib_before)
         out.push_back(
             fmt::format("GPU memory in use: {} MiB before, {} MiB after", o.gpu_mib_before, o.gpu_mib_after));
@@ -254,31 +255,33 @@ json make_report(const settings& s, const outcome& o) {
 }
 
 std::string report_text(const json& r) {
-    table t({"fault", ">count", ">seen after, ms", ">gone after, ms", ">a successor's frame, ms",
-             ">others' longest pause, ms"});
+    table t(
+        {"fault", ">count", ">detected, ms", ">reaped, ms", ">recovered, ms", ">others' longest pause, ms"});
     for (const auto& [kind, a] : r["kinds"].items())
         t.add({kind, std::to_string(a["count"].get<u64>()), three(a["detection_ms"]), three(a["fence_ms"]),
                three(a["takeover_ms"]), three(a["others_longest_pause_ms"])});
     std::string text = t.text() + "(p50 / p99 / max)\n";
     const auto shown = [&](const char* key) { return r[key].is_null() ? "?" : r[key].dump(); };
     text += fmt::format(
-        "{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, untouched "
-        "processes that died {}\n",
+        "{} faults in {}, seed {}: {} frames, lost {}, repeated {}, torn {}, dead letters {}, unexpected "
+        "deaths {}\n",
         r["faults"].get<u64>(), human_seconds(r["seconds"].get<f64>()), r["seed"].get<u64>(), shown("frames"),
         shown("lost"), shown("repeated"), shown("torn"), shown("dead_letters"), shown("untouched_deaths"));
     if (r["calm"].is_object()) {
         const json& calm = r["calm"];
         text +=
             r["image_hash"].is_null() && calm["image_hash"].is_null()
-                ? fmt::format("no hashes (no sink gives any): compared by count, {} frames, undisturbed {}",
-                              shown("frames"), calm["frames"].dump())
+                ? fmt::format(
+                      "no hashes (no sink has any): compared by count, {} frames, {} in the fault-free run",
+                      shown("frames"), calm["frames"].dump())
             : r["not_comparable"].is_string()
-                ? fmt::format("image_hash not compared ({}): compared by count, {} frames, undisturbed {}",
-                              r["not_comparable"].get<std::string>(), shown("frames"), calm["frames"].dump())
-                : fmt::format("image_hash {}, undisturbed {}", shown("image_hash"),
+                ? fmt::format(
+                      "image_hash not compared ({}): compared by count, {} frames, {} in the fault-free run",
+                      r["not_comparable"].get<std::string>(), shown("frames"), calm["frames"].dump())
+                : fmt::format("image_hash {}, in the fault-free run {}", shown("image_hash"),
                               calm["image_hash"].dump());
-        text += fmt::format("; {:.1f} frames/s, undisturbed {:.1f}\n", r.value("frames_per_second", 0.0),
-                            calm["frames_per_second"].get<f64>());
+        text += fmt::format("; {:.1f} frames/s, in the fault-free run {:.1f}\n",
+                            r.value("frames_per_second", 0.0), calm["frames_per_second"].get<f64>());
     }
     std::string spent;
     for (const json& each : r["spent"])
@@ -291,9 +294,8 @@ std::string report_text(const json& r) {
     if (const u64 ready = r["standby_takeovers"].is_number() ? r["standby_takeovers"].get<u64>() : 0;
         ready + fresh > 0)
         text += fmt::format(
-            "standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} "
-            "behind a holder that had delivered "
-            "nothing)\n",
+            "standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} after "
+            "an owner that had delivered no frame)\n",
             ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
     for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
     return text;

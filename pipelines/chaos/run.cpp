@@ -144,7 +144,7 @@ void chaos_run::wait_for_start(subject& s) {
         if (!s.is_alive()) {
             const std::string last = s.last_lines();
             throw error(s.wait(1).value_or(exit_code::stage_failed),
-                        fmt::format("{} does not start; its last lines:\n{}", s_.file, last));
+                        fmt::format("{} did not start; its last lines:\n{}", s_.file, last));
         }
         if (const run::ps_answer ps = s.ps(); all_run(ps)) {
             run_id_ = ps.pipeline.run_id.value_or("");
@@ -292,7 +292,7 @@ void chaos_run::print_status(u64 frames) {
 void chaos_run::run_calm() {
     const u64 frames = o_.report.value("frames", u64{0});
     if (!s_.compare || o_.interrupted || frames == 0) return;
-    progress_ << fmt::format("{}chaos: {} frames without faults, to compare\n",
+    progress_ << fmt::format("{}chaos: running a fault-free reference of {} frames\n",
                              on_terminal_ ? "\r\x1b[K" : "", frames)
               << std::flush;
     subject calm(words(name_ + "-calm", file("calm.json"), frames), name_ + "-calm", file("calm.log"));
@@ -353,7 +353,7 @@ outcome chaos_run::run() {
         spent("end");
     }
     run_calm();
-    spent("undisturbed run");
+    spent("fault-free run");
     find_leaks();
     spent("leaks");
     if (on_terminal_) progress_ << "\r\x1b[K" << std::flush;

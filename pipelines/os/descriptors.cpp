@@ -40,10 +40,9 @@ shm::unique_fd open_null(int flags) {
     if (fd) return fd;
     const int why = errno;
     if (is_shortage(why)) throw_system_error("opening /dev/null", why, no_file_text(why));
-    throw shm_error(
-        fmt::format("opening /dev/null: {}; this system or container has to provide it (mknod -m 666 "
-                    "/dev/null c 1 3)",
-                    errno_text(why)));
+    throw shm_error(fmt::format(
+        "cannot open /dev/null: {}; create it in this system or container (mknod -m 666 /dev/null c 1 3)",
+        errno_text(why)));
 }
 
 void descriptor_reserve::fill() noexcept {

@@ -87,7 +87,7 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
     const std::string output = last_output_line(messages.get());
     if (WIFEXITED(status) && WEXITSTATUS(status) == exit_code::no_device) throw device_error(output);
     throw config_error(fmt::format(
-        "`{} hold {} --device {}` held nothing within {} s{}{}: try it by hand, and see `carousel doctor`",
+        "`{} hold {} --device {}` was not ready within {} s{}{}: try it by hand, and see `carousel doctor`",
         program, name_, device, reply_timeout_ms / 1000, output.empty() ? "" : ": ", output));
 }
 

@@ -150,9 +150,9 @@ spawned spawn(const spawn_request& request) {
     if (is_shortage(failed))
         throw_system_error(fmt::format("starting {}", argv.at(0)), failed, no_thread_text(failed));
     if (failed != 0)
-        throw config_error(
-            fmt::format("starting {}: {}; is it built and executable? (`run` names it in the pipeline file)",
-                        argv.at(0), errno_text(failed)));
+        throw config_error(fmt::format(
+            "starting {}: {}; check that it is built and executable (key `run` of the pipeline file)",
+            argv.at(0), errno_text(failed)));
     spawned out;
     out.pid = pid;
     out.start_time = shm::start_time_of(pid);
@@ -164,8 +164,8 @@ spawned spawn(const spawn_request& request) {
         forget_child(pid);
         if (is_shortage(why))
             throw_system_error(fmt::format("opening a pidfd for {}", argv.at(0)), why, no_file_text(why));
-        throw shm_error(fmt::format("opening a pidfd for {} (pid {}): {}; Linux 5.4 or later is needed",
-                                    argv.at(0), pid, errno_text(why)));
+        throw shm_error(fmt::format("opening a pidfd for {} (pid {}): {}; use Linux 5.4 or newer", argv.at(0),
+                                    pid, errno_text(why)));
     }
     return out;
 }

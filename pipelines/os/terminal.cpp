@@ -38,7 +38,7 @@ void restore_terminal(int signal) {
 }  // namespace
 
 terminal_screen::terminal_screen(int in, int out) : in_(in), out_(out) {
-    if (::isatty(out) == 0) throw output_error("the output is no terminal");
+    if (::isatty(out) == 0) throw output_error("the output is not a terminal");
     keys_ = ::isatty(in) != 0 && ::tcgetattr(in, &before_) == 0;
     const sigset_t wanted = not_ignored({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP});
     pthread_sigmask(SIG_BLOCK, &wanted, &signals_before_);

@@ -133,8 +133,7 @@ std::string svg_of(const chart& c) {
     for (const curve& one : c.curves)
         for (const auto& [a, b] : one.points) xs.add(a), ys.add(b);
     std::string svg = head(c.title, c.subtitle, height, left);
-    if (xs.empty() || ys.empty())
-        return svg + text(left, height / 2, "start", "nothing was measured") + "</svg>\n";
+    if (xs.empty() || ys.empty()) return svg + text(left, height / 2, "start", "no data") + "</svg>\n";
     const axis x(xs.least, xs.most, left, width - right), y(ys.least, ys.most, height - bottom, top);
     svg += grid(x, y);
     for (const curve& one : c.curves) svg += drawn(one, x, y);
@@ -149,7 +148,7 @@ std::string svg_of(const bar_chart& c) {
     for (const bar& b : c.bars) all.add(b.value);
     const f64 high = height_of(c), end = high - bottom;
     std::string svg = head(c.title, c.subtitle, high, 20);
-    if (all.empty()) return svg + text(20, top + 10, "start", "nothing was measured") + "</svg>\n";
+    if (all.empty()) return svg + text(20, top + 10, "start", "no data") + "</svg>\n";
     const axis x(all.least / 3, all.most, bar_left, width - bar_right);
     for (int decade = x.first; decade <= x.last; ++decade) {
         const f64 at = x.at(std::pow(10.0, decade));

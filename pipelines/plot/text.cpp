@@ -27,7 +27,7 @@ std::string text_of(const chart& c, std::size_t columns, std::size_t rows) {
     std::string out = padded(fmt::format("{} ({})", c.title, c.y_label), columns, false);
     out.erase(out.find_last_not_of(' ') + 1);
     out += "\n";
-    if (xs.empty() || ys.empty()) return out + "  nothing was measured\n";
+    if (xs.empty() || ys.empty()) return out + "  no data\n";
     const std::size_t wide = columns - margin - 2;
     const axis x(xs.least, xs.most, 0, static_cast<f64>(wide - 1)),
         y(ys.least, ys.most, static_cast<f64>(rows - 1), 0);
@@ -69,7 +69,7 @@ std::string text_of(const bar_chart& c, std::size_t columns) {
     std::string out = padded(fmt::format("{} ({})", c.title, c.label), columns, false);
     out.erase(out.find_last_not_of(' ') + 1);
     out += "\n";
-    if (all.empty()) return out + "  nothing was measured\n";
+    if (all.empty()) return out + "  no data\n";
     const std::size_t figures = 10, wide = columns - names - figures - 4;
     const axis x(all.least / 3, all.most, 0, static_cast<f64>(wide));
     for (const bar& b : c.bars) {

@@ -38,9 +38,10 @@ constexpr time_t fresh_s = 10;  // younger: a process may still be creating it
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
 constexpr const char* still_alive =
-    "a process of the run still lives, maybe in another pid namespace, and holds its lock; it ends by itself";
+    "a process of the run is still running, possibly in another pid namespace, and holds its lock; it ends "
+    "automatically";
 
-constexpr const char* run_has_begun = "a run of this name has begun";
+constexpr const char* run_has_begun = "a run of this name has started";
 
 constexpr std::pair<const char*, const char*> preserved[] = {{"log", "logs"},
                                                              {"dead letters", "dead-letters"}};
@@ -96,7 +97,7 @@ std::string block_of(const std::string& object) {
 // While the exclusive lock is held no run can begin to use the object: a run takes its lock, then checks that
 // the object still has a name (shm/segment.hpp).
 std::string remove_object(const std::string& object) {
-    constexpr const char* in_use = "a process of its run lives and holds a lock on it";
+    constexpr const char* in_use = "a process of its run is running and holds its lock";
     if (is_held(block_of(object))) return in_use;
     const shm::unique_fd fd(::open(object.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!fd) return errno == ENOENT ? "" : errno_text(errno);
@@ -121,9 +122,9 @@ bool is_served(const std::string& socket) {
 }
 
 std::string gone_text(const run::record& r) {
-    if (run::is_of_here(r)) return fmt::format("its supervisor (pid {}) is gone", r.supervisor.pid);
+    if (run::is_of_here(r)) return fmt::format("its supervisor (pid {}) has ended", r.supervisor.pid);
     return fmt::format(
-        "its supervisor (pid {} of another namespace or boot) is gone: no process holds its lock",
+        "its supervisor (pid {} of another namespace or boot) has ended: no process holds its lock",
         r.supervisor.pid);
 }
 
@@ -195,7 +196,7 @@ std::string remove_run_folder(const leftover& l) {
     if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
         return "its MPS daemon can't be ended";
     if (record && run::is_run_name(record->run_id) && run::keep_lost_run(l.path).empty())
-        return "what is known of the run can't be kept";
+        return "the data of the run can't be saved";
     for (const fs::path& each : entries_of(l.path)) {
         const std::string name = each.filename().string();
         if (name == "pictures" || name == "dead-letters" || name == "run.json" || name == "lock") continue;
@@ -215,8 +216,8 @@ void find_dead_spaces(std::vector<leftover>& found) {
         found.push_back(
             {"space", s.place.folder, s.name, "", bytes_in(s.place.folder),
              s.holder == 0
-                 ? "nobody holds it and no process has its memory"
-                 : fmt::format("its holder (process {}) is gone and no process has its memory", s.holder),
+                 ? "unused: no process holds it or maps its memory"
+                 : fmt::format("its holder (process {}) has ended, and no process maps its memory", s.holder),
              ""});
     }
 }
@@ -261,7 +262,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                        kept};
             const auto user = mapped.find(places.shared_memory + "/" + std::string(object_prefix) + l.run_id);
             if (!l.run_id.empty() && user != mapped.end())
-                l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
+                l.kept = fmt::format("process {} of the run is still running; it ends automatically",
+                                     user->second);
             names[l.run_id] = l.name;
             found.push_back(std::move(l));
         }
@@ -288,7 +290,8 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                    ""};
         if (held) l.kept = still_alive;
         if (user != mapped.end())
-            l.kept = fmt::format("process {} of the run still lives; it ends by itself", user->second);
+            l.kept =
+                fmt::format("process {} of the run is still running; it ends automatically", user->second);
         found.push_back(std::move(l));
     }
     find_dead_spaces(found);

@@ -64,11 +64,11 @@ std::string orphan_text(const run::record& r) {
         fmt::format("\n  {}: its supervisor (pid {}) was killed, ", r.name, r.supervisor.pid);
     if (!run::is_of_here(r))
         return gone + fmt::format(
-                          "its stages go on in another pid or time namespace (a container): `carousel run "
+                          "its stages continue in another pid or time namespace (a container): `carousel run "
                           "{}` with the same settings takes it over there",
                           r.file);
     return gone +
-           fmt::format("{} of its stages go on: `carousel run {}` with the same settings takes it over",
+           fmt::format("{} of its stages continue: `carousel run {}` with the same settings takes it over",
                        run::orphaned_stages_of(r).count, r.file);
 }
 
@@ -81,13 +81,13 @@ std::string orphans_text() {
 [[noreturn]] void refuse_choice(const std::string& name, const std::vector<run::record>& runs, f64 wait_s) {
     if (!name.empty())
         if (const auto space = ipc::find_space(name); space && space->state != ipc::space_state::dead)
-            throw config_error(fmt::format(
-                "\"{0}\" is a space and no pipeline, its clients are no stages: `carousel ps -p {0}` "
-                "shows them, `carousel down -p {0}` ends it",
-                name));
+            throw config_error(
+                fmt::format("\"{0}\" is a space, not a pipeline, and has clients, not stages: `carousel ps "
+                            "-p {0}` shows them, `carousel down -p {0}` ends it",
+                            name));
     if (runs.empty())
         throw config_error(
-            fmt::format("{} is running{}; start one with `carousel run FILE` (looked in {}){}{}",
+            fmt::format("{} is running{}; start one with `carousel run FILE` (searched in {}){}{}",
                         name.empty() ? "no pipeline" : fmt::format("no pipeline \"{}\"", name),
                         waited(wait_s), run::runs_folder(), list_of_spaces(), orphans_text()));
     if (name.empty())
@@ -201,9 +201,9 @@ shm::unique_fd open_supervisor(const run::record& run) {
     shm::peer_process peer = socket ? shm::peer_process_of(socket.get(), 0) : shm::peer_process{};
     if (peer.pidfd || run::liveness_of(run) == run::liveness::over) return std::move(peer.pidfd);
     throw shm_error(fmt::format(
-        "pipeline \"{}\": its supervisor (pid {} of another namespace) lives, and can't be reached from "
-        "here: {}; run `carousel down` in its container",
-        run.name, run.supervisor.pid, socket ? "the kernel gives no pidfd of it" : errno_text(why)));
+        "pipeline \"{}\": its supervisor (pid {} in another namespace) is running and can't be signalled "
+        "from here: {}; run `carousel down` in its container",
+        run.name, run.supervisor.pid, socket ? "the kernel provides no pidfd for it" : errno_text(why)));
 }
 
 /// Asks the supervisor to end, as Ctrl-C does. A supervisor that ignores SIGINT, because a script started it
@@ -233,7 +233,7 @@ void end_pipeline(const run::record& run, f64 timeout_s) {
     const u64 deadline = deadline_after(timeout_s);
     if (events_of(supervisor.get(), POLLIN, deadline) != 0) return;
     throw shm_error(fmt::format(
-        "pipeline \"{}\" (pid {}) has been told to end and has not within {:.3g} s; again speeds it up",
+        "pipeline \"{}\" (pid {}) has not ended within {:.3g} s; repeat the command to end it at once",
         run.name, run.supervisor.pid, timeout_s));
 }
 

@@ -36,7 +36,7 @@ constexpr u64 orphan_patience_ns = 3 * ns_per_s, passing_patience_ns = 2 * ns_pe
 [[noreturn]] void refuse_second(const std::string& name, const std::string& folder) {
     const auto record = run::read_record(folder);
     throw config_error(fmt::format(
-        "a pipeline \"{}\" is running already{}: end it (`carousel down -p {}`), or choose another --name",
+        "a pipeline \"{}\" is already running{}: end it (`carousel down -p {}`), or choose another --name",
         name, record ? fmt::format(" (pid {})", record->supervisor.pid) : "", name));
 }
 
@@ -54,16 +54,16 @@ void end_orphans(const std::string& run_id) {
     }
     const u64 until = now_ns() + orphan_patience_ns;
     for (const shm::unique_fd& fd : orphans) (void)events_of(fd.get(), POLLIN, until);
-    if (!orphans.empty()) log::info("ended {} stages that a dead supervisor had left", orphans.size());
+    if (!orphans.empty()) log::info("ended {} stages left by a dead supervisor", orphans.size());
 }
 
 /// Stages of that name are alive in another pid or time namespace, or on another host. They can leave only if
 /// the folder's lock is free.
 [[noreturn]] void refuse_elsewhere(const std::string& name, const run::record& r) {
     throw config_error(fmt::format(
-        "the supervisor of a pipeline \"{0}\" (pid {1} there) is gone, and processes of that run go on in "
-        "another pid or time namespace (a container): this process can neither adopt nor end them. Start the "
-        "pipeline there to take it over, wait until they end (--wait S), or choose another --name",
+        "the supervisor of a pipeline \"{0}\" (pid {1} there) has ended, and processes of that run continue "
+        "in another pid or time namespace (a container): this process can neither adopt nor end them. Start "
+        "the pipeline there to take it over, wait until they end (--wait S), or choose another --name",
         name, r.supervisor.pid));
 }
 
@@ -113,7 +113,7 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
         }
         if (why == ENOENT || why == ESTALE) continue;
         if (why != EWOULDBLOCK)
-            throw shm_error(fmt::format("opening {}: {}; is there room, and is the folder writable?",
+            throw shm_error(fmt::format("opening {}: {}; check free space and write permission of the folder",
                                         run::folder_lock(folder_), errno_text(why)));
         if (now_ns() >= until && (now_ns() - began > passing_patience_ns || !is_passing(folder_)))
             refuse_second(name, folder_);

@@ -35,12 +35,12 @@ std::string pids_text(const std::vector<i32>& pids) {
 std::string orphan_text(const ipc::found_space& s) {
     if (s.clients.empty())
         return fmt::format(
-            "its holder (process {}) is gone, and processes of another pid namespace go on with "
-            "its memory: `carousel hold {}` there takes it over",
+            "its holder (process {}) has ended, and processes in another pid namespace still use its memory: "
+            "`carousel hold {}` there takes it over",
             s.holder, s.name);
     return fmt::format(
-        "its holder (process {}) is gone, {} with its memory ({}): `carousel hold {}` takes it over",
-        s.holder, counted_text(s.clients.size(), "process goes on", "processes go on"), pids_text(s.clients),
+        "its holder (process {}) has ended, {} its memory ({}): `carousel hold {}` takes it over", s.holder,
+        counted_text(s.clients.size(), "process still uses", "processes still use"), pids_text(s.clients),
         s.name);
 }
 
@@ -70,7 +70,7 @@ std::string view_text(const ipc::space_view& v) {
     const char* of = v.of_run ? "of the pipeline of that name" : "held by";
     std::string out =
         fmt::format("space {}: {}{}", v.name, of, v.of_run ? "" : " process " + std::to_string(v.holder));
-    if (v.id.empty()) return out + ", nobody has opened it yet\n";
+    if (v.id.empty()) return out + ", not opened yet\n";
     out += fmt::format(", {} ({} free){}, {}{}\n", human_bytes(v.bytes), human_bytes(v.free_bytes),
                        v.gpu_bytes == 0 ? ""
                                         : fmt::format(", {} on the GPU ({} free)", human_bytes(v.gpu_bytes),
@@ -84,7 +84,7 @@ std::string view_text(const ipc::space_view& v) {
         for (const ipc::client_view& c : v.clients)
             t.add({std::to_string(c.pid), c.command.empty() ? "-" : c.command, c.state,
                    human_seconds(c.age_s), human_seconds(c.silent_s),
-                   v.truncated ? "(too much to list)" : holds_text(c)});
+                   v.truncated ? "(too many to list)" : holds_text(c)});
         out += t.text();
     }
     if (!v.primitives.empty()) {
@@ -166,19 +166,19 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
                                     errno_text(failed)));
     if (events_of(process.get(), POLLIN, now_ns() + nanoseconds_of(std::min(timeout_s, 1e6))) == 0)
         throw shm_error(
-            fmt::format("the space \"{}\": its holder (process {}) has been told to end and has not within "
-                        "{:.3g} s: is it stopped?",
+            fmt::format("the space \"{}\": its holder (process {}) has not ended within {:.3g} s: check "
+                        "whether it is stopped",
                         s.name, pid, timeout_s));
     const std::optional<ipc::found_space> left = ipc::find_space(s.name);
     if (!left || left->state != space_state::orphaned)
         return fmt::format("the space \"{}\" has ended", s.name);
     if (left->clients.empty())
         return fmt::format(
-            "the holder of the space \"{}\" has ended; processes of another pid namespace go on "
-            "with its memory",
+            "the holder of the space \"{}\" has ended; processes in another pid namespace still use its "
+            "memory",
             s.name);
-    return fmt::format("the holder of the space \"{}\" has ended; {} with its memory ({})", s.name,
-                       counted_text(left->clients.size(), "process goes on", "processes go on"),
+    return fmt::format("the holder of the space \"{}\" has ended; {} its memory ({})", s.name,
+                       counted_text(left->clients.size(), "process still uses", "processes still use"),
                        pids_text(left->clients));
 }
 
@@ -193,8 +193,8 @@ void require_no_run(const std::string& name) {
                         name, r->supervisor.pid));
     if (const run::orphaned_stages stages = run::orphaned_stages_of(*r); stages.any)
         throw config_error(
-            fmt::format("the supervisor of a pipeline \"{}\" was killed and {} its stages go on{}: "
-                        "`carousel run {}` takes it over{}, its space as well; or choose another name",
+            fmt::format("the supervisor of a pipeline \"{}\" was killed and {} its stages continue{}: "
+                        "`carousel run {}` takes it over{}, including its space; or choose another name",
                         name, stages.count > 0 ? fmt::format("{} of", stages.count) : "",
                         run::is_of_here(*r) ? "" : " in another pid or time namespace", r->file,
                         run::is_of_here(*r) ? "" : " there"));

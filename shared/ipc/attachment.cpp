@@ -42,7 +42,7 @@ std::string missing(const std::string& name, const hold_place& p, f64 wait_s, co
     const auto r = read_record(p);
     if (r && mappers_of(r->id) > 0)
         return fmt::format(
-            "opening the space \"{}\": its holder (process {}) is gone, {} processes go on with its "
+            "opening the space \"{}\": its holder (process {}) is gone, {} processes still use with its "
             "memory: `carousel hold {}` takes it over (waited {} s)",
             name, r->pid, mappers_of(r->id), name, wait_s);
     return fmt::format(

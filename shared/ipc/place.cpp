@@ -20,7 +20,7 @@ namespace {
 
 void make_private(const std::string& folder) {
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-        throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
+        throw shm_error(fmt::format("creating the folder {}: {}", folder, errno_text(errno)));
     struct stat info {};
     if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid())
         throw shm_error(fmt::format(

@@ -74,7 +74,7 @@ std::string record::socket() const { return control_socket(folder); }
 
 void make_private_folder(const std::string& folder) {
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-        throw shm_error(fmt::format("making the folder {}: {}", folder, errno_text(errno)));
+        throw shm_error(fmt::format("creating the folder {}: {}", folder, errno_text(errno)));
     struct stat info {};
     if (::lstat(folder.c_str(), &info) != 0)
         throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));

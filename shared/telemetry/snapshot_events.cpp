@@ -108,7 +108,7 @@ void event_tracker::compare_seat(const snapshot& s, u32 seat) {
     }
     if (now.paused != before.paused)
         add({s.taken_ns, event_kind::warning, now.stage,
-             s.seat_label(seat) + (now.paused ? " is paused: the pipeline waits for it" : " continues")});
+             s.seat_label(seat) + (now.paused ? " is paused, and the pipeline waits for it" : " continues")});
     const u64 died = before.died_ns;
     before = {now.epoch, now.pid, now.state, now.paused, died};
 }

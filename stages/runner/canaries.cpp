@@ -145,7 +145,7 @@ void stage_runner::check_own_canaries(const frame_in_work& f) {
             ring::wild_write{ring::wild_write_target::output, out.index, f.job.output[k].index, offset}
                 .pack());
         log::error(
-            "frame {}: a write beyond its slot in the ring {}, behind plane {}, {} bytes behind its end",
+            "frame {}: a write beyond its slot in the ring {}, after plane {}, {} bytes behind its end",
             f.job.ring_sequence, runtime_->control().link[out.index].name,
             last_plane(runtime_->output_format(k)), first_damaged(found));
         die(exit_code::stage_exception);
@@ -168,7 +168,7 @@ void stage_runner::check_canaries(const frame_in_work& f) {
                 ? fmt::format("by {}, or by a reader that can write to it", maker)
                 : fmt::format("by {} while it made another frame, as likely as not", maker);
         log::error(
-            "frame {} is torn: behind plane {}, the last of its payload in the ring {}, {} bytes on, "
+            "frame {} is torn: after plane {}, the last of its payload in the ring {}, {} bytes on, "
             "something was written after its commit: {}",
             f.job.ring_sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found),
             writer_text);

@@ -46,7 +46,7 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), incarnation())
                              : ring::claim(control(), incarnation())) != ring::claim_result::ok) {
-        log::info("the seat has a successor already: leaving");
+        log::info("the seat already has a successor: leaving");
         die(exit_code::revoked);
     }
     install_exit_note(entry());

@@ -28,7 +28,7 @@ device::access runtime::access_to_inputs(const description& d) const {
     log::warning("its inputs are unguarded: {}, so a stray write of it can harm other stages",
                  tears                    ? "CAROUSEL_TEST_TEAR writes to them"
                  : hooks_.inputs_writable ? "CAROUSEL_TEST_INPUTS_WRITABLE is set"
-                                          : "it asks for inputs that it can write to");
+                                          : "it requests writable inputs");
     return device::access::write;
 }
 

@@ -169,7 +169,7 @@ void supervisor_link::on_message(const shm::message& m) {
         shm::send_message(socket_.get(), run::back_message().dump());
     }
     log_supervisor_gone(true);
-    log::info("another supervisor has taken the run over");
+    log::info("another supervisor has taken over the run");
 }
 
 }  // namespace carousel::stages

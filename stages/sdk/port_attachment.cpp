@@ -37,7 +37,7 @@ void require_own(const std::string& folder) {
         throw config_error(fmt::format("no run has its folder at {}{}", folder, waited));
     std::vector<std::string> names;
     for (const run::record& r : run::watchable_runs()) names.push_back(r.name);
-    throw config_error(fmt::format("no pipeline \"{}\" is running{} (looked in {}){}{}", name, waited,
+    throw config_error(fmt::format("no pipeline \"{}\" is running{} (searched in {}){}{}", name, waited,
                                    run::runs_folder(), did_you_mean_clause(name, names),
                                    names.empty() ? "; start one with `carousel run FILE`"
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));

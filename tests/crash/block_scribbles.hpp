@@ -47,7 +47,7 @@ inline void check_block_blame(const json& report, const std::set<i32>& guilty) {
         const std::string where = r.value("wild_write", "");
         const bool reported = where.starts_with("a write into the control block: ") ||
                               where.starts_with("a write into the headers of the ring ") ||
-                              where.starts_with("a write behind the headers of the ring ");
+                              where.starts_with("a write after the headers of the ring ");
         CHECK(reported);
     }
     CHECK(dead == guilty);

@@ -136,7 +136,7 @@ class campaign:
         got = json.load(open(reports[0]))
         calm = subprocess.run(self.run_command(got["frames"], reports[1], self.name + "-calm"), capture_output=True, text=True, timeout=a.timeout)
         if calm.returncode != 0:
-            print("the undisturbed run failed:", calm.stderr[-2000:])
+            print("the fault-free run failed:", calm.stderr[-2000:])
             return 1
         return self.judge(got, json.load(open(reports[1])), self.run.returncode)
 
@@ -150,10 +150,10 @@ class campaign:
         if self.supervisors: print(f"supervisors killed {self.supervisors}, their runs not taken over {self.not_adopted}, by the report {got.get('taken_over')}")
         for k in ("detection_ms", "fence_ms", "takeover_ms", "standby_takeover_ms", "standby_takeovers"):
             if k in got: print(f"{k}: {got[k]}")
-        print(f"image_hash {got['image_hash']}, undisturbed {calm['image_hash']}; {got['frames_per_second']:.1f} frames/s, undisturbed "
+        print(f"image_hash {got['image_hash']}, in the fault-free run {calm['image_hash']}; {got['frames_per_second']:.1f} frames/s, in the fault-free run "
               f"{calm['frames_per_second']:.1f}")
         names = got.get("image_hash_of"), calm.get("image_hash_of")
-        if names[0] != names[1]: print(f"the hashes can't be compared: {names[0]}, undisturbed {names[1]}")
+        if names[0] != names[1]: print(f"the hashes can't be compared: {names[0]}, in the fault-free run {names[1]}")
         same = names[0] == names[1] and got["image_hash"] == calm["image_hash"]
         bad = code != 0 or got["lost"] or got["repeated"] or got["torn"] or not same or self.innocent or self.not_adopted
         bad = bad or got.get("taken_over", 0) != self.supervisors

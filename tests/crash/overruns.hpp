@@ -59,7 +59,7 @@ inline void check_overrun_blame(const json& report, const std::set<i32>& guilty,
         const std::string where = r.value("wild_write", "");
         CHECK_THAT(where, contains("an overrun of its slot in the ring " + r["seat"].get<std::string>() +
                                    ", frame ") &&
-                              contains(", behind plane "));
+                              contains(", after plane "));
     }
     CHECK(dead == guilty);
 }

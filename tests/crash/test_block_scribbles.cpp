@@ -58,7 +58,7 @@ TEST_CASE("a stage that leaves the control block open is told so, and takes no s
     CHECK(run.stage("middle")["block_guard"] == "none");
     CHECK(run.command({"inject", "middle", "--fault", "scribble-control", "-p", "open"}, out) ==
           exit_code::usage);
-    CHECK_THAT(out, contains("middle: it could write to all of the control block"));
+    CHECK_THAT(out, contains("middle: it can write to the whole control block"));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
 }

@@ -66,8 +66,8 @@ TEST_CASE("a ring with canaries is told as such: in the plan, by ps and in the r
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
     const std::string line = one_line(out);
-    CHECK_THAT(line, contains("outputs: guarded, a stage's write beyond its slot ends that stage alone; by "
-                              "canaries of 64 KiB, which tell it when the frame is made, behind the slots "
+    CHECK_THAT(line, contains("outputs: guarded, a stage's write beyond its slot ends only that stage; by "
+                              "canaries of 64 KiB, checked when the frame is complete, after the slots "
                               "of ring middle (guard = \"canary\")"));
     run.start(file, {});
     REQUIRE(run.wait_running());
@@ -130,7 +130,7 @@ TEST_CASE(
     const std::string log = run.log();
     CHECK_THAT(
         log, contains(fmt::format(
-                 "is torn: behind plane {}, the last of its payload in the ring {}, 1000 bytes on, something "
+                 "is torn: after plane {}, the last of its payload in the ring {}, 1000 bytes on, something "
                  "was written after its commit: by {} while",
                  plane, name, maker)));
     const json r = run.report();
@@ -141,7 +141,7 @@ TEST_CASE(
     // The process that fills that slot next, if there is one, can't tell which process wrote there, and is
     // the only one that could have.
     CHECK(r["restarts"] <= 1);
-    const bool found = log.find(fmt::format("a write beyond its slot in the ring {}, behind plane {}, 1000 "
+    const bool found = log.find(fmt::format("a write beyond its slot in the ring {}, after plane {}, 1000 "
                                             "bytes behind its end",
                                             name, plane)) != std::string::npos;
     CHECK((r["restarts"] == 1) == found);
@@ -255,7 +255,7 @@ TEST_CASE(
     const std::string log = run.log();
     INFO(log);
     CHECK_THAT(log,
-               contains("a write beyond its slot in the ring middle, behind plane value, 0 bytes behind"));
+               contains("a write beyond its slot in the ring middle, after plane value, 0 bytes behind"));
     CHECK_THAT(log,
                contains("is torn: its status word in the ring middle, which middle fills, changed under"));
     const json r = run.report();

@@ -161,7 +161,7 @@ def bad_input_is_one_sentence():
         code, _, output = chaos(*options)
         assert code != 0 and words in output, (options, code, output)
     code, _, output = chaos("--faults", "scribble-control", timeout=60, CAROUSEL_TEST_BLOCK_GUARD="off")
-    assert code == 2 and "could write to all of the control block" in output, (code, output)
+    assert code == 2 and "can write to the whole control block" in output, (code, output)
     p = subprocess.run([f"{PROGRAMS}/carousel", "chaos", folder + "/none.toml"], env=environment, capture_output=True, text=True)
     assert p.returncode == 2 and "none.toml" in p.stderr, p
     assert not leftovers(), leftovers()

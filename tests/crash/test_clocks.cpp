@@ -94,7 +94,7 @@ TEST_CASE(
     };
     const auto r = GENERATE(
         row{"hang", "process() of a frame takes longer than frame_timeout_ms = 1500", false},
-        row{"hang_device", "the device's work on a frame takes longer than frame_timeout_ms = 1500", false},
+        row{"hang_device", "the GPU work of a frame takes longer than frame_timeout_ms = 1500", false},
         row{"hang_finish", "finish() of a frame takes longer than frame_timeout_ms = 1500", true});
     run_fixture run;
     const std::string keys = fmt::format(

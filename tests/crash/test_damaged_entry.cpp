@@ -53,8 +53,8 @@ TEST_CASE(
     CHECK(r["frames"] == 1200);
     CHECK(r["restarts"] == 0);
     CHECK(r["rebuilds"] == 0);
-    CHECK_THAT(run.log(), contains(bit < 64 ? fmt::format("mended, it is that of middle (pid {})", middle)
-                                            : "(middle): start_time was damaged while nobody supervised"));
+    CHECK_THAT(run.log(), contains(bit < 64 ? fmt::format("repaired, it belongs to middle (pid {})", middle)
+                                            : "(middle): start_time was damaged while no supervisor ran"));
     CHECK(run.leftovers() == "");
 }
 

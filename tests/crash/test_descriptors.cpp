@@ -58,7 +58,7 @@ TEST_CASE(
     const f64 cpu = cpu_s(run.pid());
     sleep_s(1.5);
     CHECK(cpu_s(run.pid()) - cpu < 0.75);
-    CHECK_THAT(run.log(), contains("a process that connects can't be accepted yet: Too many open files (the "
+    CHECK_THAT(run.log(), contains("cannot accept a connecting process yet: Too many open files (the "
                                    "limit of this process is 10)"));
     CHECK(run.running());
     set_limit(run.pid(), before);
@@ -82,7 +82,7 @@ TEST_CASE("a run that can start nobody for want of descriptors ends soon and say
     const int code = run.wait(40);
     INFO(run.log());
     CHECK(code == 74);
-    CHECK_THAT(run.log(), contains("no stage could start for 8 s: "));
+    CHECK_THAT(run.log(), contains("no stage could start within 8 s: "));
     CHECK_THAT(run.log(), contains("Too many open files (the limit of this process is 10)"));
 }
 

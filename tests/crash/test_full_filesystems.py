@@ -109,7 +109,7 @@ class FullFilesystems(unittest.TestCase):
         self.assertIn("No space left on device", self.text())
         self.assertIn("KiB are free there", self.text())
         self.assertIn("make room on that disk", self.text())
-        self.wait_for(lambda: "waiting: full disk" in self.ps() and "! display waits for room on a full disk" in self.ps(), run)
+        self.wait_for(lambda: "waiting: full disk" in self.ps() and "! display waits for space on a full disk" in self.ps(), run)
         time.sleep(3)  # longer than frame_timeout_ms
         with open(os.path.join(self.folder, "room"), "w", encoding="utf-8"):
             pass
@@ -131,7 +131,7 @@ class FullFilesystems(unittest.TestCase):
         self.assertEqual(code, 75, self.text())
         self.assertLess(time.monotonic() - since, 10)
         report, left = self.report(), self.left()
-        match = re.search(r"the disk of display is full: (\d+) frames from number (\d+) on were begun and are not written", self.text())
+        match = re.search(r"the disk of display is full: (\d+) frames from frame (\d+) on were started and are not written", self.text())
         self.assertIsNotNone(match, self.text())
         self.assertEqual(int(match[2]), report["frames"])
         self.assertGreater(int(match[1]), 0)

@@ -64,9 +64,10 @@ TEST_CASE("a fault of a device names the frames that were in flight, and says th
         CHECK(death["seat"] == "middle");
         const std::string where = death.value("wild_write", "");
         CAPTURE(where);
-        alone += where == "an illegal address, with frame 30 alone in flight (a GPU tells no place)" ? 1 : 0;
+        alone +=
+            where == "an illegal address, with only frame 30 in flight (a GPU reports no address)" ? 1 : 0;
         together +=
-            where.find(" in flight, the newest 30 (a GPU tells no place)") != std::string::npos ? 1 : 0;
+            where.find(" in flight, the newest 30 (a GPU reports no address)") != std::string::npos ? 1 : 0;
     }
     CHECK(together >= 1);
     CHECK(alone >= 2);
@@ -116,7 +117,7 @@ TEST_CASE("a stage that asks for inputs that it can write to is told as unguarde
     CHECK_THAT(out, contains("numbers has no input to write to"));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
-    CHECK_THAT(run.log(), contains("its inputs are unguarded: it asks for inputs that it can write to"));
+    CHECK_THAT(run.log(), contains("its inputs are unguarded: it requests writable inputs"));
 }
 
 TEST_CASE(

@@ -132,7 +132,8 @@ TEST_CASE("a source that is taken down is a problem that alerts can see") {
     REQUIRE(run.command({"down", source, "-p", "dry"}, out) == 0);
     REQUIRE(run.wait_until([&] { return !run.ask({{"command", "ps"}})["problems"].empty(); }));
     CHECK(run.command({"ps", "--check", "-p", "dry"}, out) == 1);
-    CHECK_THAT(out, contains(source + " is down: no new frame is made until `carousel up " + source + "`"));
+    CHECK_THAT(out,
+               contains(source + " is down: no new frame is produced until `carousel up " + source + "`"));
     REQUIRE(run.command({"up", source, "-p", "dry"}, out) == 0);
     CHECK(run.wait_until([&] { return run.command({"ps", "--check", "-p", "dry"}, out) == 0; }));
     run.signal(SIGINT);

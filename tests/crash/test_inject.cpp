@@ -48,7 +48,7 @@ TEST_CASE("an injected hang is found at frame_timeout_ms, the stage is replaced,
         std::string out;
         const f64 since = seconds_now();
         REQUIRE(inject(run, "ihang", stage, "hang", out) == 0);
-        CHECK_THAT(out, contains("with its next frame and is replaced 1000 ms later"));
+        CHECK_THAT(out, contains("at its next frame; it is replaced 1000 ms later"));
         CHECK(replaced(run, stage, before));
         CHECK(seconds_now() - since > 0.9);
         CHECK(seconds_now() - since < 5.0);
@@ -98,7 +98,7 @@ TEST_CASE("faults that make no sense are refused with what does") {
     CHECK(inject(run, "ino", "sink", "gpu-fault", out) == 2);
     CHECK_THAT(
         out,
-        contains("sink computes on the CPU and can have no GPU fault: `carousel kill sink --signal SEGV`"));
+        contains("sink runs on the CPU and can't have a GPU fault: use `carousel kill sink --signal SEGV`"));
     CHECK(inject(run, "ino", "sink", "hagn", out) == 2);
     CHECK_THAT(out, contains("--fault hagn: no such fault") && contains("did you mean \"hang\"?"));
     CHECK(inject(run, "ino", "middle", "hang", out) == 2);

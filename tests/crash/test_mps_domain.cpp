@@ -303,7 +303,7 @@ TEST_CASE(
     for (const json& death : r["recoveries"])
         if (death.contains("how") && !death.value("shared", false) && death["how"] != supervisor::moved_text)
             CHECK(death["seat"] == "middle");
-    CHECK_THAT(run.log(), contains("has faulted alone: the MPS domain's faults are its own"));
+    CHECK_THAT(run.log(), contains("has faulted when run alone: it causes the MPS domain's faults"));
     CHECK(run.leftovers() == "");
 }
 
@@ -352,12 +352,12 @@ TEST_CASE("suspects that all work alone without a fault share the MPS domain aga
                                                "die_at = 0\ndie_how = \"gpu\"\ndie_incarnations = 2\n")),
               {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_until(
-        [&] { return run.log().find("all stages share the MPS domain again") != std::string::npos; }));
+        [&] { return run.log().find("all stages return to the shared MPS domain") != std::string::npos; }));
     CHECK(run.wait() == 0);
     check_whole(run, 2);
     const json r = run.report();
     CHECK(r["mps"]["blamed"].empty());
-    CHECK_THAT(run.log(), contains("has worked alone without a fault: it goes back into the MPS domain"));
+    CHECK_THAT(run.log(), contains("has run alone without a fault: it returns to the MPS domain"));
 }
 
 TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that adopts the run") {
@@ -402,5 +402,5 @@ TEST_CASE("isolation by MPS on the CPU is without effect, and says so") {
     run.start(run.pipeline("idle", shared("idle")), {"--frames", "10"});
     CHECK(run.wait() == 0);
     CHECK_THAT(run.log(),
-               contains("isolation = \"mps\" has no effect on numbers, middle, sink: computing on the CPU"));
+               contains("isolation = \"mps\" has no effect on numbers, middle, sink, which runs on the CPU"));
 }

@@ -29,7 +29,7 @@ TEST_CASE(
     CHECK_THAT(
         out,
         contains(
-            "outputs: unguarded, neither gap nor canary behind the slots of ring middle (guard = \"off\")"));
+            "outputs: unguarded, neither gap nor canary after the slots of ring middle (guard = \"off\")"));
     run.start(file, {});
     REQUIRE(run.wait_running());
     CHECK(run.stage("middle")["output_guarded"] == false);

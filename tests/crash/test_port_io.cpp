@@ -148,8 +148,8 @@ TEST_CASE("a program that keeps its frame is fenced and not killed: its place is
     external_program next = run.writes("next", {"500"});
     CHECK(run.wait_until([&] { return next.frame() > 0; }));
     CHECK_THAT(run.log(),
-               contains("process() of a frame takes longer than frame_timeout_ms = 400: its place is "
-                        "another's now"));
+               contains("process() of a frame takes longer than frame_timeout_ms = 400: its seat now "
+                        "belongs to another process"));
     CHECK(run.wait_until([&] { return keeps.has_printed("revoked"); }));  // alive, and notified
     CHECK_THAT(keeps.output(), contains("was not committed: port \"camera\" has been given to another life"));
     next.signal(SIGKILL);  // the port is free, and the first program returns to it
@@ -179,8 +179,9 @@ TEST_CASE("what can't be is one sentence, and the run lives") {
         CHECK(p.wait(20) == exit_code::usage);
         CHECK_THAT(p.output(), contains(sentence));
     };
-    check_refusal({"write", "refused", "camera"},
-                  fmt::format("port camera has a program already (pid {}): one at a time", writes.pid()));
+    check_refusal(
+        {"write", "refused", "camera"},
+        fmt::format("port camera already has a program (pid {}): only one at a time", writes.pid()));
     check_refusal({"read", "refused", "camera"},
                   "port camera is for a writer: open it with writer(\"camera\")");
     check_refusal(
@@ -276,9 +277,9 @@ TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for 
     slow.signal(SIGKILL);
     CHECK(run.makes_progress(writes));
     run.end_and_check();
-    CHECK_THAT(run.log(), contains("nobody is in port analysis: frames pass it by"));
+    CHECK_THAT(run.log(), contains("port analysis has no program: frames skip it"));
     const json report = run.report();
-    CHECK_THAT(report.dump(), contains("frames pass it by while nobody is in it (vacant = \\\"skip\\\")"));
+    CHECK_THAT(report.dump(), contains("frames skip it while it has no program (vacant = \\\"skip\\\")"));
     // Each frame was read or skipped; a reader that is killed after its commit has not counted it.
     const u64 skipped = report["sinks"][0]["skipped"], read = report["stages"][1]["frames"];
     CHECK(skipped > 0);
@@ -308,9 +309,8 @@ TEST_CASE(
     port_run run("empty", "frames = 5\n");
     std::string table;
     CHECK(run.command({"ps"}, table) == 0);
-    CHECK_THAT(table,
-               contains("waiting: camera has nobody in it (open(\"empty\").writer(\"camera\") enters it)"));
-    CHECK_THAT(table, contains("nobody is in port camera: the others wait for a program that enters it"));
+    CHECK_THAT(table, contains("waiting: camera has no program (open(\"empty\").writer(\"camera\"))"));
+    CHECK_THAT(table, contains("port camera has no program: the other stages wait until a program opens it"));
     CHECK_THAT(table, !contains("is down"));
     external_program reads = run.reads("reads"), writes = run.writes("writes");
     REQUIRE(run.wait() == 0);

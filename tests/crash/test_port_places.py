@@ -124,7 +124,7 @@ class Fenced(Case):
         return [text for text in re.findall(r"[^\n]*quarantine[^\n]*", output.stdout) if "stay in quarantine" in text]
 
     def check_fenced(self, pid, why):
-        self.wait_for(why + ": its place is another's now")
+        self.wait_for(why + ": its seat now belongs to another process")
         with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:   # it has not been killed
             self.assertNotIn(stat.read().rsplit(")", 1)[1].split()[0], "ZX")
         self.assertNotIn("SIGKILL", self.text())
@@ -144,7 +144,7 @@ class Fenced(Case):
         os.kill(pid, signal.SIGSTOP)
         reads = self.start_sibling("read")
         self.assertEqual(reads.stdout.readline(), "frame 20\n")   # what was not committed is delivered once more
-        self.check_fenced(pid, "it gives no sign of life while frames wait for it")
+        self.check_fenced(pid, "it does not respond while frames wait for it")
         os.kill(pid, signal.SIGCONT)
         self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
         self.check_end(reads, keeps, writes)
@@ -155,8 +155,8 @@ class Fenced(Case):
         os.kill(pid, signal.SIGSTOP)
         writes = self.start_sibling("write", 10000)
         self.assertEqual(writes.stdout.readline(), "frame 20\n")
-        self.check_fenced(pid, "it gives no sign of life while frames wait for it")
-        self.wait_for("a port's program is not killed, and has the ring mapped); 1 of its buffers stay in quarantine until it does")
+        self.check_fenced(pid, "it does not respond while frames wait for it")
+        self.wait_for("the program at a port is not killed, and it still maps the ring); 1 of its buffers stay in quarantine until it ends")
         self.assertTrue(self.problems())
         os.kill(pid, signal.SIGKILL)
         keeps.wait(10)

@@ -96,7 +96,7 @@ TEST_CASE("a write beyond a slot of the second output ends its writer, and its r
         check_undamaged(r);
         CHECK(r["dead_letters"].size() == 1);
         CHECK(r["dead_letters"][0]["ring_sequence"] == 20);
-        CHECK_THAT(run.log(), contains("ring fork.square, frame 20, behind plane list"));
+        CHECK_THAT(run.log(), contains("ring fork.square, frame 20, after plane list"));
     }
 }
 

@@ -112,8 +112,8 @@ TEST_CASE(
     CHECK(first <= last);
     CHECK(r["repairs"][0]["frame"].get<u64>() <=
           last + 1);  // some may have been delivered since it was found
-    CHECK_THAT(d.run.log(), contains(fmt::format("frames {} to {} were delivered, may have been made from "
-                                                 "damaged words, and can't be had again",
+    CHECK_THAT(d.run.log(), contains(fmt::format("frames {} to {} were delivered, may come from "
+                                                 "damaged words, and can't be repeated",
                                                  first, last)));
 }
 
@@ -123,7 +123,8 @@ TEST_CASE(
     d.write([](shm::control_block& c) { c.magic.store(7); });
     CHECK(d.run.wait_until(
         [&] {
-            return d.run.log().find("the block's head: magic was not as it was made") != std::string::npos;
+            return d.run.log().find("the block's head: magic was changed since the start") !=
+                   std::string::npos;
         },
         5));
     d.write([](shm::control_block& c) { c.stage[1].input_link[0] = 4000; });
@@ -146,7 +147,8 @@ TEST_CASE("names and sets of parameters that no frame needs are written back, an
         c.link[0].group_stage[0] ^= 1U << 20U;
         c.created_ns ^= 8;
     });
-    CHECK(d.run.wait_until([&] { return d.run.log().find("not as it was made") != std::string::npos; }, 5));
+    CHECK(d.run.wait_until([&] { return d.run.log().find("changed since the start") != std::string::npos; },
+                           5));
     const json r = d.ends_intact();
     CHECK(r["rebuilds"] == 0);
     CHECK(r["damaged"] == 0);
@@ -206,7 +208,7 @@ TEST_CASE(
         {"--frames", "3"});
     CHECK(slow.wait(40) == 0);
     CHECK(slow.report()["rebuilds"] == 0);
-    CHECK_THAT(slow.log(), contains("middle is at work on a frame"));
+    CHECK_THAT(slow.log(), contains("middle is processing a frame"));
 
     run_fixture paced;
     paced.start(paced.pipeline("paced", number_pipeline("paced", "stall_timeout_ms = 200\nfps = 0.7\n")),
@@ -230,6 +232,6 @@ TEST_CASE(
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     CHECK(d.run.wait(10) == 1);
-    CHECK_THAT(d.run.log(), contains("was made anew 3 times and no frame was delivered in between"));
+    CHECK_THAT(d.run.log(), contains("was rebuilt 3 times, and no frame was delivered in between"));
     CHECK(d.run.leftovers() == "");
 }

@@ -127,10 +127,10 @@ TEST_CASE(
             REQUIRE(::kill(l.loader, SIGCONT) == 0);
         }
         l.ends_intact(1, woken ? 1 : 2);
-        CHECK_THAT(
-            l.run.log(),
-            contains(fmt::format(
-                "(pid {}) was stopped from outside and it does not become ready: replacing it", l.loader)));
+        CHECK_THAT(l.run.log(),
+                   contains(fmt::format(
+                       "(pid {}) was stopped by a signal and it has not become ready in time: replacing it",
+                       l.loader)));
         const json report = l.run.report();
         const auto end = std::find_if(report["recoveries"].begin(), report["recoveries"].end(),
                                       [&](const json& r) { return r["pid"] == l.loader; });

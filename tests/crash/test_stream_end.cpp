@@ -28,7 +28,7 @@ void check_ended(run_fixture& run, u64 frames) {
     CHECK(r["dead_letters"].empty());
     check_undamaged(r);
     CHECK_THAT(run.log(),
-               contains(fmt::format("the stream ended before frame {}, says its source numbers", frames)));
+               contains(fmt::format("the stream ended before frame {}, as its source numbers", frames)));
     CHECK(run.leftovers() == "");
 }
 

@@ -239,7 +239,7 @@ TEST_CASE(
     kill_supervisor(run);
     std::string out;
     CHECK(run.command({"ps"}, out) == 2);
-    CHECK_THAT(out, contains("3 of its stages go on"));
+    CHECK_THAT(out, contains("3 of its stages continue"));
     CHECK(run.command({"run", file, "--frames", to_end[1], "--set", "middle.work_ms=3"}, out) == 2);
     CHECK_THAT(out, contains("stage middle: settings.work_ms is 2 there and 3 here"));
     CHECK(run.command({"run", file, "--frames", "17"}, out) == 2);
@@ -265,10 +265,10 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     if (code == 0) {  // it was quicker, and has run to the end
         CHECK_THAT(out, contains("adopted successors"));
         CHECK(run.wait() == 2);
-        CHECK(log_contains(run, "running already"));
+        CHECK(log_contains(run, "already running"));
     } else {
         CHECK(code == 2);
-        CHECK_THAT(out, contains("running already"));
+        CHECK_THAT(out, contains("already running"));
         CHECK(run.wait() == 0);
         check_whole(run);
     }
@@ -334,7 +334,7 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
     }));
     run.start(file, to_end);
     CHECK(run.wait() == 0);
-    CHECK(log_contains(run, "a fresh run begins"));
+    CHECK(log_contains(run, "a new run starts"));
     check_whole(run);
     CHECK(run.report()["taken_over"] == 0);
 }
@@ -351,7 +351,7 @@ TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes
     ::kill(before[1], SIGKILL);
     std::string out;
     CHECK(run.command({"run", file, "--frames", to_end[1]}, out) == 2);
-    CHECK_THAT(out, contains("running already"));
+    CHECK_THAT(out, contains("already running"));
     sleep_s(2.0);  // past the grace time and every deadline
     run.signal(SIGCONT);
     REQUIRE(run.wait_until([&] { return run.pid_of("middle") > 0 && run.pid_of("middle") != before[1]; }));

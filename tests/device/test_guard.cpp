@@ -101,7 +101,7 @@ TEST_CASE("the same of host memory, which a GPU page-locks for reading") {
     const device::memory_handle host = device::create_memfd("guarded", 1 << 16);
     const shm::unique_fd owned(host.fd);
     if (test::on_cuda && !context->map(host, device::access::read)->read_only())
-        CAROUSEL_SKIP("this GPU can't page-lock host memory for reading alone");
+        CAROUSEL_SKIP("this GPU can't page-lock host memory read-only");
     check_wild_write(*context, host);
 }
 

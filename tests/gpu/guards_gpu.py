@@ -41,11 +41,11 @@ GAPS, CANARIES, OPEN = ([f"link.{r}.guard={g}" for r in RINGS] for g in ("gap", 
 
 # name, fault, who can be told to, settings; what a death of it is called on the CPU and on a GPU
 FAULTS = (
-    ("scribble-input", "scribble-input", READERS, [], ("a write into its input ring ", "an illegal address, with frame ")),
-    ("overrun-output, gaps", "overrun-output", WRITERS, GAPS, ("an overrun of its slot in the ring ", "an illegal address, with frame ")),
+    ("scribble-input", "scribble-input", READERS, [], ("a write into its input ring ", "an illegal address, with ")),
+    ("overrun-output, gaps", "overrun-output", WRITERS, GAPS, ("an overrun of its slot in the ring ", "an illegal address, with ")),
     ("overrun-output, canaries", "overrun-output", WRITERS, CANARIES, ("an overrun of its slot in the ring ",) * 2),
     ("scribble-control", "scribble-control", STAGES, [], (("a write into the control block: ", "a write into the headers of the ring ",
-                                                           "a write behind the headers of the ring "),) * 2),
+                                                           "a write after the headers of the ring "),) * 2),
 )
 # of the row of that name: settings and environment without its guard
 WITHOUT = {

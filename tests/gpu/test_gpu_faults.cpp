@@ -127,7 +127,7 @@ TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the 
     check_whole(run, hash);
     CHECK(run.report()["restarts"] == 1);
     CHECK_THAT(run.log(),
-               contains("frame 120: a write beyond its slot in the ring middle, behind plane value, "
+               contains("frame 120: a write beyond its slot in the ring middle, after plane value, "
                         "104 bytes behind its end"));
 }
 

@@ -236,7 +236,7 @@ TEST_CASE("parameters are read as they were told, with what setting them has don
     }
     json j = encoded;
     j["number"] = "three";
-    CHECK_THROWS_WITH(run::parameters_from(j), contains("are both programs of one version?"));
+    CHECK_THROWS_WITH(run::parameters_from(j), contains("check that both programs have the same version"));
 }
 
 TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they were told") {

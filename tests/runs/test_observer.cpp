@@ -98,7 +98,7 @@ TEST_CASE("a block that is made anew is followed, and the old one stays as long 
     r.make_block();
     const run::observation s = o.poll();
     CHECK(s.recreated);
-    CHECK(text_of(s) == "demo begins again with new memory\n");
+    CHECK(text_of(s) == "demo restarts with new memory\n");
     CHECK(o.block().created_ns == r.segment->block().created_ns);
     CHECK(o.mapped()->attached->block().created_ns == r.segment->block().created_ns);
     CHECK(held->observed->block().created_ns == before);

@@ -98,10 +98,10 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
           "and shutdown are known");
     CHECK_THAT(refusal_of(R"({"command":"shutdown","stage":"a"})"), contains("unknown command \"shutdown\""));
     CHECK(refusal_of(R"({"command":"inject","stage":"a","fault":"earthquake"})") ==
-          "inject: no such fault \"earthquake\": hang, gpu-fault, exit, abort, scribble-input, "
+          "inject: unknown fault \"earthquake\": hang, gpu-fault, exit, abort, scribble-input, "
           "overrun-output and scribble-control are known");
     CHECK_THAT(refusal_of(R"({"command":"inject","stage":"a","fault":"nothing"})"),
-               contains("no such fault \"nothing\""));
+               contains("unknown fault \"nothing\""));
 }
 
 TEST_CASE("the run that is meant stands in front of what is asked") {

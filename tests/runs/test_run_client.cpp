@@ -103,7 +103,7 @@ TEST_CASE("an answer that does not come, or is no object, is reported in the wor
             return "{}";
         });
         CHECK(error_of(p.by_path, 0.05) ==
-              "the supervisor didn't answer within 0.05 s: is it stopped? (`carousel ps`)");
+              "the supervisor didn't answer within 0.05 s: check whether it is stopped (`carousel ps`)");
         CHECK(error_of(p.by_record, 0.05) ==
               "pipeline \"demo\" (pid 7) has not answered within 0.05 s; is its supervisor stopped?");
         given_up = true;
@@ -116,9 +116,9 @@ TEST_CASE("an answer that does not come, or is no object, is reported in the wor
     SECTION("nonsense") {
         const listener there(p.path, [](const json&) { return "[1]"; });
         CHECK(error_of(p.by_path) ==
-              "the supervisor's answer can't be read: are both programs of one version?");
+              "the supervisor's answer can't be read: check that both programs have the same version");
         CHECK_THAT(error_of(p.by_record),
-                   contains("something other than a JSON object; is it of another version?"));
+                   contains("something other than a JSON object; check whether its version differs"));
     }
 }
 

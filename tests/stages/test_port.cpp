@@ -46,7 +46,7 @@ TEST_CASE("a run that isn't there is named, with those that are") {
     {
         const scratch_folder nothing;
         ::setenv("XDG_RUNTIME_DIR", nothing.path.c_str(), 1);
-        CHECK_THROWS_WITH(open("demo", at_once), contains("no pipeline \"demo\" is running (looked in " +
+        CHECK_THROWS_WITH(open("demo", at_once), contains("no pipeline \"demo\" is running (searched in " +
                                                           nothing.path.string() + "/carousel); start one"));
         CHECK_THROWS_WITH(open(nothing.path.string() + "/x", at_once), contains("no run has its folder at"));
     }

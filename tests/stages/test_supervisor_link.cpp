@@ -120,6 +120,6 @@ TEST_CASE("a stage that is welcomed tells when it writes into its new pipe") {
     REQUIRE(::poll(&p, 1, 10'000) == 1);
     char text[512] = {};
     REQUIRE(::read(reader.get(), text, sizeof text - 1) > 0);
-    CHECK_THAT(std::string(text), test::contains("another supervisor has taken the run over"));
+    CHECK_THAT(std::string(text), test::contains("another supervisor has taken over the run"));
     CHECK(o.alone() == before);
 }

@@ -18,8 +18,8 @@ json refusal(const std::string& message) {
     return {{"ok", false}, {"code", exit_code::usage}, {"message", message}};
 }
 json no_room() {
-    json j = refusal(
-        "set: 62 changes wait for frames that have not come: nothing moves; try again when frames do");
+    json j =
+        refusal("set: 62 changes still wait for frames because no frame moves; try again when frames move");
     j["later"] = true;
     return j;
 }
@@ -66,7 +66,7 @@ void fake_run::publish(const json& values, bool reset) {
     for (const auto& [name, value] : values.items()) options_.schema.set(wanted, name, value);
     options_.schema.check_values(wanted);
     if (!ring::publish(c.parameters, wanted, ring::load(c.link[0].tail)))
-        throw config_error("set: 62 changes wait for frames that have not come");
+        throw config_error("set: 62 changes still wait for frames");
 }
 
 json fake_run::parameters_now() {

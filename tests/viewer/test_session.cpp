@@ -198,7 +198,7 @@ TEST_CASE("a run whose control block is made anew is followed into it") {
     CHECK(w.until([&] { return w.m.picture.shown_frames > frames + 10; }));
     const auto& events = w.m.events.events();
     CHECK(std::any_of(events.begin(), events.end(), [](const telemetry::run_event& e) {
-        return e.text == "demo begins again with new memory";
+        return e.text == "demo restarts with new memory";
     }));
 }
 

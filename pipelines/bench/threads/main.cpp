@@ -71,7 +71,7 @@ public:
     scratch_folder() {
         std::string name = (std::filesystem::temp_directory_path() / "carousel-threads-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr)
-            throw output_error(fmt::format("making the folder {}: {}", name, errno_text(errno)));
+            throw output_error(fmt::format("creating the folder {}: {}", name, errno_text(errno)));
         path = name;
     }
     ~scratch_folder() {

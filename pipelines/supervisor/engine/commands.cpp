@@ -58,10 +58,10 @@ void engine::watch_listener() {
 void engine::pause_accepting(int why) {
     const u64 now = now_ns();
     if (short_since_ns_ == 0) short_since_ns_ = now;
-    shortage_ = "a process that connects can't be accepted: " + no_file_text(why);
+    shortage_ = "cannot accept a connecting process: " + no_file_text(why);
     if (!shortage_logged_) {  // a shortage that began with a postponed start has not been logged in this form
         shortage_logged_ = true;
-        seats_->log_line(fmt::format("a process that connects can't be accepted yet: {}", no_file_text(why)));
+        seats_->log_line(fmt::format("cannot accept a connecting process yet: {}", no_file_text(why)));
     }
     loop_.forget(listener_.get());
     accept_again_ns_ = now + accept_pause_ns;
@@ -100,9 +100,10 @@ void engine::watch_shortage(u64 now) {
         return;
     }
     if (now - short_since_ns_ < shortage_patience_ns || seats_->failure || phase_ == phase::ending) return;
-    seats_->fail("carousel",
-                 fmt::format("no stage could start for {} s: {}", shortage_patience_ns / ns_per_s, shortage_),
-                 exit_code::shared_memory);
+    seats_->fail(
+        "carousel",
+        fmt::format("no stage could start within {} s: {}", shortage_patience_ns / ns_per_s, shortage_),
+        exit_code::shared_memory);
 }
 
 void engine::read_connection(int fd) {
@@ -129,11 +130,11 @@ void engine::read_connection(int fd) {
 
 void engine::refuse_message(int fd, const std::string& why) {
     if (connections_.count(fd) == 0) return;
-    answer(fd, run::refusal("this message can't be read: " + why));
+    answer(fd, run::refusal("invalid message: " + why));
     if (++refused_messages_ <= max_logged_refusals)
         seats_->log_line(fmt::format(
-            "a message of pid {} can't be read ({}): its connection is closed{}", shm::peer_of(fd).pid, why,
-            refused_messages_ == max_logged_refusals ? "; further ones are not said" : ""));
+            "invalid message from pid {} ({}): its connection is closed{}", shm::peer_of(fd).pid, why,
+            refused_messages_ == max_logged_refusals ? "; further invalid messages are not logged" : ""));
     drop(fd);
 }
 
@@ -153,7 +154,7 @@ std::string engine::accept_process(connection& c, const json& request, shm::mess
         const bool open = phase_ == phase::running || phase_ == phase::draining;
         const run::hello_message hello = run::read_hello(request);
         if (const i64 shift = clock_shift_ns(hello.clock, own_clock()); shift != 0)
-            return fmt::format("{} can't take part in the run: {}", hello.stage, clock_shift_text(shift));
+            return fmt::format("{} cannot join the run: {}", hello.stage, clock_shift_text(shift));
         shm::peer_process peer = shm::peer_process_of(c.fd.get(), hello.start_time);
         std::string why = open && hello.port ? supervisor::accept_port(*seats_, c.fd.get(), std::move(peer),
                                                                        hello, m.fds, again)
@@ -206,7 +207,7 @@ json engine::handle_command(const json& message) {
         if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != run_id_)
             return run::to_json(run::refused(
                 exit_code::usage,
-                fmt::format("{} is another run here ({}) than the one that is meant ({}): nothing was done",
+                fmt::format("{} names another run here ({}) than the requested run ({}): nothing was done",
                             setup_->name, run_id_, *h.run_id)));
         return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
                           run::read_request(message));
@@ -229,8 +230,8 @@ run::parameter_state engine::carry_out(const run::set_request& r) {
                     [](const stage_setup& s) { return !s.spec.input_indices.empty() || s.receives(); });
     if (from_elsewhere)
         throw config_error(
-            "set: every frame of this run comes from another host, and bears the parameters of that one: "
-            "run `carousel set` where the frames begin");
+            "set: all frames of this run come from another host and have its parameters: run `carousel set` "
+            "on the host of their source");
     return parameters_.set(r, segment_->block(), *made_);
 }
 
@@ -238,7 +239,7 @@ run::verdict engine::carry_out(const run::end_request& r) {
     if (r.as_interrupt)
         interrupt(SIGINT);
     else
-        end_on_request("a request to end the run", 0, "`carousel down`: what is begun is delivered");
+        end_on_request("a request to end the run", 0, "`carousel down`: delivering frames in flight");
     return run::carried_out(fmt::format("{} ends", setup_->name));
 }
 
@@ -248,10 +249,10 @@ run::verdict engine::carry_out(const run::rebuild_request&) {
     if (const stage_setup* port = port_of(*setup_))
         return run::refused(
             exit_code::usage,
-            fmt::format("{} has the port {}, whose frames can't be made again: it can't begin anew",
+            fmt::format("{} has the port {}, whose frames can't be reproduced: the run can't restart",
                         setup_->name, port->spec.name));
-    rebuild("asked to");
-    return run::carried_out(fmt::format("{} begins again", setup_->name));
+    rebuild("requested");
+    return run::carried_out(fmt::format("{} restarts", setup_->name));
 }
 
 run::verdict engine::carry_out(const run::seat_request& r) {

@@ -78,7 +78,7 @@ bool engine::accept_end(u64 found) {
     }
     ++repairs_.damaged;
     const std::vector<ring::finding> findings{
-        {"the run: end", fmt::format("was found as {}, the rings are at {}", found, highest)}};
+        {"the run: end", fmt::format("was {}, but the rings are at {}", found, highest)}};
     repair(fmt::format("the control block is damaged ({})", listed(findings)), findings);
     return false;
 }
@@ -120,12 +120,12 @@ std::vector<ring::finding> engine::check_without_parity(bool words) const {
     std::vector<ring::finding> found = ring::check_static(c, *made_);
     append(found, ring::check_known(c, *made_, known));
     if (ring::load(c.stop_asked) != (stop_requested_ ? 1 : 0))
-        found.push_back({"the run: stop_asked", "is not what the supervisor has set"});
+        found.push_back({"the run: stop_asked", "has not the value that the supervisor set"});
     const u64 now = now_ns(), next = ring::load(c.next_source_ns),
               step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
     if (step != 0 && next > now + 2 * step + ns_per_s)
         found.push_back({"the run: next_source_ns",
-                         fmt::format("lies {:.1f} s ahead, the next frame is due every {:.3f} s",
+                         fmt::format("is {:.1f} s in the future, but frames are due every {:.3f} s",
                                      static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
     if (words) append(found, ring::check_words(c, *made_, known));
     return found;
@@ -205,10 +205,10 @@ void engine::watch_stall(u64 now) {
     if (!stall_.is_stalled(setup_->stall_timeout_ns(), now)) return;
     ++repairs_.stalls;
     const auto found = check_block(true);
-    repair(fmt::format(
-               "nothing has moved for {:.1f} s and no stage has a reason to wait; {}",
-               static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
-               found.empty() ? "no word of the control block is wrong, yet nothing moves" : listed(found)),
+    repair(fmt::format("no frame has moved for {:.1f} s, and no stage has a reason to wait; {}",
+                       static_cast<f64>(stall_.quiet_ns(now)) / 1e9,
+                       found.empty() ? "all words of the control block are valid, but no frame moves"
+                                     : listed(found)),
            found);
 }
 
@@ -226,9 +226,8 @@ std::string engine::undeliverable() const try {
     });
     if (!lost) return "";
     return fmt::format(
-        "frame {0} is not in the files of {1}, and no ring has it any more, so {1} can never "
-        "write it: it is lost here. The host that it came from keeps it until {1} has it "
-        "(release = \"durable\"), and would wait indefinitely",
+        "frame {0} is lost: it is not in the files of {1}, and no ring has it any more. The host that sent "
+        "it keeps it until {1} has written it (release = \"durable\"), and would wait indefinitely",
         lost->frame, lost->sink);
 } catch (const error&) {  // the ledgers cannot be read now: checked again later
     return "";
@@ -268,7 +267,7 @@ void engine::repair(const std::string& what, const std::vector<ring::finding>& f
     if (repairs_in_row_ > most_in_row) {
         seats_->fail(
             "carousel",
-            fmt::format("{}; the control block was made anew {} times and no frame was delivered in between",
+            fmt::format("{}; the control block was rebuilt {} times, and no frame was delivered in between",
                         what, most_in_row),
             exit_code::stage_failed);
         return end_now("");

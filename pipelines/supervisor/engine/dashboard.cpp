@@ -37,7 +37,7 @@ std::string ending_of(const exit_status& s) {
 
 std::string dashboard_program() {
     return program_of_ours("carousel-web", executable_folder(),
-                           "the web page takes libjpeg-turbo (apt-get install libturbojpeg0-dev)");
+                           "the web UI needs libjpeg-turbo (apt-get install libturbojpeg0-dev)");
 }
 
 dashboard::dashboard(event_loop& loop, console& out, dashboard_plan plan, std::size_t width)
@@ -88,7 +88,7 @@ bool dashboard::keep_running(const run::dashboard_record& found) {
     }
     process_ = {found.process.pid, found.process.start_time, shm::unique_fd(shm::open_pidfd(found.process))};
     if (!process_.pidfd) return false;
-    log_.line(process_.pid, fmt::format("page: {} (continues; its process outlived the supervisor before)",
+    log_.line(process_.pid, fmt::format("web UI: {} (its process outlived the previous supervisor)",
                                         run::dashboard_url(found.address, token_)));
     watch();
     return true;
@@ -150,7 +150,7 @@ void dashboard::ended() {
                               "pipeline continues",
                               ending_of(how), starts_));
     } else {
-        log_.line(pid, fmt::format("the web UI has ended ({}); it is started again, the pipeline continues",
+        log_.line(pid, fmt::format("the web UI has ended ({}); it is restarted, and the pipeline continues",
                                    ending_of(how)));
         due_ns_ = now_ns() + pause_ns;
     }

@@ -198,7 +198,7 @@ void engine::tick() {
     const bool to_end = phase_ == phase::running || (hosts_ != nullptr && phase_ == phase::leaving);
     if (stop_at_ns_ != 0 && now >= stop_at_ns_ && to_end) {
         stop_at_ns_ = 0;
-        end_on_request("--seconds", 0, "the time is over");
+        end_on_request("--seconds", 0, "the time limit has passed");
     }
     // Rates begin with the first frame, not with the start of the processes (creating a GPU context alone
     // takes half a second).
@@ -259,7 +259,7 @@ void engine::watch_full_disk(u64 now) {
     for (const auto& s : seats_->seats) {
         const u64 since = full_disk_since_ns(segment_->block(), *s);
         if (since == 0 || now < std::max(since, phase_since_ns_) + full_disk_patience_ns + ns_per_s) continue;
-        return end_now(fmt::format("{} still waits for room on a full disk", s->label));
+        return end_now(fmt::format("{} still waits for free space on a full disk", s->label));
     }
 }
 
@@ -276,13 +276,12 @@ std::string engine::unwritten() {
         unwritten_why_ = link ? "no link to the other host" : "disk full";
         if (link)
             return fmt::format(
-                "{} waits for another host: {} from number {} on were begun and are not known to be there. "
-                "Bring the "
-                "link back and run again",
+                "{} waits for another host: {} from frame {} on were started, and their delivery is not "
+                "confirmed. Restore the link and run again",
                 s->label, count, first);
         return fmt::format(
-            "the disk of {} is full: {} from number {} on were begun and are not written. Make room and run "
-            "again",
+            "the disk of {} is full: {} from frame {} on were started and are not written. Free some space "
+            "and run again",
             s->label, count, first);
     }
     return "";
@@ -292,11 +291,11 @@ std::string engine::unwritten() {
 void engine::flush_outputs(u64 now) {
     const u64 waited = now > phase_since_ns_ ? now - phase_since_ns_ : 0;
     if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
-        end_now(fmt::format("not gone {} s after the last frame: {}", setup_->stop_timeout_ns / ns_per_s,
+        end_now(fmt::format("still running {} s after the last frame: {}", setup_->stop_timeout_ns / ns_per_s,
                             fmt::join(seats_->unended_processes(), ", ")));
     else if (phase_ == phase::ending && waited > setup_->stop_timeout_ns && !killed_ && !seats_->all_gone()) {
-        seats_->log_line(
-            fmt::format("killing what does not end: {}", fmt::join(seats_->unended_processes(), ", ")));
+        seats_->log_line(fmt::format("killing processes that do not exit: {}",
+                                     fmt::join(seats_->unended_processes(), ", ")));
         supervisor::signal_all(*seats_, SIGKILL);
         killed_ = true;
     }
@@ -307,7 +306,7 @@ void engine::interrupt(int signal) {
     if (interrupts_ == 1) {
         ended_by_ = signal;
         end_on_request(signal_name(signal), signal,
-                       fmt::format("{}: what is begun is delivered; once more ends it at once",
+                       fmt::format("{}: finishing frames in flight; a second signal ends the run at once",
                                    signal == SIGINT ? "interrupted" : signal_name(signal)));
     } else if (phase_ != phase::ending) {
         if (hosts_ != nullptr) (void)hosts_->request_end(true);
@@ -339,11 +338,11 @@ void engine::begin_drain(const std::string& why) {
         if (s->machine.state() == seat_state::vacant && !setup_->stages[s->stage].spec.inputs.empty() &&
             !setup_->stages[s->stage].spec.skips())
             seats_->log_line(fmt::format(
-                "port {} is vacant: what waits for it can't be delivered until a program takes it",
+                "port {} is vacant: frames that wait for it can't be delivered until a program opens it",
                 s->label));
         if (missing)
             seats_->log_line(
-                fmt::format("{} is down: what waits for it can't be delivered (`carousel up {}` helps)",
+                fmt::format("{} is down: frames that wait for it can't be delivered; run `carousel up {}`",
                             s->label, s->label));
     }
     end_requested_ = true;

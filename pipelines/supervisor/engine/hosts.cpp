@@ -18,7 +18,7 @@ void engine::work_with(other_hosts* hosts) {
     if (hosts_ == nullptr) return;
     hosts_->attend(loop_, *this, run_id_);
     if (other_hosts_end_run_)
-        request_end("the supervisor before this one was asked to end the run");
+        request_end("the previous supervisor was requested to end the run");
     else if (end_requested_)
         (void)hosts_->request_end(false);
 }
@@ -29,13 +29,14 @@ void engine::work_with(other_hosts* hosts) {
 void engine::request_end(const std::string& why) {
     if (hosts_ != nullptr && phase_ == phase::leaving) {  // all stages of this host are done
         (void)hosts_->request_end(false);
-        return seats_->log_line(why + " (on the other hosts, which are told)");
+        return seats_->log_line(why + " (the other hosts are notified)");
     }
     const bool may_wait = phase_ == phase::running || phase_ == phase::rebuilding;
     if (hosts_ != nullptr && may_wait && !hosts_->request_end(false)) {
         other_hosts_end_run_ = true;
         save_state();
-        return seats_->log_line(why + " (the end comes with the frames of the other hosts, which are told)");
+        return seats_->log_line(why +
+                                " (this host ends after the frames of the other hosts, which are notified)");
     }
     begin_drain(why);
 }

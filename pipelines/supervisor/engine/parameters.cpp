@@ -88,8 +88,8 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
     if (last < number_) changes_.push_back({{"number", number_}, {"frame", from_}, {"values", nullptr}});
     return possible ? ""
                     : fmt::format(
-                          "the block's parameters are damaged, and nothing says which of them count: "
-                          "all frames from the first that is made again get those {}",
+                          "the parameters in the control block are damaged and can't be restored from it: "
+                          "all frames that are processed from now on get those {}",
                           state.is_object() ? "of the state file" : "of the pipeline file");
 }
 
@@ -123,15 +123,15 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
     const json changed = plan_->schema.values_json(wanted, values_);
     run::parameter_state reply = answer();
     if (changed.empty()) {
-        reply.message =
-            fmt::format("nothing changes: {}", given.empty() ? "all is as at the start" : listed(given));
+        reply.message = fmt::format(
+            "no change: {}", given.empty() ? "all parameters have their initial values" : listed(given));
         return reply;
     }
     const u64 oldest = oldest_frame(c);
     const std::optional<u64> from = ring::publish(c.parameters, wanted, oldest);
     if (!from)
         throw run::refused_for_now(fmt::format(
-            "set: {} changes wait for frames that have not come: nothing moves; try again when frames do",
+            "set: {} changes still wait for frames because no frame moves; try again when frames move",
             ring::readable_sets - 1));
     // The copy gets the same change, and nothing is taken from the block: damage in the block must be found,
     // not copied.

@@ -48,11 +48,11 @@ void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat
         const u32 quarantined = slots_of(c, s.stage, s.index).quarantined;
         out.push_back(
             {fmt::format("unfenced {}", l->pid),
-             fmt::format("{}: pid {} has been replaced but has not ended ({}); {}", s.label, l->pid,
-                         l->port ? "a port's program is not killed, and has the ring mapped"
-                                 : "it may hang in the kernel",
+             fmt::format("{}: pid {} was replaced but has not ended ({}); {}", s.label, l->pid,
+                         l->port ? "the program at a port is not killed, and it still maps the ring"
+                                 : "it may be blocked in the kernel",
                          quarantined > 0
-                             ? fmt::format("{} of its buffers stay in quarantine until it does", quarantined)
+                             ? fmt::format("{} of its buffers stay in quarantine until it ends", quarantined)
                              : "it holds no buffer"),
              now});
     }
@@ -73,18 +73,16 @@ std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     const stage_spec& spec = setup.stages[stage].spec;
     if (!why || spec.may_miss()) return "";
     if (is_excluded(setup, seats, stage))
-        return fmt::format(
-            "{} has failed and is left out (optional = true): frames pass it by until `carousel up {}`",
-            spec.name, spec.name);
-    const std::string until = *why == seat_state::vacant    ? "a program enters the port"
+        return fmt::format("{} has failed and is skipped (optional = true) until `carousel up {}`", spec.name,
+                           spec.name);
+    const std::string until = *why == seat_state::vacant    ? "a program opens the port"
                               : *why == seat_state::stopped ? fmt::format("`carousel cont {}`", spec.name)
                                                             : fmt::format("`carousel up {}`", spec.name);
-    return fmt::format(
-        "{} is {}: {} until {}", spec.name, *why == seat_state::stopped ? "paused" : name_of(*why),
-        spec.input_indices.empty()
-            ? "no new frame is made"
-            : "no process reads its inputs, and the stages before it wait when their rings are full",
-        until);
+    return fmt::format("{} is {}: {} until {}", spec.name,
+                       *why == seat_state::stopped ? "paused" : name_of(*why),
+                       spec.input_indices.empty() ? "no new frame is produced"
+                                                  : "upstream stages block when their rings are full",
+                       until);
 }
 
 std::vector<problem> find_problems(const run_setup& setup, const shm::control_block& c,
@@ -94,14 +92,14 @@ std::vector<problem> find_problems(const run_setup& setup, const shm::control_bl
         unfenced(out, c, *s, now);
         if (full_disk_since_ns(c, *s) != 0)
             out.push_back({"disk " + s->label,
-                           fmt::format("{} waits for room on a full disk (its log says which): nothing is "
-                                       "lost, it goes on when there is some",
+                           fmt::format("{} waits for space on a full disk (named in its log): no frame is "
+                                       "lost, and it continues when there is space",
                                        s->label),
                            now});
         if (s->machine.state() == seat_state::backoff)
             out.push_back({"backoff " + s->label,
-                           fmt::format("{} dies before it delivers anything ({}; {} in a row): it is started "
-                                       "again after longer and longer rests",
+                           fmt::format("{} dies before it delivers a frame ({}; {} in a row): it is "
+                                       "restarted with increasing delays",
                                        s->label, s->last_exit, s->machine.fresh_deaths()),
                            now});
     }
@@ -109,8 +107,8 @@ std::vector<problem> find_problems(const run_setup& setup, const shm::control_bl
         const std::string& name = setup.stages[k].spec.name;
         if (const slots n = slots_of(c, k, shm::none); n.free == 0 && n.quarantined > 0)
             out.push_back({"quarantine " + name,
-                           fmt::format("{}: no buffer of its ring is free and {} are in quarantine: it waits "
-                                       "until the processes that wrote into them have ended",
+                           fmt::format("{}: no buffer of its ring is free, and {} are in quarantine: it "
+                                       "waits until the processes that wrote to them have ended",
                                        name, n.quarantined),
                            now});
         if (std::string why = absence(setup, seats, k); !why.empty())

@@ -65,7 +65,7 @@ std::string engine::state_name() const {
         case phase::ending:
             return "ending";
         case phase::rebuilding:
-            return "beginning again";
+            return "restarting";
         case phase::running:
             break;
     }

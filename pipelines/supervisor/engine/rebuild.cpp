@@ -32,8 +32,8 @@ void engine::watch_owner() {
     loop_.watch(memory_.owner_pidfd(), EPOLLIN, [this](u32) {
         if (phase_ == phase::leaving) return loop_.forget(memory_.owner_pidfd());
         rebuild(
-            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died, newcomers can't "
-                        "map it any more",
+            fmt::format("the owner of the rings' memory (carousel-alloc, pid {}) has died: new processes "
+                        "can't map the rings",
                         memory_.owner_pid()));
     });
 }
@@ -67,8 +67,8 @@ void engine::record_uncertain_frames(u64 first) {
     const u64 uncertain_from = first_uncertain();
     if (uncertain_from >= first) return;
     seats_->log_line(
-        fmt::format("frames {} to {} were delivered, may have been made from damaged words, and can't be had "
-                    "again: the host that they came from need not have them any more",
+        fmt::format("frames {} to {} were delivered, may come from damaged words, and can't be repeated: the "
+                    "host that sent them may no longer have them",
                     uncertain_from, first - 1));
     if (repair_recorded_) repairs_.last.back().uncertain = {uncertain_from, first};
 }
@@ -114,14 +114,15 @@ void engine::truncate_ledgers(u64 first) {
         if (const u64 size = ledger->size();
             end_ != ring::end_unknown && end_ != ring::end_stopping && size > end_) {
             repairs_.beyond_end += size - end_;
-            seats_->log_line(fmt::format(
-                "{} has gone beyond the end of the run: its frames {} to {} are taken out of the account{}",
-                st.spec.name, end_, size - 1,
-                setup_->pictures.empty() ? "" : ", their pictures lie in " + setup_->pictures));
+            seats_->log_line(
+                fmt::format("{} has continued beyond the end of the run: its frames {} to {} are removed "
+                            "from its account{}",
+                            st.spec.name, end_, size - 1,
+                            setup_->pictures.empty() ? "" : ", their pictures are in " + setup_->pictures));
         }
         if (::truncate(path.c_str(), static_cast<off_t>(first * sizeof(telemetry::ledger_record))) != 0)
             throw output_error(
-                fmt::format("cutting the ledger {} behind frame {}: {}", path, first, errno_text(errno)));
+                fmt::format("truncating the ledger {} after frame {}: {}", path, first, errno_text(errno)));
     }
 }
 
@@ -155,7 +156,7 @@ void engine::rebuild(const std::string& why) {
     if (phase_ == phase::ending || phase_ == phase::rebuilding) return;
     if (const stage_setup* port = port_of(*setup_)) return abandon_rings(why, *port);
     if (memory_.owner_pidfd() >= 0) loop_.forget(memory_.owner_pidfd());
-    seats_->log_line(fmt::format("{}: the run begins again at frame {}", why,
+    seats_->log_line(fmt::format("{}: the run restarts at frame {}", why,
                                  untrusted_ ? first_trusted() : first_to_deliver()));
     phase_ = phase::rebuilding;
     phase_since_ns_ = now_ns();
@@ -176,7 +177,7 @@ void engine::finish_rebuild() {
         shm::segment::remove(run_id_);
         make_block(first, end_ == ring::end_stopping ? setup_->end : end_);
     } catch (const error& e) {
-        seats_->log_line(fmt::format("beginning again failed: {}", e.what()));
+        seats_->log_line(fmt::format("the restart failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());
         phase_ = phase::ending;
         phase_since_ns_ = now_ns();
@@ -199,7 +200,7 @@ void engine::finish_rebuild() {
         phase_ = phase::draining;
         phase_since_ns_ = moved_ns_ = now_ns();
     } else if (end_requested_) {
-        begin_drain("going on with the end of the run");
+        begin_drain("continuing with the end of the run");
     }
 }
 

@@ -250,7 +250,7 @@ std::string dead_letters_text(const dead_letter_list& d) {
     for (std::size_t k = 0; k < std::min(listed, d.newest.size()); ++k) {
         const dead_letter& l = d.newest[k];
         names += fmt::format("{}frame {}: {}", k == 0 ? "" : "; ", l.ring_sequence,
-                             l.stage.empty() ? "by whom is not known" : l.stage + ", " + l.reason);
+                             l.stage.empty() ? "the process is unknown" : l.stage + ", " + l.reason);
     }
     return fmt::format("{} given up ({}{})", d.count, names, d.count > listed ? "; ..." : "");
 }
@@ -263,7 +263,7 @@ int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& 
 }
 
 std::string stream_end_text(const std::string& run, const std::string& source, u64 end) {
-    return fmt::format("{}: the stream ended before frame {}, says its source {}", run, end, source);
+    return fmt::format("{}: the stream ended before frame {}, as its source {} reported", run, end, source);
 }
 
 std::string damage_text(const damage& d, const std::vector<sink_account>& sinks) {
@@ -274,7 +274,7 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
             out += fmt::format("; {} not counted: {}{}", s.stage, s.not_counted,
                                s.passed_by ? fmt::format(": {} of them", *s.passed_by) : "");
         else if (s.sum.passed > 0)
-            out += fmt::format("; {} frames have passed {} by while it was left out (optional = true)",
+            out += fmt::format("; {} frames have skipped {} while it had failed (optional = true)",
                                s.sum.passed, s.stage);
     return out;
 }

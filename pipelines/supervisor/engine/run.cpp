@@ -81,7 +81,7 @@ void log_closing(closing& out, const run_setup& s, const run_outcome& o,
     if (victim == s.stages.end())  // the program of a port is not part of the run
         victim = first([](const stage_setup& st) { return !st.spec.is_port(); });
     if (o.complete && !s.quiet && victim != s.stages.end())
-        out.line(fmt::format("next time, while it runs, in another terminal: {} kill {} -p {}", own_command(),
+        out.line(fmt::format("tip: during a run, try in another terminal: {} kill {} -p {}", own_command(),
                              victim->spec.name, s.name));
 }
 
@@ -154,16 +154,13 @@ std::optional<run::record> surviving_run(const run_lock& lock) {
 void restore_identity(const run_lock& lock, const run::record& existing, const nlohmann::json& wanted,
                       run_setup& s) {
     const auto kept = read_identity(lock.folder());
-    const std::string what =
-        kept ? difference(kept->identity, wanted) : "what it runs can't be read any more";
+    const std::string what = kept ? difference(kept->identity, wanted) : "its plan can't be read any more";
     if (!what.empty())
-        throw config_error(
-            fmt::format("a pipeline \"{}\" is alive without a supervisor (pid {} was killed; {} stages go "
-                        "on), but it is not the "
-                        "same: {}. Start it with the same file and settings to take it over, or with --fresh "
-                        "to end it and "
-                        "begin anew; left alone it ends by itself",
-                        s.name, existing.supervisor.pid, living_stages(existing.run_id), what));
+        throw config_error(fmt::format(
+            "a pipeline \"{}\" is running without a supervisor (pid {} was killed; {} stages continue), but "
+            "it was started with other settings: {}. Start it with the same file and settings to take it "
+            "over, or with --fresh to end it and start a new run; otherwise it ends automatically",
+            s.name, existing.supervisor.pid, living_stages(existing.run_id), what));
     restore_outputs(*kept, s);
     restore_depths(kept->depths, s);
 }
@@ -176,7 +173,7 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
             names += (names.empty() ? "" : ", ") + s.stages[k].spec.name;
     return names.empty()
                ? ""
-               : fmt::format("isolation = \"mps\" has no effect on {}: computing on the CPU", names);
+               : fmt::format("isolation = \"mps\" has no effect on {}, which runs on the CPU", names);
 }
 
 /// The run of that name that a killed supervisor has left, if its control block still exists. Called before
@@ -191,11 +188,11 @@ std::optional<run::record> unfinished_run(const std::string& name) {
 void log_fresh_start(const run::record& existing, console& out) {
     const bool there = shm::segment::exists(existing.run_id);
     out.line(fmt::format(
-        "the supervisor of the last run of {0} (pid {1}) was killed, and {2}: a fresh run begins. What is "
-        "known of the last one is kept: `{3} logs --lost -p {0}`, `{3} ps --all`",
+        "the supervisor of the last run of {0} (pid {1}) was killed, and {2}: a new run starts. Data of the "
+        "lost run: `{3} logs --lost -p {0}`, `{3} ps --all`",
         existing.name, existing.supervisor.pid,
-        there ? "none of its stages is alive: its ring memory is gone with them"
-              : "its stages have just left, for nobody had taken it over within supervisor_grace_s",
+        there ? "none of its stages is running, so that its ring memory is lost"
+              : "its stages have just exited, because no supervisor took it over within supervisor_grace_s",
         own_command()));
 }
 
@@ -245,7 +242,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         try {
             o.hosts->gather(out, run_id);
         } catch (const interrupted_early& early) {
-            out.line(fmt::format("{}: interrupted before it began", s.name));
+            out.line(fmt::format("{}: interrupted before it started", s.name));
             return 128 + early.signal;
         }
     }

@@ -40,13 +40,13 @@ const seat* best_of(const seat_list& seats, u32 stage) {
 std::string how_missing(seat_state s) {
     switch (s) {
         case seat_state::backoff:
-            return "is in backoff";
+            return "waits to be restarted";
         case seat_state::failed:
             return "has failed";
         case seat_state::stopping:
             return "is being ended";
         case seat_state::vacant:
-            return "has nobody in it";
+            return "has no program";
         default:
             return "is down";
     }
@@ -55,8 +55,8 @@ std::string how_missing(seat_state s) {
 /// For a port: the call by which a program enters it, in C++ and in Python.
 std::string entrance(const run_setup& s, u32 stage) {
     const stage_spec& p = s.stages[stage].spec;
-    return fmt::format(" (open(\"{}\").{}(\"{}\") enters it)", s.name, p.inputs.empty() ? "writer" : "reader",
-                       p.name);
+    return fmt::format(" (a program opens it with open(\"{}\").{}(\"{}\"))", s.name,
+                       p.inputs.empty() ? "writer" : "reader", p.name);
 }
 
 }  // namespace
@@ -123,7 +123,8 @@ nlohmann::json bottleneck_of(const run_setup& s, const std::vector<telemetry::st
     const seat* best = seats != nullptr ? best_of(*seats, b.stage) : nullptr;
     if (b.what == telemetry::bottleneck::kind::down && best->machine.state() == seat_state::vacant) {
         j["kind"] = name_of(seat_state::vacant);
-        j["text"] = fmt::format("nobody is in port {}: the others wait for a program that enters it", name);
+        j["text"] =
+            fmt::format("port {} has no program: the other stages wait until a program opens it", name);
     }
     return j;
 }

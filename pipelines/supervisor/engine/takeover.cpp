@@ -171,7 +171,7 @@ void engine::watch_takeover(u64 now) {
     if (!missing.empty() && (stopped || now - taking_over_since_ns_ < memory_patience_ns)) return;
     if (!owner_there && memory_.complete() && now - taking_over_since_ns_ < memory_patience_ns) return;
     taking_over_since_ns_ = 0;
-    rebuild(fmt::format("adopted {}, but the memory of its rings is gone with the processes that held it",
+    rebuild(fmt::format("adopted {}, but the memory of its rings was lost with the processes that held it",
                         setup_->name));
     supervisor::memory_is_there(*seats_);
 }
@@ -200,7 +200,7 @@ void engine::adopt_owner(connection& c, const run::owner_message& message) {
     const bool wanted = message.run_id == run_id_ && memory_.has_ipc() && memory_.owner_pidfd() < 0 &&
                         owner.pidfd && owner.pid > 0;
     (void)shm::send_message(number, (wanted ? run::to_json(run::welcome_message{})
-                                            : run::refusal("this run needs no owner of memory"))
+                                            : run::refusal("this run needs no memory owner"))
                                         .dump());
     if (!wanted) return;
     loop_.forget(number);

@@ -32,7 +32,7 @@ run::trace_answer engine::carry_out(const run::trace_request& r) {
 run::trace_file_answer engine::carry_out(const run::trace_file_request& r) {
     if (!r.host.empty())
         throw config_error(
-            fmt::format("trace: {} is on this host alone, so there is no host {}", setup_->name, r.host));
+            fmt::format("trace: {} runs only on this host: there is no host {}", setup_->name, r.host));
     if (r.id == 0) return trace_files_.begin(setup_->directory, setup_->name, now_ns());
     return trace_files_.poll(r.id, r.stop, r.at, now_ns());
 }

@@ -30,7 +30,7 @@ constexpr int killed_within = 1000;  // ms
 std::string last_line_of(const std::string& path) {
     std::string text = read_file(path).value_or("");
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-    return text.empty() ? "it said nothing" : text.substr(text.rfind('\n') + 1);
+    return text.empty() ? "it printed nothing" : text.substr(text.rfind('\n') + 1);
 }
 
 bool continues(char c) noexcept { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
@@ -62,20 +62,21 @@ void trace_files::discard(recording r) noexcept {
 
 run::trace_file_answer trace_files::begin(const std::string& run_folder, const std::string& name, u64 now) {
     if (all_.size() >= most_at_once)
-        throw config_error(fmt::format("trace: {} are recorded here at once already", most_at_once));
+        throw config_error(fmt::format("trace: {} traces are already being recorded here", most_at_once));
     std::error_code failed;
     if (folder_.empty()) {  // files of an earlier supervisor
         std::filesystem::remove_all(run_folder + "/traces", failed);
         std::filesystem::create_directory(run_folder + "/traces", failed);
         if (failed)
-            throw config_error(fmt::format("trace: making {}/traces: {}", run_folder, failed.message()));
+            throw config_error(
+                fmt::format("trace: cannot create {}/traces: {}", run_folder, failed.message()));
         folder_ = run_folder + "/traces";
     }
     recording r;
     r.path = fmt::format("{}/{}.json", folder_, ++last_);
     const shm::unique_fd log(
         ::open((r.path + ".log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC, 0600));
-    if (!log) throw config_error(fmt::format("trace: making {}.log: {}", r.path, errno_text(errno)));
+    if (!log) throw config_error(fmt::format("trace: cannot create {}.log: {}", r.path, errno_text(errno)));
     try {
         r.child = spawn({.argv = {program_of_ours("carousel", executable_folder()), "trace", r.path,
                                   "--seconds", "3600", "--with-parent", "--name", name},
@@ -97,7 +98,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
 run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
     const auto found = all_.find(id);
     if (found == all_.end())
-        throw config_error(fmt::format("trace: there is no trace {} here (any more)", id));
+        throw config_error(fmt::format("trace: there is no trace {} here, or no longer", id));
     recording& r = found->second;
     r.polled_ns = now;
     // Once its file exists, the process treats a signal as the end of its time.
@@ -118,8 +119,8 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
         const std::string why =
             r.how.signal == SIGXFSZ
                 ? fmt::format(
-                      "it is longer than the {} MiB that are handed over at most: trace fewer seconds, "
-                      "or each host by itself (`carousel trace --here` there, then --coordinator and --join)",
+                      "it exceeds the limit of {} MiB for a transfer: trace fewer seconds, or each host "
+                      "separately (`carousel trace --here` there, then --coordinator and --join)",
                       longest_trace >> 20U)
                 : "it could not be recorded: " + last_line_of(r.path + ".log");
         discard(std::move(r));

@@ -26,7 +26,7 @@ bool engine::repair_words() {
             m.checks = before->checks + 1;
             if (m.value && m.value == before->value && ring::write_back(c, *made_, w, *m.value)) {
                 ++repairs_.words;
-                seats_->log_line(fmt::format("{} was wrong by one bit ({:#x}): mended, it is {:#x}",
+                seats_->log_line(fmt::format("{} was wrong by one bit ({:#x}): repaired to {:#x}",
                                              ring::name_of(*made_, w.at), w.raw, *m.value));
                 continue;
             }
@@ -39,7 +39,7 @@ bool engine::repair_words() {
     const std::vector<ring::finding> found = ring::check_parity(c, *made_);
     pending_repairs_.clear();
     ++repairs_.damaged;
-    repair(fmt::format("the control block is damaged ({}), and nothing says what was there",
+    repair(fmt::format("the control block is damaged ({}), and the original value can't be determined",
                        found.empty() ? "" : found.front().text()),
            found);
     return true;
@@ -50,9 +50,9 @@ void engine::repair_static_parts() {
     const std::vector<std::string> repaired = ring::repair_static(segment_->block(), *made_, what_is_known());
     if (repaired.empty()) return;
     repairs_.words += repaired.size();
-    seats_->log_line(
-        fmt::format("{}{} not as it was made, and nobody has acted on it: mended", repaired.front(),
-                    repaired.size() == 1 ? " was" : fmt::format(" and {} more were", repaired.size() - 1)));
+    seats_->log_line(fmt::format(
+        "{}{} changed since the start, and no process has acted on it: repaired", repaired.front(),
+        repaired.size() == 1 ? " was" : fmt::format(" and {} more were", repaired.size() - 1)));
 }
 
 }  // namespace carousel::supervisor

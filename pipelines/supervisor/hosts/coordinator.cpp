@@ -26,10 +26,10 @@ constexpr u64 ps_every_ns = 500 * ns_per_ms;
 
 std::string token_of(const hosts_plan& plan) {
     if (!hosts::can_seal())
-        throw config_error(fmt::format(
-            "{}: stages on several hosts take a build with UCX and libcrypto: apt-get install libucx-dev "
-            "libssl-dev, and build again",
-            plan.file));
+        throw config_error(
+            fmt::format("{}: stages on several hosts need a build with UCX and libcrypto: run apt-get "
+                        "install libucx-dev libssl-dev and build again",
+                        plan.file));
     struct stat there {};
     if (::lstat(plan.token.c_str(), &there) != 0 && errno == ENOENT) write_secret(plan.token, new_secret());
     return read_secret(plan.token, "the token of this pipeline's hosts");
@@ -53,8 +53,8 @@ void coordinator::print_waiting(remote_host& h, console& out) const {
     const std::string file = s.file.empty() ? plan_.file : s.file;
     if (s.launcher == launcher_kind::none)
         out.line(fmt::format(
-            "waiting for host {} ({} port {}): {}. Start it there: carousel host --file {} --as "
-            "{}{}   ({} has the token, and must be there beside the file)",
+            "waiting for host {} ({} port {}): {}. Start it there: carousel host --file {} --as {}{}   ({} "
+            "has the token and must be there in the same folder as the file)",
             s.name, s.address, s.port, h.problem(), shell_word(file), s.name, words, plan_.token));
     else
         out.line(fmt::format("waiting for host {} ({} port {}): {}", s.name, s.address, s.port, h.problem()));
@@ -121,9 +121,10 @@ void coordinator::log_changes(remote_host& h, u64 now) {
     const std::string& name = h.spec().name;
     if (h.state() == state::away && !h.logged_away && now > h.away_since_ns() + ns_per_s / 2) {
         h.logged_away = true;
-        orders_->log_line(fmt::format(
-            "host {} is lost ({}): {}, and it is tried again", name, h.problem(),
-            plan_.helps(name) ? "what its instances had goes to others" : "the rings to and from it wait"));
+        orders_->log_line(fmt::format("host {} is lost ({}): {}, and the connection is retried", name,
+                                      h.problem(),
+                                      plan_.helps(name) ? "frames of its instances go to other instances"
+                                                        : "the rings to and from it wait"));
     }
     if (h.state() == state::begun && h.logged_away) {
         h.logged_away = false;
@@ -145,8 +146,8 @@ void coordinator::handle_message(remote_host& h, const json& m) {
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (at_once) return orders_->end_at_once(why);
         if (end_asked_) return;  // the host sends it to each coordinator that connects
-        if (request_end(false)) return orders_->end_the_run(why + ": what is begun is delivered");
-        orders_->log_line(why + ": what is begun is delivered");
+        if (request_end(false)) return orders_->end_the_run(why + ": frames in flight are delivered");
+        orders_->log_line(why + ": frames in flight are delivered");
     }
 }
 
@@ -154,9 +155,9 @@ void coordinator::handle_message(remote_host& h, const json& m) {
 void coordinator::log_end_of_help(const remote_host& h, bool had_ended) {
     const bool over = (h.state() == state::ended && !had_ended) || h.state() == state::refused;
     if (!over || waiting_since_ns_ != 0 || !ended_early_.insert(h.spec().name).second) return;
-    orders_->log_line(fmt::format("host {} computes no more ({}): what its instances had goes to others",
-                                  h.spec().name,
-                                  h.outcome ? h.outcome->value("line", "its part has ended") : h.problem()));
+    orders_->log_line(
+        fmt::format("host {} has stopped computing ({}): frames of its instances go to other instances",
+                    h.spec().name, h.outcome ? h.outcome->value("line", "its part has ended") : h.problem()));
 }
 
 void coordinator::tick(u64 now) {
@@ -208,7 +209,7 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
         return 0;
     }
     if (!at->connected() || at->state() != state::begun) {
-        why = fmt::format("host {} can't be asked now: {}", host,
+        why = fmt::format("host {} can't be queried now: {}", host,
                           at->state() == state::ended ? "its part has ended" : at->problem());
         return 0;
     }
@@ -225,7 +226,9 @@ void coordinator::refuse_for_lost(const remote_host& h) {
         exit_code::stage_failed,
         h.state() == state::ended
             ? fmt::format("the part of host {} ended before it answered", name)
-            : fmt::format("host {} was lost before it answered: it may do it yet, when it is back", name)));
+            : fmt::format(
+                  "host {} was lost before it answered: it may still execute the request when it is back",
+                  name)));
     for (auto at = open_questions_.begin(); at != open_questions_.end();) {
         if (at->second != name) {
             ++at;

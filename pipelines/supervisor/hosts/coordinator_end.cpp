@@ -82,7 +82,7 @@ void coordinator::end_without_lost_leaders(u64 now) {
         if (!waits_for_end_ || upstream_can_end("", now)) continue;
         waits_for_end_ = false;
         orders_->end_the_run(
-            fmt::format("host {} is lost, and gives no end: what has come from it is delivered", name));
+            fmt::format("host {} is lost and reports no end: frames received from it are delivered", name));
     }
 }
 
@@ -94,10 +94,9 @@ void coordinator::save_outcome(remote_host& h) {
                               json{{"run", run_id_}, {"ended", *h.outcome}}.dump(
                                   -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {
-        orders_->log_line(
-            fmt::format("warning: {}: a supervisor that takes this run over would not know how host "
-                        "{} has ended",
-                        e.what(), h.spec().name));
+        orders_->log_line(fmt::format(
+            "warning: {}: a supervisor that takes this run over would not have the result of host {}",
+            e.what(), h.spec().name));
     }
     h.send_bye();
 }
@@ -142,8 +141,8 @@ bool coordinator::may_leave(std::optional<u64> end, u64 now) {
         } else if (lost_code_ == 0) {
             lost_code_ = exit_code::output;
             lost_ = fmt::format(
-                "error: host {} has not said how its part has ended ({}): whether all frames are "
-                "there is not known",
+                "error: host {} has not reported the result of its part ({}): it is unknown whether all "
+                "frames were delivered",
                 h->spec().name, h->problem());
         }
     }

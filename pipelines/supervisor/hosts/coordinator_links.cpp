@@ -91,8 +91,8 @@ void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
     const std::string why =
-        fmt::format("{} is done, and its link has not told {} so", called(link.from), called(link.to));
-    if (!link.to.empty()) orders_->log_line(why + ": it is told from here");
+        fmt::format("{} has finished, and its link has not notified {}", called(link.from), called(link.to));
+    if (!link.to.empty()) orders_->log_line(why + ": this host notifies it");
     if (remote_host* const h = named(link.to); h != nullptr) send_end(*h);
     if (!link.to.empty()) return;
     waits_for_end_ = false;
@@ -114,23 +114,22 @@ void coordinator::end_stuck_host(const std::string& host, const crossing& link) 
     if (host.empty())
         return orders_->host_has_failed(
             over,
-            receives ? "its part is over, and this host waits for frames of it: they are lost"
+            receives ? "its part has ended, and this host still waits for frames from it: they are lost"
                      : "its part has ended without the last frames of this host",
             exit_code::stage_failed);
     if (lost_code_ == 0) {
         lost_code_ = exit_code::stage_failed;
-        lost_ = receives
-                    ? fmt::format(
-                          "error: host {} waits for frames that come no more, for who sends to it is "
-                          "done: it has begun anew since. Not all frames are known to have come to its sinks",
-                          host)
-                    : fmt::format("error: host {} has frames for {}, whose part has ended without them", host,
-                                  called(over));
+        lost_ = receives ? fmt::format(
+                               "error: host {} waits for frames that will not arrive: it has restarted after "
+                               "their sender finished. It is unknown whether its sinks have all frames",
+                               host)
+                         : fmt::format("error: host {} has frames for {}, whose part has ended without them",
+                                       host, called(over));
     }
     for (const auto& h : hosts_) {
         if (h->spec().name != host) continue;
         h->send({{"end", "at once"}});
-        h->abandon("it waits for frames that come no more");
+        h->abandon("it waits for frames that will not arrive");
     }
 }
 

@@ -100,14 +100,14 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
             all.unknown.push_back(fmt::format("host {} is lost", name));
         }
     } else if (s.state() != state::begun || !s.connected()) {
-        all.awaited.push_back(fmt::format("host {} says where, which is lost ({})", name,
-                                          s.state() == state::agreed ? "it begins anew, too" : s.problem()));
+        all.awaited.push_back(fmt::format("host {}, which is lost ({}), reports the position", name,
+                                          s.state() == state::agreed ? "it also restarts" : s.problem()));
     } else {
         if (ask) s.send({{"first_kept_for", to}, {"id", n.question}});
         if (now > n.since_ns + answer_patience_ns)
-            all.unknown.push_back(fmt::format("host {} doesn't say it", name));
+            all.unknown.push_back(fmt::format("host {} does not report the position", name));
         else
-            all.awaited.push_back(fmt::format("host {} says where", name));
+            all.awaited.push_back(fmt::format("host {} reports the position", name));
     }
 }
 
@@ -118,7 +118,7 @@ std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 
     if (n.question == 0) n.question = ++last_query_, n.since_ns = now;
     sender_replies all;
     const auto here = first_kept(plan_, run::run_folder(plan_.name), "", name);
-    if (here) all.from.emplace_back("from here");
+    if (here) all.from.emplace_back("from this host");
     const bool ask = now >= n.ask_ns;
     if (ask) n.ask_ns = now + ask_every_ns;
     for (const std::string& sender : remote_senders(name)) {
@@ -129,21 +129,21 @@ std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 
     if (!all.awaited.empty()) {
         if (!n.logged && now > n.since_ns + log_after_ns) {
             n.logged = true;
-            orders_->log_line(fmt::format("host {} begins anew when {}", name, joined(all.awaited)));
+            orders_->log_line(fmt::format("host {} restarts when {}", name, joined(all.awaited)));
         }
         return std::nullopt;
     }
     first = std::max({first, all.first, here.value_or(0)});
     if (const std::string lost = lost_upstream(h); !lost.empty())
-        return fmt::format("what host {} had for it is lost", lost);
+        return fmt::format("frames of host {} for it are lost", lost);
     if (!all.unknown.empty())
         return fmt::format(
-            "whether what its sinks have not begins there is not known, for {}. If not, the sending stage "
-            "over there says with which --first N `carousel host` is to be started on {}",
+            "it is unknown whether this is the first frame that its sinks do not have, because {}. If not, "
+            "the sending stage on that host logs the --first N with which to start `carousel host` on {}",
             joined(all.unknown), name);
-    if (all.from.empty()) return "who sends to it has ended";
-    if (here && all.from.size() == 1) return "what its sinks have not is kept here";
-    return fmt::format("what its sinks have not comes again {}", joined(all.from));
+    if (all.from.empty()) return "its sender has ended";
+    if (here && all.from.size() == 1) return "frames that its sinks do not have are kept here";
+    return fmt::format("frames that its sinks do not have are sent again {}", joined(all.from));
 }
 
 void coordinator::handle_first_kept(const remote_host& h, const json& m) {
@@ -164,11 +164,11 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     if (!all_there && (waiting_since_ns_ == 0 || is_sent_more(h.spec(), now))) {
         u64 first = plan_.first;
         if (!h.spec().durable()) {
-            orders_->log_line(fmt::format("host {} begins anew: what it had is lost", name));
+            orders_->log_line(fmt::format("host {} restarts: its frames are lost", name));
         } else {
             const std::optional<std::string> why = restart_frame(h, now, first);
             if (!why) return;
-            orders_->log_line(fmt::format("host {} begins anew, at frame {}: {}", name, first, *why));
+            orders_->log_line(fmt::format("host {} restarts at frame {}: {}", name, first, *why));
         }
         restarted_ns_[name] = now;
         return h.begin(first);
@@ -181,8 +181,8 @@ void coordinator::restart_host(remote_host& h, u64 now) {
         return;
     }
     lost_code_ = exit_code::stage_failed;
-    lost_ = fmt::format("error: host {} has lost its part of the run: not all frames have come to its sinks",
-                        name);
+    lost_ =
+        fmt::format("error: host {} has lost its part of the run: its sinks do not have all frames", name);
 }
 
 }  // namespace carousel::supervisor

@@ -78,9 +78,10 @@ void launcher::start(u64 now) {
     lines_.clear();
     reached_ = false;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
-    if (::pipe2(in, O_CLOEXEC) != 0) return fail(fmt::format("making a pipe to it: {}", errno_text(errno)));
+    if (::pipe2(in, O_CLOEXEC) != 0) return fail(fmt::format("creating a pipe to it: {}", errno_text(errno)));
     const shm::unique_fd theirs_in(in[0]), ours_in(in[1]);
-    if (::pipe2(out, O_CLOEXEC) != 0) return fail(fmt::format("making a pipe to it: {}", errno_text(errno)));
+    if (::pipe2(out, O_CLOEXEC) != 0)
+        return fail(fmt::format("creating a pipe to it: {}", errno_text(errno)));
     const shm::unique_fd theirs_out(out[1]);
     output_.reset(out[0]);
     ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
@@ -99,7 +100,7 @@ void launcher::start(u64 now) {
     }
     const std::string why = sent < 0 ? errno_text(errno) : "it is longer than a pipe holds";
     end_child();
-    fail("handing the token to it: " + why);
+    fail("sending the token to it: " + why);
 }
 
 // Without the complete token the child would wait for the rest indefinitely.

@@ -40,8 +40,8 @@ void remote_host::lose(u64 now, const std::string& why) {
     const bool unauthenticated = stream_ && stream_->wrong_token();
     if (unauthenticated) {
         problem_ = fmt::format(
-            "{} port {} does not know this pipeline's token ({}): it must be the same file on "
-            "both hosts, copied e.g. by `scp -p`",
+            "{} port {} has a different token for this pipeline ({}): use the same token file on both hosts, "
+            "for example copied by `scp -p`",
             spec_.address, spec_.port, plan_->token);
         // After the run has begun, any process may have taken the port of a dead host: the run does not end.
         if (!all_begun_) state_ = host_state::refused;
@@ -62,7 +62,7 @@ void remote_host::lose(u64 now, const std::string& why) {
 void remote_host::close() { stream_.reset(); }
 
 void remote_host::was_unreadable(u64 now) {
-    lose(now, "it says what this version does not know: is it of another version?");
+    lose(now, "it sent an unknown message: check whether its version differs");
     retry_ns_ = now + unreadable_rest_ns;
 }
 
@@ -79,7 +79,7 @@ void remote_host::has_ended(json what) {
 void remote_host::handle_hello(const json& hello) {
     const std::string what = difference(hello.value("plan", json::object()), plan_->plan);
     if (!what.empty()) {
-        problem_ = fmt::format("its plan is another: {}", what);
+        problem_ = fmt::format("its plan differs: {}", what);
         state_ = host_state::refused;
         return;
     }
@@ -164,7 +164,7 @@ std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
         return unhandled;
     }
     if (stream_->closed() || (stream_->open() && now > stream_->last_received_ns() + silence_ns)) {
-        lose(now, stream_->closed() ? stream_->why() : "it says nothing any more");
+        lose(now, stream_->closed() ? stream_->why() : "it does not respond any more");
         return unhandled;
     }
     if (stream_->open() && !hello_sent_) {

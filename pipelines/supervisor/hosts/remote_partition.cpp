@@ -31,17 +31,16 @@ constexpr std::size_t max_unauthenticated = 8;
 constexpr std::size_t most_lines = 2000;
 constexpr std::size_t most_line_bytes = 1U << 20U;  ///< per message; as JSON up to six times as long
 constexpr u64 lines_every_ns = 200 * ns_per_ms;
-constexpr auto answer_too_long = "the answer is longer than a message between two hosts may be: ask for less";
+constexpr auto answer_too_long = "the answer exceeds the size limit of a message between hosts: request less";
 constexpr auto unreadable_coordinator =
-    "the near host says what this version does not know, and its connection is closed: use the same build on "
-    "both hosts";
+    "the coordinator sent an unknown message, and its connection is closed: use the same build on both hosts";
 
 shm::unique_fd listen_on(const host_spec& h) {
     sockaddr_in at{};
     at.sin_family = AF_INET;
     at.sin_port = htons(static_cast<u16>(h.port));
     shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) throw config_error("making a socket for the near host: " + errno_text(errno));
+    if (!fd) throw config_error("creating a socket for the coordinator: " + errno_text(errno));
     const int on = 1;
     (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     ::inet_pton(AF_INET, h.address.c_str(), &at.sin_addr);
@@ -50,13 +49,12 @@ shm::unique_fd listen_on(const host_spec& h) {
         const int why = errno;
         if (why == EADDRNOTAVAIL)
             throw config_error(
-                fmt::format("host {}: {} is no address of this machine: `carousel host --as {}` is "
-                            "for the machine that has it",
+                fmt::format("host {}: {} is not an address of this machine: run `carousel host --as {}` on "
+                            "the machine that has it",
                             h.name, h.address, h.name));
-        throw config_error(
-            fmt::format("host {}: port {} of {} can't be listened on: {}; another port: port = N in "
-                        "[hosts.{}]",
-                        h.name, h.port, h.address, errno_text(why), h.name));
+        throw config_error(fmt::format(
+            "host {}: cannot listen on port {} of {}: {}; choose another port with port = N in [hosts.{}]",
+            h.name, h.port, h.address, errno_text(why), h.name));
     }
     return fd;
 }
@@ -67,9 +65,8 @@ remote_partition::remote_partition(hosts_plan plan, const host_spec& self)
     : plan_(std::move(plan)), self_(self) {
     if (!hosts::can_seal())
         throw config_error(
-            "`carousel host` takes a build with UCX and libcrypto: apt-get install libucx-dev libssl-dev, "
-            "and "
-            "build again");
+            "`carousel host` needs a build with UCX and libcrypto: run apt-get install libucx-dev libssl-dev "
+            "and build again");
     first_ = plan_.first;
     token_ = read_secret(plan_.token, "the token of this pipeline's hosts");
     listener_ = listen_on(self_);
@@ -87,8 +84,8 @@ void remote_partition::save_coordinator_run(const std::string& id) const {
     } catch (const error& e) {
         if (orders_ == nullptr) return;  // written again when the run exists, or the run is over
         orders_->log_line(
-            fmt::format("warning: {}: a supervisor that takes this part over would not know whose "
-                        "frames it has, and refuse the near host",
+            fmt::format("warning: {}: a supervisor that takes this part over could not identify its run, and "
+                        "would refuse the coordinator",
                         e.what()));
     }
 }
@@ -152,13 +149,12 @@ bool remote_partition::check_first(const json& hello) {
     if (begun_ || !hello.contains("first")) return true;
     const u64 coordinator_first = hello["first"].get<u64>();
     if (plan_.first != 0 && plan_.first != coordinator_first) {
-        refuse_coordinator(
-            fmt::format("the near host's run begins with frame {}, and --first {} was given here: leave "
-                        "it out, or give both the same",
-                        coordinator_first, plan_.first),
-            fmt::format("it was given --first {}, and this run begins with frame {}: leave it out there, "
-                        "or give both the same",
-                        plan_.first, coordinator_first));
+        refuse_coordinator(fmt::format("the coordinator's run begins with frame {}, but --first {} was given "
+                                       "here: omit it, or use the same value on both",
+                                       coordinator_first, plan_.first),
+                           fmt::format("it was started with --first {}, but this run begins with frame {}: "
+                                       "omit the option there, or use the same value on both",
+                                       plan_.first, coordinator_first));
         return false;
     }
     first_ = coordinator_first;
@@ -168,26 +164,26 @@ bool remote_partition::check_first(const json& hello) {
 void remote_partition::handle_hello(const json& hello) {
     const std::string addressed = hello.value("host", "?");
     if (addressed != self_.name)
-        return refuse_coordinator(fmt::format("a near host looks for host {} at this address, and this is {}",
+        return refuse_coordinator(fmt::format("a coordinator expects host {} at this address, but this is {}",
                                               addressed, self_.name),
-                                  fmt::format("host {} is there, not {}", self_.name, addressed));
+                                  fmt::format("host {} runs there, not {}", self_.name, addressed));
     const json plan = hello.value("plan", json::object());
     if (const std::string what = difference(plan, plan_.plan); !what.empty())
-        return refuse_coordinator(fmt::format("the near host's plan is another: {}", what),
-                                  fmt::format("its plan is another: {}", difference(plan_.plan, plan)));
+        return refuse_coordinator(fmt::format("the coordinator's plan differs: {}", what),
+                                  fmt::format("its plan differs: {}", difference(plan_.plan, plan)));
     const std::string run = hello.value("run", "");
     if (begun_ &&
         coordinator_run_.empty())  // otherwise another run's frames would be dropped silently as repeats
         return refuse_coordinator(
-            fmt::format("the near host was refused: {} does not say which run's frames this part has, so it "
-                        "may be another one's: end both (Ctrl-C), and begin again",
+            fmt::format("the coordinator was refused: {} does not name the run of this part's frames, so "
+                        "they may belong to another run: end both (Ctrl-C) and start again",
                         coordinator_run_file()),
-            "it has been taken over, and does not know whether its frames are of this run: end it there, too "
-            "(Ctrl-C), and begin again");
+            "it was taken over, and can't determine whether its frames belong to this run: end it there as "
+            "well (Ctrl-C) and start again");
     if (begun_ && run != coordinator_run_) {
-        coordinator_->send({{"later", "it ends what it had of an earlier run"}});
+        coordinator_->send({{"later", "it is ending its part of an earlier run"}});
         superseded_ = true;
-        if (orders_ != nullptr) orders_->end_at_once("the near host has begun another run");
+        if (orders_ != nullptr) orders_->end_at_once("the coordinator has started another run");
         return;
     }
     if (!check_first(hello)) return;
@@ -209,7 +205,7 @@ void remote_partition::handle(const json& m) {
         bye_ = true;
         return;
     }
-    if (m.contains("over") && !begun_) last_refusal_ = "the near host's run is over";
+    if (m.contains("over") && !begun_) last_refusal_ = "the coordinator's run has ended";
     if (m.contains("begin") && compared_) {
         if (!begun_ && m.contains("first") && plan_.first == 0) first_ = m["first"].get<u64>();
         begun_ = true;
@@ -254,10 +250,11 @@ void remote_partition::carry_out_end() {
     if (orders_ == nullptr) return;
     if (const auto stream_end = std::exchange(early_stream_end_, std::nullopt); stream_end)
         orders_->end_the_stream(stream_end->first, stream_end->second,
-                                "the near host knows that its sender is done");
+                                "the coordinator reports that its sender has finished");
     if (early_end_.empty()) return;
-    if (std::exchange(early_end_, "") == "at once") return orders_->end_at_once("the near host ends the run");
-    orders_->end_the_run("the near host ends the run: what is begun is delivered");
+    if (std::exchange(early_end_, "") == "at once")
+        return orders_->end_at_once("the coordinator ends the run");
+    orders_->end_the_run("the coordinator ends the run: frames in flight are delivered");
 }
 
 void remote_partition::poll(u64 now) {
@@ -280,8 +277,9 @@ void remote_partition::gather(console& out, const std::string&) {
         poll(now_ns());
         if (coordinator_is_connected()) until = now_ns() + launch_patience_ns;
         if (launched_ && (!last_refusal_.empty() || now_ns() > until))
-            throw config_error(last_refusal_.empty() ? "nobody has come for whom this host was started"
-                                                     : last_refusal_);
+            throw config_error(last_refusal_.empty()
+                                   ? "the coordinator for which this host was started has not connected"
+                                   : last_refusal_);
         out.flush();
         if (const int signal = pending_signal(); signal != 0) throw interrupted_early{signal};
         pollfd p[2] = {{listener_.get(), POLLIN, 0}, {coordinator_ ? coordinator_->fd() : -1, POLLIN, 0}};
@@ -312,19 +310,20 @@ void remote_partition::tick(u64 now) {
     carry_out_end();
     send_lines(now);
     if (coordinator_is_connected()) {
-        if (lost_logged_) orders_->log_line("the near host is back");
+        if (lost_logged_) orders_->log_line("the coordinator is back");
         lost_logged_ = false;
         was_connected_ = true;
         lost_ns_ = now;
     } else if (!lost_logged_ && now > lost_ns_ + ns_per_s) {
         lost_logged_ = true;
-        orders_->log_line(was_connected_ ? "the near host is lost: the rings to and from it wait"
-                                         : "the near host is not there yet");
+        orders_->log_line(was_connected_ ? "the coordinator is lost: the rings to and from it wait"
+                                         : "the coordinator has not connected yet");
     }
     if (waits_for_end_ && no_upstream_end(now)) {
         waits_for_end_ = false;
         alone_ = true;
-        orders_->end_the_run("the near host is lost, and gives no end: what has come from it is delivered");
+        orders_->end_the_run(
+            "the coordinator is lost and reports no end: frames received from it are delivered");
     }
 }
 
@@ -340,7 +339,7 @@ void remote_partition::send_lines(u64 now) {
     if (const u64 dropped = std::exchange(lines_dropped_, 0); dropped > 0)
         all.push_back({{"stage", "carousel"},
                        {"pid", ::getpid()},
-                       {"line", fmt::format("{} older lines are in this host's own log alone", dropped)}});
+                       {"line", fmt::format("{} older lines are only in this host's own log", dropped)}});
     for (const log_record& r : unsent_) {
         all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
         if ((bytes += r.line.size()) < most_line_bytes) continue;
@@ -352,7 +351,8 @@ void remote_partition::send_lines(u64 now) {
 }
 
 u64 remote_partition::ask(const std::string& host, const json&, std::string& why) {
-    why = fmt::format("stages of host {} are asked for on the near host, where `carousel run` is", host);
+    why = fmt::format("query and control stages of host {} on the coordinator, where `carousel run` runs",
+                      host);
     return 0;
 }
 

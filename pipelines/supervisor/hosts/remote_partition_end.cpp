@@ -71,12 +71,12 @@ void remote_partition::add_to(run::ps_answer& a) const {
     if (send_until_ns_ == 0) return;
     a.pipeline.frames_per_second = 0;  // not measured any more
     for (run::ps_stage& s : a.stages) s.frames_per_second = 0;
-    a.pipeline.state_text =
-        fmt::format("{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
-                    coordinator_is_connected()
-                        ? "the near host is told how this part has ended; waits for its answer"
-                        : "waits for the near host, which is away, to tell it how this part has ended",
-                    now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
+    a.pipeline.state_text = fmt::format(
+        "{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
+        coordinator_is_connected()
+            ? "reporting the result of this part to the coordinator; waiting for its answer"
+            : "waiting for the coordinator, which is disconnected, to report the result of this part",
+        now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
 // For a coordinator that is away, and for the case that this supervisor dies meanwhile.
@@ -86,8 +86,8 @@ void remote_partition::save_outcome(const json& ended) {
                               json{{"coordinator_run", coordinator_run_}, {"ended", ended}}.dump(
                                   -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {
-        answers_->log_line(fmt::format(
-            "warning: {}: a supervisor after this one would not know how this part has ended", e.what()));
+        answers_->log_line(
+            fmt::format("warning: {}: a later supervisor would not have the result of this part", e.what()));
     }
 }
 
@@ -134,10 +134,10 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     coordinator_run_ = found.is_object() ? found.value("coordinator_run", "") : "";
     if (!ended.is_object() || coordinator_run_.empty()) return std::nullopt;
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
-    out.line(fmt::format(
-        "{}: its part of a run is done, and the supervisor that told the near host so was killed; "
-        "waits for that host ({} port {})",
-        part_name(), self_.address, self_.port));
+    out.line(
+        fmt::format("{}: its part of a run has ended, and the supervisor that reported this to the "
+                    "coordinator was killed; waiting for the coordinator ({} port {})",
+                    part_name(), self_.address, self_.port));
     out.flush();
     out_ = &out;
     begun_ = true;

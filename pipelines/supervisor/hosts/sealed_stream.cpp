@@ -50,8 +50,7 @@ shm::unique_fd sealed_stream::connect(const std::string& address, u32 port) {
     to.sin_port = htons(static_cast<u16>(port));
     shm::unique_fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd || ::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1)
-        throw config_error(
-            fmt::format("{} port {} can't be connected to: {}", address, port, errno_text(errno)));
+        throw config_error(fmt::format("cannot connect to {} port {}: {}", address, port, errno_text(errno)));
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS) {
         const int why = errno;
         throw config_error(errno_text(why));
@@ -90,7 +89,7 @@ void sealed_stream::read_some(u64 now) {
             last_received_ns_ = now;
             in_.append(bytes, static_cast<std::size_t>(n));
             if (state_ != state::open && in_.size() > longest_message)
-                return close("too much before the hello");
+                return close("too much data before the hello message");
             continue;
         }
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -150,7 +149,7 @@ void sealed_stream::shake() {
         if (!consume(magic.size() + theirs_.size(), got)) return;
         if (!got.starts_with(magic)) {  // names this version; reveals nothing else
             (void)::send(fd_.get(), magic.data(), magic.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-            return close("it is no supervisor of this version");
+            return close("it is not a supervisor of this version");
         }
         read_nonce();
         out_ += std::string(magic) + std::string(view_of(mine_)) +
@@ -162,16 +161,15 @@ void sealed_stream::shake() {
         const std::size_t begun = std::min(in_.size(), magic.size());
         if (in_.compare(0, begun, magic, 0, begun) != 0)
             return close(
-                "who answers there is no `carousel host` of this version: it may be one of another version, "
-                "or "
-                "another program may have that port");
+                "the process there is not a `carousel host` of this version: its version may differ, or "
+                "another program may use that port");
         if (!consume(magic.size() + theirs_.size() + sizeof(seal_bytes), got)) return;
         const std::string proof = got.substr(magic.size() + theirs_.size());
         got.resize(magic.size() + theirs_.size());
         read_nonce();
         if (!same_seal(proof_of(other), proof)) {
             wrong_token_ = true;
-            return close("it does not know this pipeline's token");
+            return close("it has a different token for this pipeline");
         }
         out_ += view_of(proof_of(endpoint::coordinator));
         finish();
@@ -179,7 +177,7 @@ void sealed_stream::shake() {
     if (state_ == state::proving && consume(sizeof(seal_bytes), got)) {
         if (same_seal(proof_of(other), got)) return finish();
         wrong_token_ = true;
-        close("it does not know this pipeline's token");
+        close("it has a different token for this pipeline");
     }
 }
 
@@ -188,7 +186,7 @@ bool sealed_stream::read_message(json& to) {
     if (in_.size() < sizeof length) return false;
     std::memcpy(&length, in_.data(), sizeof length);
     if (length > longest_message) {
-        close("a message that is too long");
+        close("a message is too long");
         return false;
     }
     if (in_.size() < sizeof length + length + sizeof(seal_bytes)) return false;
@@ -197,15 +195,15 @@ bool sealed_stream::read_message(json& to) {
     if (!same_seal(seal_of(role_ == endpoint::coordinator ? endpoint::partition : endpoint::coordinator,
                            received_, text),
                    tag)) {
-        close("a message whose proof is wrong");
+        close("a message has an invalid authentication tag");
         return false;
     }
     ++received_;
     to = parse_json_or_discard(text, json_channel::host_message);
     in_.erase(0, sizeof length + length + sizeof(seal_bytes));
     if (to.is_object()) return true;
-    close(fmt::format("a message that is not a JSON object of at most {} levels",
-                      json_channel::host_message.depth));
+    close(
+        fmt::format("a message is not a JSON object of at most {} levels", json_channel::host_message.depth));
     return false;
 }
 
@@ -223,7 +221,7 @@ std::vector<json> sealed_stream::advance(u64 now) {
         close(gone_ + "; it may be a `carousel host` of another version");
     if (!gone_.empty() && !closed()) close(gone_);  // after the messages that it sent before
     if (!closed() && !open() && now > since_ns_ + shake_patience_ns)
-        close(state_ == state::connecting ? "no answer" : "it has not said who it is");
+        close(state_ == state::connecting ? "no answer" : "it did not authenticate");
     flush();
     return out;
 }
@@ -237,7 +235,7 @@ bool sealed_stream::send(const json& message) {
     out_ += text;
     out_ += view_of(seal_of(role_, sent_++, text));
     if (out_.size() > most_kept)
-        close("it takes nothing any more");
+        close("it does not accept data any more");
     else
         flush();
     return true;

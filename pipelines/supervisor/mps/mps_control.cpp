@@ -57,7 +57,7 @@ void mps_control::start(u32 timeout_ms) const {
     const std::string found = find_mps_control();
     if (found.empty())
         refuse(fmt::format("there is no {} in PATH", program),
-               "it comes with NVIDIA's driver (package nvidia-cuda-mps); or take isolation = \"process\"");
+               "install it with NVIDIA's driver (package nvidia-cuda-mps), or use isolation = \"process\"");
     if (folder_.size() + longest_socket.size() >= sizeof(sockaddr_un::sun_path))
         refuse(fmt::format("the path of its folder, {}, is too long for a unix socket", folder_),
                "choose a shorter --name, or a shorter XDG_RUNTIME_DIR");
@@ -66,8 +66,8 @@ void mps_control::start(u32 timeout_ms) const {
     if ((::mkdir(domain_.c_str(), 0700) != 0 && errno != EEXIST) ||
         (folder_ != domain_ && ::mkdir(folder_.c_str(), 0700) != 0) ||
         ::mkdir((folder_ + "/log").c_str(), 0700) != 0)
-        refuse(fmt::format("making the folder {}: {}", folder_, errno_text(errno)),
-               "is there room, and may you write there?");
+        refuse(fmt::format("creating the folder {}: {}", folder_, errno_text(errno)),
+               "check free space and write permission");
     const std::string reply = folder_ + "/log/start.log";
     shm::unique_fd output(::open(reply.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
@@ -83,14 +83,14 @@ void mps_control::start(u32 timeout_ms) const {
     if (!in_time) ::kill(-p.pid, SIGKILL);  // the process group of our unreaped child
     if (!in_time) (void)events_of(p.pidfd.get(), POLLIN, now_ns() + ns_per_s);
     const exit_status s = reap(p.pidfd.get());
-    const char* remedy = "try it by hand (`nvidia-cuda-mps-control -d`), or take isolation = \"process\"";
+    const char* remedy = "try `nvidia-cuda-mps-control -d` by hand, or use isolation = \"process\"";
     const std::string words = words_in(reply);
     if (in_time && s.known && s.signal == 0 && s.exit_code == 0 && daemon().pid != 0 &&
         is_responding(timeout_ms))
         return;
     (void)end(0);
     if (!in_time)
-        refuse(fmt::format("{} -d has not come back within {:.3g} s", found, timeout_ms / 1000.0), remedy);
+        refuse(fmt::format("{} -d has not returned within {:.3g} s", found, timeout_ms / 1000.0), remedy);
     refuse(fmt::format("{} -d ended with {}{}{}", found,
                        s.signal != 0 ? signal_name(s.signal) : fmt::format("exit code {}", s.exit_code),
                        s.signal == 0 && s.exit_code == 0 ? ", and no daemon answers" : "",
@@ -133,7 +133,7 @@ std::string mps_control::start_server(u32 timeout_ms) const {
     if (!started.ok) return started.text;
     const reply servers = query("get_server_list", timeout_ms);
     if (!servers.ok || std::atoi(servers.text.c_str()) > 0) return servers.ok ? "" : servers.text;
-    return fmt::format("no server runs ({})", started.text.empty() ? servers.text : started.text);
+    return fmt::format("no server is running ({})", started.text.empty() ? servers.text : started.text);
 }
 
 bool mps_control::is_responding(u32 timeout_ms) const { return query("get_server_list", timeout_ms).ok; }
@@ -142,7 +142,7 @@ std::string mps_control::terminate_client(i32 pid, u32 timeout_ms) const {
     const reply servers = query("get_server_list", timeout_ms);
     if (!servers.ok) return servers.text;
     const int server = std::atoi(servers.text.c_str());
-    if (server <= 0) return fmt::format("no server runs ({})", servers.text);
+    if (server <= 0) return fmt::format("no server is running ({})", servers.text);
     const reply done = query(fmt::format("terminate_client {} {}", server, pid), timeout_ms);
     // The exit code is 0 in every case; the last line is the server's answer, a CUresult: 0, or for example
     // "Invalid process 17!", "1".

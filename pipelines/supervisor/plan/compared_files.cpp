@@ -105,7 +105,8 @@ json compared_files(const fs::path& path) {
     if (!fs::is_regular_file(path, failed)) return {{name, "not there"}};
     const auto text = read_file(path.string());
     if (!text)
-        throw config_error(fmt::format("{}: can't be read, to be compared between the hosts", path.string()));
+        throw config_error(
+            fmt::format("{}: can't be read for the comparison between the hosts", path.string()));
     all[name] = size_and_hash(*text);
     const std::string kind = path.extension().string();
     if (kind == ".gltf" || kind == ".glb")

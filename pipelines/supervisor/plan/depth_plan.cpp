@@ -170,8 +170,8 @@ void require_room(const run_setup& s, const free_memory& memory) {
         where = (r.link.window ? r.link.key_at.at("window") : st.spec.position_of("in_flight")).text();
     }
     throw config_error(fmt::format(
-        "{}: rings and assets would take {} of memory on {} ({}), and {} are free there: lower in_flight, "
-        "window, instances or the frames' size, or leave in_flight and window to \"auto\"",
+        "{}: rings and assets need {} of memory on {} ({}), but {} are free there: lower in_flight, window, "
+        "instances or the frames' size, or leave in_flight and window to \"auto\"",
         where, human_bytes(full->taken), full->name, largest, human_bytes(full->there)));
 }
 
@@ -222,9 +222,9 @@ std::string idle_turns(const run_setup& s) {
         overlap = overlap || st.mps;
         gpu = gpu || on_gpu(st);
     }
-    return fmt::format("turns = {} means nothing in this run: {}", *s.turn_frames,
+    return fmt::format("turns = {} has no effect in this run: {}", *s.turn_frames,
                        overlap ? "in an MPS domain stages overlap on the GPU"
-                       : gpu   ? "no two contexts of it share a GPU"
+                       : gpu   ? "no two contexts of the run share a GPU"
                                : "none of its stages runs on a GPU");
 }
 

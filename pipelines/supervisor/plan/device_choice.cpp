@@ -16,7 +16,7 @@ machine_offer read_probe(const std::string& json_text) {
     machine_offer out;
     const json answer = parse_json_or_discard(json_text, json_channel::document);
     if (!answer.is_object()) {
-        out.why_none = "carousel-probe answered something other than JSON: is it of this build?";
+        out.why_none = "the output of carousel-probe is not JSON: check that it is from this build";
         return out;
     }
     if (answer.contains("error") && answer["error"].is_string()) out.why_none = answer["error"];
@@ -61,7 +61,7 @@ device_choice choose_device(const std::string& requested, const machine_offer& m
             return {{}, "cpu", true};
         if (machine.gpus.empty())
             throw device_error(fmt::format(
-                "it runs on GPUs alone, and there is none: {}; see `carousel doctor`", machine.why_none));
+                "it runs only on a GPU, and there is none: {}; see `carousel doctor`", machine.why_none));
         const gpu_offer& g = machine.gpus.front();
         return {g.id, fmt::format("cuda:{}", g.id.ordinal), g.vmm, g.read_only_host, g.same_host_address};
     }

@@ -76,7 +76,7 @@ std::string lag_text(const telemetry::snapshot& s, const std::string& ring, cons
     for (const telemetry::link_view& l : s.links) {
         if (l.name != ring) continue;
         for (const telemetry::group_view& g : l.groups)
-            if (s.stage_name(g.stage) == to) return fmt::format("{} behind", g.lag);
+            if (s.stage_name(g.stage) == to) return fmt::format("lag {}", g.lag);
     }
     return "";
 }
@@ -175,7 +175,8 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
         return d;
     } catch (const std::exception& e) {  // also that of a map without the name
         throw shm_error(fmt::format(
-            "the supervisor's answer can't be drawn ({}): are both programs of one version?", e.what()));
+            "the supervisor's answer can't be drawn ({}): check that both programs have the same version",
+            e.what()));
     }
 }
 

@@ -63,7 +63,7 @@ void require_guards(const run_setup& s) {
         for (const unguarded_output& u : open)
             if (u.memory == "ring " + st.ring_name(output))
                 refuse(link.key_at.count("guard") != 0 ? link.key_at.at("guard") : st.spec.at,
-                       fmt::format("guard = \"{}\" can't be had for {}: {}; leave it to \"auto\"",
+                       fmt::format("guard = \"{}\" is unavailable for {}: {}; use \"auto\"",
                                    word_of(guard_words, requested), u.memory, u.why));
     }
 }
@@ -76,23 +76,22 @@ std::string output_guard_text(const run_setup& s) {
     for (const unguarded_output& u : unguarded_outputs(s))
         text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", u.memory, u.why);
     if (text.empty())
-        text = std::string("outputs: guarded, a stage's write beyond its slot ends that stage alone") +
+        text = std::string("outputs: guarded, a stage's write beyond its slot ends only that stage") +
                in_domain(s, any_gaps);
     else
-        text = "outputs: unguarded, neither gap nor canary behind the slots of " + text;
+        text = "outputs: unguarded, neither gap nor canary after the slots of " + text;
     std::string late;
     for (const memory_item& m : items)
         if (m.guard.canaries())
             late += fmt::format("{}{} ({})", late.empty() ? "" : "; ", m.name, m.guard.why);
     if (late.empty()) return text;
-    return text + "; by canaries of 64 KiB, which tell it when the frame is made, behind the slots of " +
-           late;
+    return text + "; by canaries of 64 KiB, checked when the frame is complete, after the slots of " + late;
 }
 
 std::string guard_text(const run_setup& s) {
     const std::vector<unguarded_input> open = unguarded_inputs(s);
     if (open.empty())
-        return std::string("inputs: guarded, a stage's stray write to one ends that stage alone") +
+        return std::string("inputs: guarded, a stage's write to an input ends only that stage") +
                in_domain(s, true);
     std::string text;
     for (const unguarded_input& u : open)
@@ -103,19 +102,18 @@ std::string guard_text(const run_setup& s) {
 
 std::string block_guard_text(const run_setup& s) {
     std::string text = "control block: ";
-    text +=
-        shm::has_protection_keys()
-            ? "guarded, a stage's own code can write to none of it (pages of its own, closed by protection "
-              "keys but in the ring's functions)"
-            : fmt::format(
-                  "guarded but for a stage's own pages, to which its own code could write (no "
-                  "protection keys: {})",
-                  shm::why_no_keys());
+    text += shm::has_protection_keys() ? "guarded, a stage's own code can't write to it (own pages per "
+                                         "stage; protection keys open them only inside the ring's functions)"
+                                       : fmt::format(
+                                             "guarded except a stage's own pages, to which its own code "
+                                             "could write (no protection keys: {})",
+                                             shm::why_no_keys());
     std::string ports;
     for (const stage_setup& st : s.stages)
         if (st.spec.is_port()) ports += fmt::format("{}{}", ports.empty() ? "" : ", ", st.spec.name);
     if (!ports.empty() && shm::has_protection_keys())
-        text += fmt::format("; of the program at {} pages alone, since its threads are its own", ports);
+        text += fmt::format(
+            "; for the program at {}: only separate pages, because its threads are not the run's", ports);
     return text;
 }
 

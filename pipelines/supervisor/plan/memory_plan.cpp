@@ -26,10 +26,10 @@ std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
     const bool on_host = m.choice.kind == device::memory_kind::memfd;
     const bool from_gpu = on_host && reader.device.kind == device::device_kind::cuda;
     if (from_gpu && m.asset) return "";  // it reads a copy of its own: stages/runner/runtime.cpp
-    if (reader.writable_inputs) return "it asks for inputs that it can write to";
+    if (reader.writable_inputs) return "it requests writable inputs";
     if (m.choice.kind == device::memory_kind::ipc) return "memory = \"ipc\" is mapped for writing";
     if (from_gpu && !reader.read_only_host)
-        return fmt::format("{} can't page-lock host memory for reading alone", reader.device_name);
+        return fmt::format("{} can't page-lock host memory read-only", reader.device_name);
     return "";
 }
 

@@ -19,15 +19,13 @@ void require_reach_of(const run_setup& s, const memory_item& m, u32 stage, const
         if (gpu == machine.gpus.end() || !gpu->peers || own.uuid == m.choice.device.uuid) continue;
         const std::vector<int>& peers = *gpu->peers;
         if (std::find(peers.begin(), peers.end(), m.choice.device.ordinal) != peers.end()) continue;
-        throw device_error(fmt::format(
-            "{}: stage {}: {} lies on cuda:{}, and {} can't reach that memory (no NVLink, or PCIe behind "
-            "different bridges), neither by a mapping nor by a copy of its own: put both on one GPU, or one "
-            "of "
-            "the stages on the CPU (then the ring lies on the host); `carousel doctor` shows which GPUs "
-            "reach "
-            "which",
-            st.spec.position_of("device").text(), st.spec.name, m.name, m.choice.device.ordinal,
-            st.device_name_of(k)));
+        throw device_error(
+            fmt::format("{}: stage {}: {} is on cuda:{}, and {} can't access that memory (no NVLink, or PCIe "
+                        "on different bridges), neither by a mapping nor by a copy: place both on one GPU, "
+                        "or one of the stages on the CPU (the ring is then in host memory); `carousel "
+                        "doctor` lists GPUs with peer access",
+                        st.spec.position_of("device").text(), st.spec.name, m.name, m.choice.device.ordinal,
+                        st.device_name_of(k)));
     }
 }
 

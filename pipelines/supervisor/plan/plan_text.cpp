@@ -35,7 +35,7 @@ std::string readers_of(const run_setup& s, ring_place at) {
         text += fmt::format("{}{} ({}{})", text.empty() ? "" : ", ", r.spec.name,
                             word_of(group_words, r.spec.group),
                             r.spec.optional  ? ", optional"
-                            : r.spec.skips() ? ", passed by while vacant"
+                            : r.spec.skips() ? ", skipped while vacant"
                                              : "");
     }
     for (const stage_setup& r : s.stages)
@@ -89,8 +89,7 @@ std::string depth_text(const run_setup& s, const ring::plan& p) {
     std::string text = "in flight:";
     for (u32 k = 0; k < p.stages.size(); ++k)
         text += fmt::format("{} {} {}", k == 0 ? "" : ",", p.stages[k].name, p.stages[k].in_flight);
-    if (!s.depth_reason.empty())
-        text += fmt::format("; {}; a stage uses as many as it finds worth their while", s.depth_reason);
+    if (!s.depth_reason.empty()) text += fmt::format("; {}; a stage adapts up to this", s.depth_reason);
     if (const std::string idle = idle_turns(s); !idle.empty()) text += "; " + idle;
     return text;
 }
@@ -121,12 +120,12 @@ std::string plan_text(const pipeline& p, const std::vector<stage_description>& a
                all[k].slot_bytes == 0 ? "-" : human_bytes(sum_of_slots(all[k]))});
     }
     t.fit(width, {{"READS"}, {"STAGE", 8}});
-    const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: fine", p.file, p.name,
+    const std::string head = fmt::format("{}: pipeline \"{}\", {} stages, {} x {}: valid", p.file, p.name,
                                          p.stages.size(), p.width, p.height);
     std::string text = wrapped(head, width, 2) + "\n" + t.text();
     for (std::size_t k = 0; k < all.size(); ++k) {
-        const std::string does = p.stages[k].is_port() ? "is a port: a program opens the run and takes it"
-                                                       : "runs " + all[k].program;
+        const std::string does =
+            p.stages[k].is_port() ? "is a port: a program opens it" : "runs " + all[k].program;
         text += "\n" + wrapped(fmt::format("{} {}", p.stages[k].name, does), width, 4) + "\n";
         if (const std::string reads = reads_text(p.stages[k]); !t.has("READS") && !reads.empty())
             text += wrapped("  reads " + reads, width, 4) + "\n";
@@ -177,7 +176,7 @@ std::string placement_text(const run_setup& s, std::size_t width) {
                place_of(m.choice, s.stages)});
     }
     t.fit(width, {{"READERS"}, {"WINDOW"}, {"MEMORY", 12}});
-    const std::string end = s.end == ring::end_unknown ? "runs until it is told to end"
+    const std::string end = s.end == ring::end_unknown ? "runs until `carousel down` or Ctrl-C"
                                                        : fmt::format("ends after {} frames", s.end);
     const std::string last =
         fmt::format("memory of rings and assets: {}; {}; {}", human_bytes(sum), end,

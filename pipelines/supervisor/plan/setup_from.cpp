@@ -80,9 +80,8 @@ std::vector<asset_setup> assets_from(const pipeline& p, const std::vector<stage_
                 std::find_if(out.begin(), out.end(), [&](const asset_setup& o) { return o.name == a.name; });
             if (other != out.end())
                 refuse(p.stages[k].at,
-                       fmt::format(
-                           "the stages {} and {} both make the asset {}; one of them can be in a pipeline",
-                           p.stages[other->maker].name, p.stages[k].name, a.name));
+                       fmt::format("the stages {} and {} both produce the asset {}: remove one of them",
+                                   p.stages[other->maker].name, p.stages[k].name, a.name));
             if (a.bytes > 0) out.push_back({a.name, a.bytes, k, {k}});
         }
     }
@@ -94,7 +93,7 @@ std::vector<asset_setup> assets_from(const pipeline& p, const std::vector<stage_
                 std::find_if(out.begin(), out.end(), [&](const asset_setup& o) { return o.name == name; });
             if (made == out.end())
                 refuse(p.stages[k].at,
-                       fmt::format("stage {} reads the asset {}, which no stage of this pipeline makes",
+                       fmt::format("stage {} reads the asset {}, which no stage of this pipeline produces",
                                    p.stages[k].name, name));
             if (made->maker != k) made->users.push_back(k);
         }

@@ -16,9 +16,10 @@ std::string why_no_gaps(device::memory_kind kind, guard_request requested, u32 s
     if (requested == guard_request::canary) return "guard = \"canary\"";
     if (kind == device::memory_kind::ipc) return "memory = \"ipc\" is one allocation";
     if (kind == device::memory_kind::memfd)
-        return same_host_address ? "" : "its writer's GPU has other addresses for host memory than the CPU";
+        return same_host_address ? "" : "its writer's GPU uses other addresses for host memory than the CPU";
     if (slots <= descriptors_left) return "";
-    return fmt::format("{} more descriptors than the {} left for this run's memory", slots, descriptors_left);
+    return fmt::format("it needs {} more descriptors than the {} left for this run's memory", slots,
+                       descriptors_left);
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 s
         return {slots, rounded(slot_bytes, host ? device::host_piece_step : device_piece_step), ""};
     }
     if (requested == guard_request::gap) return {0, 0, why};
-    if (!by.plants) return {0, 0, why + ", and a port plants no canary"};
+    if (!by.plants) return {0, 0, why + ", and a port has no canary"};
     return {0, 0, why, device::canary_bytes};
 }
 

@@ -115,14 +115,14 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
     const json is = query_program(s, s.run, question_of(known->identity, *was, folder_of_file(r)));
     if (is.value("ends", false) && !was->value("ends", false))
         throw config_error(
-            fmt::format("stage \"{}\": {} may end its stream now, and the run was made for a "
-                        "stage that doesn't; end the run and start it again",
+            fmt::format("stage \"{}\": the new {} may end its stream, but the run was started for a stage "
+                        "that does not: end the run and start it again",
                         s.name, s.run));
     if (outputs_of(is) != outputs_of(*was))
-        throw config_error(fmt::format(
-            "stage \"{}\": {} makes frames of another format now, and the run's memory was made for the old "
-            "one; end the run and start it again",
-            s.name, s.run));
+        throw config_error(
+            fmt::format("stage \"{}\": the new {} produces frames of another format, but the run's memory "
+                        "has the old format: end the run and start it again",
+                        s.name, s.run));
 } catch (const json::exception&) {  // of another version: nothing is known here
 }
 

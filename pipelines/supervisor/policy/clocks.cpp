@@ -62,13 +62,13 @@ std::string describe(offence o, const process_view& p) {
     };
     switch (o) {
         case offence::heart:
-            return "it gives no sign of life while frames wait for it";
+            return "it does not respond while frames wait for it";
         case offence::processing:
             return longer("process() of a frame");
         case offence::finishing:
             return longer("finish() of a frame");
         case offence::device:
-            return longer("the device's work on a frame");
+            return longer("the GPU work of a frame");
         case offence::none:
             break;
     }

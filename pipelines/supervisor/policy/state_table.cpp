@@ -139,11 +139,10 @@ std::string describe(const death& d) {
     if (!d.known) return "unknown";
     if (d.signal == 0)
         return fmt::format("exit code {}{}{}", d.exit_code,
-                           d.exit_code == exit_code::gpu_fault      ? " (GPU fault)"
-                           : d.exit_code == exit_code::no_resources ? " (no resources)"
-                           : d.exit_code == exit_code::gave_back && d.may_give_back
-                               ? " (gave its frames back)"
-                               : "",
+                           d.exit_code == exit_code::gpu_fault                      ? " (GPU fault)"
+                           : d.exit_code == exit_code::no_resources                 ? " (no resources)"
+                           : d.exit_code == exit_code::gave_back && d.may_give_back ? " (returned its frames)"
+                                                                                    : "",
                            injected);
     const char* name = sigabbrev_np(d.signal);
     return fmt::format("signal {} (SIG{}){}{}", d.signal, name != nullptr ? name : "?",

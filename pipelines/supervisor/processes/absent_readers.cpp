@@ -81,7 +81,7 @@ void skip_frames(process_table& t, u32 stage) {
     for_each_blocking_group(t, stage,
                             [&](u32 link, u32 group) { closed |= ring::close_group(*t.c, link, group); });
     if (closed && st.spec.skips())
-        t.log_line(fmt::format("nobody is in port {}: frames pass it by", st.spec.name));
+        t.log_line(fmt::format("port {} has no program: frames skip it", st.spec.name));
 }
 
 void await_again(process_table& t, u32 stage) {
@@ -93,8 +93,8 @@ void await_again(process_table& t, u32 stage) {
     if (const std::string why = t.ledgers.resume_claim(stage, *first); !why.empty()) t.log_line(why);
     if (t.ledgers.claim_suspended(stage)) return;
     t.log_line(
-        fmt::format("{} is waited for again: it gets every frame from {} on; of those before, the frames "
-                    "that came while it was left out have passed it by",
+        fmt::format("{} is back: it gets every frame from {} on; earlier frames that arrived while it was "
+                    "skipped are not repeated",
                     st.spec.name, *first));
 }
 

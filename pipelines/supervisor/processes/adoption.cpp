@@ -202,9 +202,10 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     try {
         if (state.is_object()) remembered = restore_state(t, state);
     } catch (const json::exception& e) {
-        t.log_line(fmt::format(
-            "what the dead supervisor has counted can't be read ({}): restarts and deaths count from here",
-            e.what()));
+        t.log_line(
+            fmt::format("the counts of the dead supervisor can't be read ({}): restarts and deaths are "
+                        "counted from now on",
+                        e.what()));
     }
     repair_adopted_entries(t, remembered, run_id);
     repair_start_times(t, remembered);
@@ -213,7 +214,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
         find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);
     for (auto& s : t.seats) resume_seat(t, *s);
     if (t.domain != nullptr && !t.account.domain_abandoned && !t.domain->is_up())
-        renew_domain(t, "its daemon has not outlived the supervisor");
+        renew_domain(t, "its daemon ended with the supervisor");
     restart_clocks(t, now_ns());
     return n;
 }

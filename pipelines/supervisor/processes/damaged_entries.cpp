@@ -52,8 +52,8 @@ void repair_adopted_entries(process_table& t, const json& remembered, const std:
         const auto value = ring::adopted_entry(*t.c, k, {recorded_processes(remembered), is_ours});
         if (!value) {
             t.log_line(
-                fmt::format("entry {} was damaged while nobody supervised ({:#x}), and nothing says whose it "
-                            "is: its process is ended, and the run begins again",
+                fmt::format("entry {} was damaged while no supervisor ran ({:#x}), and its owner can't be "
+                            "determined: its process is ended, and the run restarts",
                             k, raw));
             end_unknown_process(e, run_id);
             continue;
@@ -62,11 +62,10 @@ void repair_adopted_entries(process_table& t, const json& remembered, const std:
         const ring::entry_word w = ring::entry_word::of(*value);
         t.log_line(
             w.state == ring::entry_state::unused
-                ? fmt::format("entry {} was damaged while nobody supervised ({:#x}): it is nobody's", k, raw)
-                : fmt::format(
-                      "entry {} was damaged while nobody supervised ({:#x}): mended, it is that of {} "
-                      "(pid {})",
-                      k, raw, ring::seat_name(*t.c, w.seat), w.pid));
+                ? fmt::format("entry {} was damaged while no supervisor ran ({:#x}): it has no owner", k, raw)
+                : fmt::format("entry {} was damaged while no supervisor ran ({:#x}): repaired, it belongs to "
+                              "{} (pid {})",
+                              k, raw, ring::seat_name(*t.c, w.seat), w.pid));
     }
 }
 
@@ -75,7 +74,7 @@ void repair_start_times(process_table& t, const json& remembered) {
     ring::known_run known;
     known.processes = recorded_processes(remembered);
     for (const std::string& word : ring::repair_start_times(*t.c, *t.made, known))
-        t.log_line(fmt::format("{} was damaged while nobody supervised: mended", word));
+        t.log_line(fmt::format("{} was damaged while no supervisor ran: repaired", word));
 }
 
 }  // namespace carousel::supervisor

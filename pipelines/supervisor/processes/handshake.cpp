@@ -29,8 +29,9 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
     why = fmt::format("the pipeline {} has no stage {}", t.setup->name, stage);
     for (auto& s : t.seats) {
         if (t.setup->stages[s->stage].spec.name != stage) continue;
-        why = fmt::format("stage {} has a process already: `carousel down {}` first, then start it by hand",
-                          stage, stage);
+        why =
+            fmt::format("stage {} already has a process: run `carousel down {}` first, then start it by hand",
+                        stage, stage);
         const bool vacant =
             s->machine.state() == seat_state::down || s->machine.state() == seat_state::failed;
         if (vacant && !s->now) return s.get();
@@ -113,7 +114,8 @@ void reply_to_hello(process_table& t, seat& s, process& p, int connection) {
     const std::string text = attach_answer(t, s, p, fds);
     // A failed send closes the connection as the other side exits; the death is then seen as any other.
     if (!shm::send_message(connection, text, fds))
-        t.log_line(fmt::format("{}: the answer to its hello can't be sent: {}", s.label, errno_text(errno)));
+        t.log_line(
+            fmt::format("{}: cannot send the answer to its hello message: {}", s.label, errno_text(errno)));
 }
 
 std::string accept_as(process_table& t, seat& s, process& p, int connection, shm::peer_process peer) {
@@ -139,7 +141,7 @@ std::string accept_stage(process_table& t, int connection, shm::peer_process pee
         };
         if (s != nullptr && waits_for(s->standby))
             return accept_as(t, *s, *s->standby, connection, std::move(peer));
-        if (s == nullptr || !waits_for(s->now)) return "the seat has a successor already";
+        if (s == nullptr || !waits_for(s->now)) return "the seat already has a successor";
     } else {
         std::string why;
         s = free_seat_for(t, hello.stage, why);
@@ -219,7 +221,7 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
         return same && (p->incarnation.epoch == epoch || epoch == 0);  // promoted since it wrote this
     };
     const bool standby = is_it(s.standby);
-    if (!standby && !is_it(s.now)) return "the seat has a successor already";
+    if (!standby && !is_it(s.now)) return "the seat already has a successor";
     process& p = standby ? *s.standby : *s.now;
     shm::unique_fd output;
     std::vector<int> fds;
@@ -231,7 +233,7 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
     }
     p.connection = connection;
     if (!shm::send_message(connection, run::to_json(run::welcome_message{fds.empty() ? -1 : 0}).dump(), fds))
-        t.log_line(fmt::format("{}: welcoming it back: {}", s.label, errno_text(errno)));
+        t.log_line(fmt::format("{}: cannot accept its return: {}", s.label, errno_text(errno)));
     if (standby) {
         p.standing_by = p.how.was_ready = p.standing_by || message.ready;
         if (p.how.was_ready) now_ready(p);

@@ -44,7 +44,7 @@ void abandon_domain(process_table& t, const std::string& why) {
     if (t.account.domain_abandoned) return;
     t.account.domain_abandoned = true;
     t.log_line(
-        fmt::format("the MPS domain is given up ({}): its stages go on with a GPU context each, as with "
+        fmt::format("the MPS domain is given up ({}): its stages continue with one GPU context each, as with "
                     "isolation = \"process\"",
                     why));
 }
@@ -74,10 +74,10 @@ void move_stage(process_table& t, u32 stage) {
 
 void log_trial(const process_table& t) {
     if (!t.trial.in_progress())
-        return t.log_line("nobody has faulted alone: all stages share the MPS domain again");
-    t.log_line(fmt::format(
-        "{} works in a GPU context of its own, to see whether the MPS domain's faults are its own",
-        t.setup->stages[t.trial.on_trial].spec.name));
+        return t.log_line("no stage faulted when run alone: all stages return to the shared MPS domain");
+    t.log_line(
+        fmt::format("{} now runs in its own GPU context, to test whether it causes the MPS domain's faults",
+                    t.setup->stages[t.trial.on_trial].spec.name));
 }
 
 /// The stage on trial is acquitted.
@@ -125,7 +125,7 @@ void count_fault(process_table& t, u32 generation) {
     for (u32 k = 0; k < std::min(t.c->links, shm::max_links); ++k) moved += ring::load(t.c->link[k].tail);
     const bool over = t.faults.add(moved);
     if (t.trial.in_progress()) {
-        t.log_line(fmt::format("{} was not in the MPS domain that has faulted: it goes back there",
+        t.log_line(fmt::format("{} was not in the MPS domain that faulted: it returns to the domain",
                                t.setup->stages[t.trial.on_trial].spec.name));
         move_on(t);
     } else if (t.faults.in_row == faults_before_trial) {
@@ -133,8 +133,7 @@ void count_fault(process_table& t, u32 generation) {
     }
     // The faults during a trial are bounded by the number of suspects.
     if (over && !t.trial.in_progress())
-        abandon_domain(t,
-                       fmt::format("{} faults in a row and no frame delivered in between", t.faults.in_row));
+        abandon_domain(t, fmt::format("{} faults in a row without a delivered frame", t.faults.in_row));
 }
 
 void client_ended(process_table& t, seat& s, process& p, const std::string& why) {
@@ -142,7 +141,7 @@ void client_ended(process_table& t, seat& s, process& p, const std::string& why)
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
     p.mps.terminated = why.empty();
     if (!p.mps.terminated && is_client(t, p) && !is_previous_generation(t, p) && !p.how.through)
-        renew_domain(t, fmt::format("{} (pid {}) can't be ended alone: {}", s.label, p.pid, why));
+        renew_domain(t, fmt::format("{} (pid {}) can't be ended separately: {}", s.label, p.pid, why));
     poll_retirement(t, s, p, now_ns());
 }
 
@@ -278,8 +277,8 @@ void update_trial(process_table& t, const seat& s, const process& p) {
     t.account.domain_blamed = t.trial.blamed;
     t.faults.in_row = 0;
     t.log_line(
-        fmt::format("{} (pid {}) has faulted alone: the MPS domain's faults are its own; it keeps a GPU "
-                    "context of its own",
+        fmt::format("{} (pid {}) has faulted when run alone: it causes the MPS domain's faults, and it keeps "
+                    "its own GPU context",
                     s.label, p.pid));
 }
 
@@ -287,14 +286,14 @@ void update_trial(process_table& t, const seat& s, const process& p) {
 // without this check none would be started again.
 void watch_domain(process_table& t) {
     if (t.domain == nullptr || t.account.domain_abandoned) return;
-    if (!t.domain->is_up()) return renew_domain(t, "its daemon is gone");
+    if (!t.domain->is_up()) return renew_domain(t, "its daemon has ended");
     const bool whole = std::none_of(t.seats.begin(), t.seats.end(), [&t](const auto& s) {
         return wants_domain(t, *s) &&
                (s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff);
     });
     t.account.domain_restored = t.account.domain_restored || whole;
     if (t.trial.in_progress() && whole && !t.ending && !t.paused && !t.renewing && has_stood_trial(t)) {
-        t.log_line(fmt::format("{} has worked alone without a fault: it goes back into the MPS domain",
+        t.log_line(fmt::format("{} has run alone without a fault: it returns to the MPS domain",
                                t.setup->stages[t.trial.on_trial].spec.name));
         move_on(t);
     }

@@ -37,7 +37,7 @@ std::string no_such_port(const process_table& t, const std::string& name) {
         return t.setup->stages[s->stage].spec.name == name;
     });
     const std::string what =
-        stage ? fmt::format("\"{}\" is a stage of {} with a program of its own, no port", name, t.setup->name)
+        stage ? fmt::format("\"{}\" is a stage of {} with its own program, not a port", name, t.setup->name)
               : fmt::format("the pipeline {} has no port \"{}\"{}", t.setup->name, name,
                             did_you_mean_clause(name, names));
     return names.empty() ? what + "; its file names none (run = \"port\")"
@@ -48,8 +48,8 @@ std::string no_such_port(const process_table& t, const std::string& name) {
 std::string occupied(const seat& s, bool& again) {
     again = true;
     if (s.now)
-        return fmt::format("port {} has a program already (pid {}{}): one at a time takes part in a run",
-                           s.label, s.now->pid, s.now->elsewhere ? " of another namespace" : "");
+        return fmt::format("port {} already has a program (pid {}{}): only one at a time can use a port",
+                           s.label, s.now->pid, s.now->elsewhere ? " in another namespace" : "");
     switch (s.machine.state()) {
         case seat_state::vacant:
             return "";
@@ -57,7 +57,7 @@ std::string occupied(const seat& s, bool& again) {
             return fmt::format("port {} is down (`carousel up {}` opens it)", s.label, s.label);
         case seat_state::done:
             again = false;
-            return fmt::format("all frames of the run are through port {}", s.label);
+            return fmt::format("all frames of the run have passed port {}", s.label);
         default:
             return fmt::format("port {} is {}: try again", s.label, name_of(s.machine.state()));
     }
@@ -71,8 +71,8 @@ std::string watch_program(process& p, shm::peer_process peer, const run::hello_m
     p.pidfd = std::move(peer.pidfd);
     if (!p.pidfd && p.elsewhere && !fds.empty()) p.pidfd = std::move(fds.front());
     if (p.pidfd) return "";
-    return p.elsewhere ? "a program of another pid namespace has to send its own pidfd, and none came (Linux "
-                         "5.3 or later)"
+    return p.elsewhere ? "a program in another pid namespace must send its own pidfd, and none was received "
+                         "(Linux 5.3 or newer)"
                        : fmt::format("process {} can't be watched: it has ended", p.pid);
 }
 
@@ -85,7 +85,7 @@ bool is_port(const process_table& t, const seat& s) noexcept {
 std::string seat_port(process_table& t, shm::peer_process peer, const run::hello_message& hello,
                       std::vector<shm::unique_fd>& fds, bool& again, seat*& in) {
     again = true;
-    if (t.paused) return "the run begins again: try again";
+    if (t.paused) return "the run is restarting: try again";
     if (!t.memory_there) return "the run is being taken over by a second supervisor: try again";
     again = false;
     if (t.ending) return "the run is ending";
@@ -115,7 +115,7 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
     watch_process(t, s, *s.now);
     if (t.setup->stages[s.stage].spec.skips()) await_again(t, s.stage);
     t.note("started", s.now->spawned_ns, s, *s.now,
-           fmt::format("is taken by pid {}{}", s.now->pid, s.now->elsewhere ? " of another namespace" : ""));
+           fmt::format("is opened by pid {}{}", s.now->pid, s.now->elsewhere ? " in another namespace" : ""));
     in = &s;
     return "";
 }
@@ -149,9 +149,8 @@ std::string describe_port_end(const process& p) {
 void require_no_port(const process_table& t, const seat& s, const char* command) {
     if (!is_port(t, s)) return;
     throw config_error(
-        fmt::format("{0} is a port: `{1}` is for processes of the run, and the program there is somebody "
-                    "else's (`carousel down {0}` "
-                    "takes the place from it)",
+        fmt::format("{0} is a port: `{1}` is only for processes of the run, and the program at a port is not "
+                    "(`carousel down {0}` takes the port from it)",
                     s.label, command));
 }
 

@@ -34,14 +34,13 @@ void fail_seat(process_table& t, seat& s, const process* p) {
     const stage_setup& st = t.setup->stages[s.stage];
     const bool last = st.spec.optional && is_last_sink(t, s);
     if (last)
-        t.log_line(
-            fmt::format("{} is optional, but no other sink is left: there is nothing to go on for", s.label));
+        t.log_line(fmt::format("{} is optional, but no other sink is left: the run can't continue", s.label));
     if (st.spec.optional && !last) {
         const bool others = std::any_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
             return o->stage == s.stage && o.get() != &s && o->machine.state() != seat_state::failed;
         });
-        t.log_line(fmt::format("{} has failed ({}); it is optional: the rest goes on{}", s.label, s.last_exit,
-                               others ? "" : " without it"));
+        t.log_line(fmt::format("{} has failed ({}); it is optional: the run continues{}", s.label,
+                               s.last_exit, others ? "" : " without it"));
         if (others) return;
         skip_frames(t, s.stage);
         return;
@@ -107,7 +106,7 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
                                                   : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.log_line(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
-                               p.port ? " is off its port" : " died", how, frames_in_flight(p)));
+                               p.port ? " has left its port" : " died", how, frames_in_flight(p)));
     const seat_action next = s.machine.on(e, now_ns());
     if (next == seat_action::start && !t.ending && lacked_resources(p.how))
         return postpone_start(t, s, s.log->last().empty() ? s.last_exit : s.log->last().back());
@@ -126,7 +125,7 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
         case seat_action::delay:
             s.start_wanted = true;
             s.due_ns = now_ns() + s.machine.delay_ns();
-            t.log_line(fmt::format("{} died before it delivered anything ({}): starting again in {:.1f} s",
+            t.log_line(fmt::format("{} died before it delivered a frame ({}): restarting in {:.1f} s",
                                    s.label, s.last_exit, static_cast<f64>(s.machine.delay_ns()) / 1e9));
             break;
         case seat_action::fail:
@@ -134,7 +133,7 @@ void apply_seat_action(process_table& t, seat& s, seat_action a, const process* 
             break;
         case seat_action::suspend:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGSTOP);
-            if (s.now) t.note("paused", now_ns(), s, *s.now, "is paused: the pipeline waits for it");
+            if (s.now) t.note("paused", now_ns(), s, *s.now, "is paused, and the pipeline waits for it");
             break;
         case seat_action::resume:
             if (s.now) shm::signal_pidfd(s.now->pidfd.get(), SIGCONT);
@@ -176,15 +175,15 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
     if (std::any_of(t.account.abandoned.begin(), t.account.abandoned.end(), [&](const auto& g) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {
-        t.log_line(fmt::format(
-            "{}: finish() of the tombstone of frame {} has ended another process ({}): the stage must "
-            "accept tombstones, or leave wants_tombstones out",
-            s.label, p.sequences.front(), describe(p.how)));
+        t.log_line(
+            fmt::format("{}: finish() of the tombstone of frame {} has ended another process ({}): make the "
+                        "stage accept tombstones, or remove wants_tombstones",
+                        s.label, p.sequences.front(), describe(p.how)));
         return;
     }
     const std::string attempts = fmt::format("{} attempt{}", failures, failures == 1 ? "" : "s");
     t.note("abandoned", now_ns(), s, p,
-           fmt::format("gives frame {} up after {}", p.sequences.front(), attempts));
+           fmt::format("gives up frame {} after {}", p.sequences.front(), attempts));
     if (t.account.abandoned.size() >= max_listed_abandoned) {
         t.account.abandoned.erase(t.account.abandoned.begin());
         ++t.account.abandoned_before;

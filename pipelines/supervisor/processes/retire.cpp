@@ -113,8 +113,8 @@ void requeue(process_table& t, seat& s, process& p) {
     if (p.why == ring::blame::own) note_abandoned(t, s, p);
     if (p.quarantined = count_quarantined(t, s); p.quarantined > 0)
         t.note("quarantined", now_ns(), s, p,
-               fmt::format("left {} half-written buffers: in quarantine until pid {} is gone", p.quarantined,
-                           p.pid));
+               fmt::format("left {} half-written buffers: in quarantine until pid {} has ended",
+                           p.quarantined, p.pid));
     ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words are its own now
 }
 
@@ -141,7 +141,7 @@ bool reclaim(process_table& t, seat& s, process& p) {
     const bool freed = ring::reclaim(*t.c, s.index, p.incarnation.epoch);
     crash_here(crash_point::words_reclaimed);
     if (freed && p.quarantined > 0)
-        t.note("freed", now_ns(), s, p, fmt::format("pid {} is gone: its buffers are free again", p.pid));
+        t.note("freed", now_ns(), s, p, fmt::format("pid {} has ended: its buffers are free again", p.pid));
     ring::reset_assets(*t.c, s.index, p.incarnation.epoch);
     return freed;
 }
@@ -214,10 +214,10 @@ void note_out_of_memory(process_table& t, const seat& s, process& p) {
         return;
     p.how.out_of_memory = true;
     const std::string limit = t.groups.memory_text();
-    t.log_line(fmt::format(
-        "{} (pid {}): the kernel's out-of-memory killer has ended it: {}; give the run more memory, "
-        "or let it need less (--size, window, instances)",
-        s.label, p.pid, limit.empty() ? "the machine has no memory left" : limit));
+    t.log_line(
+        fmt::format("{} (pid {}): the kernel's out-of-memory killer has ended it: {}; give the run more "
+                    "memory, or reduce its need (--size, window, instances)",
+                    s.label, p.pid, limit.empty() ? "the machine has no memory left" : limit));
 }
 
 std::string describe_end(const exit_status& e) {

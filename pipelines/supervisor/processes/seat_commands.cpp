@@ -24,7 +24,7 @@ namespace carousel::supervisor {
 namespace {
 
 [[noreturn]] void refuse_command(const seat& s, const char* command, const char* instead) {
-    throw config_error(fmt::format("{}: `{}` makes no sense for a stage that is {}: {}", s.label, command,
+    throw config_error(fmt::format("{}: `{}` is not possible while the stage is {}: {}", s.label, command,
                                    name_of(s.machine.state()), instead));
 }
 
@@ -39,26 +39,26 @@ void require_guarded_input(const process_table& t, const seat& s, const process&
                            const shm::injected_fault_row& row) {
     if (t.made->stage[s.stage].inputs == 0)
         throw config_error(
-            fmt::format("{} has no input to write to: {} is for the stages behind it", s.label, row.name));
+            fmt::format("{} has no input to write to: use {} on a downstream stage", s.label, row.name));
     const bool guarded = (t.c->entry[p.incarnation.entry].guard & shm::memory_guard::inputs_writable) == 0;
     if (!guarded && !t.setup->scribbles_anywhere)
-        throw config_error(fmt::format(
-            "{}: its inputs are unguarded (`carousel run FILE --dry-run` says why): {} would harm the stage "
-            "before it and that one's other readers",
-            s.label, row.name));
+        throw config_error(
+            fmt::format("{}: its inputs are unguarded (for the cause see `carousel run FILE --dry-run`): {} "
+                        "would harm the upstream stage and its other readers",
+                        s.label, row.name));
 }
 
 void require_guarded_output(const process_table& t, const seat& s, const process& p,
                             const shm::injected_fault_row& row) {
     if (t.made->stage[s.stage].outputs == 0)
-        throw config_error(fmt::format("{} has no output to write beyond: {} is for the stages before it",
-                                       s.label, row.name));
+        throw config_error(
+            fmt::format("{} has no output to write beyond: use {} on an upstream stage", s.label, row.name));
     const bool guarded = (t.c->entry[p.incarnation.entry].guard & shm::memory_guard::output_gaps) != 0 ||
                          has_canaries(*t.made, s.stage, t.setup->stages[s.stage]);
     if (!guarded && !t.setup->overruns_anywhere)
         throw config_error(
-            fmt::format("{}: its output is unguarded (`carousel run FILE --dry-run` says why): {} would harm "
-                        "another frame",
+            fmt::format("{}: its output is unguarded (for the cause see `carousel run FILE --dry-run`): {} "
+                        "would harm another frame",
                         s.label, row.name));
 }
 
@@ -67,7 +67,7 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
     if ((t.c->entry[p.incarnation.entry].guard & shm::memory_guard::block_pages) == 0 &&
         !t.setup->scribbles_anywhere)
         throw config_error(fmt::format(
-            "{}: it could write to all of the control block: {} would harm other stages", s.label, row.name));
+            "{}: it can write to the whole control block: {} would harm other stages", s.label, row.name));
 }
 
 // Observers show the end as requested, not as a crash. Written before the entry is doomed: they read the note
@@ -102,7 +102,7 @@ std::string continue_seat(process_table& t, seat& s) {
     apply_seat_action(t, s, a, nullptr);
     return a == seat_action::resume && s.now
                ? fmt::format("{} (pid {}) continues", s.label, s.now->pid)
-               : fmt::format("{} is not paused any more: its next process runs when it is ready", s.label);
+               : fmt::format("{} is no longer paused: its next process runs when it is ready", s.label);
 }
 
 std::string kill_seat(process_table& t, seat& s, int signal) {
@@ -145,32 +145,31 @@ std::string restart_seat(process_table& t, seat& s) {
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     require_no_port(t, s, "inject");
     if (!s.now || s.machine.state() != seat_state::running)
-        refuse_command(s, "inject", "only one that runs can take a fault");
+        refuse_command(s, "inject", "a fault can only be injected into a running stage");
     process& p = *s.now;
     const shm::injected_fault_row* row = shm::row_of(kind);
     CAROUSEL_ASSERT(row != nullptr);
     const bool on_gpu = t.setup->stages[s.stage].device.kind == device::device_kind::cuda;
     if (row->needs_gpu && !on_gpu)
-        throw config_error(
-            fmt::format("{} computes on the CPU and can have no GPU fault: `carousel kill {} --signal SEGV` "
-                        "is the nearest to it",
-                        s.label, s.label));
+        throw config_error(fmt::format(
+            "{} runs on the CPU and can't have a GPU fault: use `carousel kill {} --signal SEGV` instead",
+            s.label, s.label));
     if (row->needs_input) require_guarded_input(t, s, p, *row);
     if (row->needs_output) require_guarded_output(t, s, p, *row);
     if (kind == shm::injected_fault::scribble_control) require_guarded_block(t, s, p, *row);
     const u64 timeout_ns = t.setup->stages[s.stage].spec.frame_timeout_ns();
     if (row->needs_deadline &&
         (p.tool || timeout_ns == 0 || (t.c->stage[s.stage].flags & shm::stage_flag::latest) != 0))
-        throw config_error(fmt::format("{} {}: nothing would ever find the hang", s.label,
+        throw config_error(fmt::format("{} {}: the hang would never be detected", s.label,
                                        p.tool ? "runs under a tool and has no deadline"
                                        : timeout_ns == 0
                                            ? "has frame_timeout_ms = 0, no deadline"
-                                           : "reads its input as `latest` and holds nobody up"));
+                                           : "reads its input as `latest` and delays no other stage"));
     p.how.injected = true;
     t.c->seat[s.index].fault.store(shm::fault_word(kind, p.incarnation.epoch), std::memory_order_release);
     return fmt::format(
-        "{} (pid {}) takes a fault ({}) with its next frame{}", s.label, p.pid, row->name,
-        row->needs_deadline ? fmt::format(" and is replaced {} ms later", timeout_ns / ns_per_ms) : "");
+        "{} (pid {}): fault {} is injected at its next frame{}", s.label, p.pid, row->name,
+        row->needs_deadline ? fmt::format("; it is replaced {} ms later", timeout_ns / ns_per_ms) : "");
 }
 
 std::string take_seat_down(process_table& t, seat& s) {
@@ -179,7 +178,7 @@ std::string take_seat_down(process_table& t, seat& s) {
     end_standby(s);
     const i32 pid = s.now ? s.now->pid : 0;
     const seat_action a = s.machine.on(seat_event::take_down, now_ns());
-    if (a == seat_action::refuse) refuse_command(s, "down", "it has ended already");
+    if (a == seat_action::refuse) refuse_command(s, "down", "it has already ended");
     if (s.now) {
         s.now->how.outside = s.now->by_supervisor = true;
         note_request(t, *s.now, ring::requested_end::down);
@@ -187,8 +186,8 @@ std::string take_seat_down(process_table& t, seat& s) {
     } else if (s.machine.state() == seat_state::stopping) {
         s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
     }
-    if (before == seat_state::down) return fmt::format("{} is down already", s.label);
-    return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; what it had in hand waits",
+    if (before == seat_state::down) return fmt::format("{} is already down", s.label);
+    return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; its frames stay queued",
                                   s.label, pid, s.label)
                     : fmt::format("{} is down until `carousel up {}`", s.label, s.label);
 }

@@ -61,14 +61,14 @@ std::string frame_text(const std::optional<u64>& frame) {
 // none.
 std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
-    std::string text = fmt::format("{} waits for another host: {} has not come from there", s.label,
+    std::string text = fmt::format("{} waits for another host: {} has not arrived from it", s.label,
                                    next ? fmt::format("frame {}", *next) : "the next frame");
     const telemetry::undelivered_frame undelivered =
         find_undelivered_here(*t.setup, t.made->first_ring_sequence);
     if (undelivered.frame < next.value_or(0))
         text += fmt::format(
-            "; here {} has not written frame {} yet, and a host that sends with release = "
-            "\"durable\" keeps its frames until that is done",
+            "; {} has not written frame {} yet on this host, and a sender with release = \"durable\" keeps "
+            "its frames until then",
             undelivered.sink, undelivered.frame);
     return text;
 }
@@ -96,8 +96,7 @@ std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
         // A source waits without a frame, a sink with its frames.
         return t.setup->stages[s.stage].receives() ? missing_input(t, s) : missing_reader(t, s);
     } catch (const std::exception& e) {
-        return fmt::format("{} waits for another host (for which frame can't be read: {})", s.label,
-                           e.what());
+        return fmt::format("{} waits for another host (the frame is unknown: {})", s.label, e.what());
     }
 }
 
@@ -110,7 +109,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         case seat_state::backoff:
             return in_state > longest_delay_ns + slack_ns
                        ? ""
-                       : fmt::format("{} rests before it is started again", s.label);
+                       : fmt::format("{} waits before its next start", s.label);
         case seat_state::stopped:
             return fmt::format("{} is paused (`carousel cont {}` continues it)", s.label, s.label);
         case seat_state::down:
@@ -118,7 +117,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
         case seat_state::stopping:
             return in_state > t.setup->stop_timeout_ns ? "" : fmt::format("{} is being taken down", s.label);
         case seat_state::vacant:
-            return fmt::format("nobody is in port {}: a program that enters it lets the pipeline go on",
+            return fmt::format("port {} has no program: the pipeline continues when a program opens it",
                                s.label);
         case seat_state::running:
             break;
@@ -130,15 +129,15 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
     const process& p = *s.now;
     const bool stopped = !p.elsewhere && shm::is_stopped(p.pid);
     if ((p.tool || p.by_hand) && stopped)
-        return fmt::format("{} (pid {}) is stopped by the tool in front of it", s.label, p.pid);
+        return fmt::format("{} (pid {}) is stopped by the tool that runs it", s.label, p.pid);
     if (stopped && !heart_is_late(view_of(t, s, now), now))
-        return fmt::format("{} (pid {}) is stopped from outside", s.label, p.pid);
+        return fmt::format("{} (pid {}) is stopped by a signal", s.label, p.pid);
     if (waits_for_link(t, s, now)) return "";  // see link_reason_of()
     if (is_at_work(t, s, now))
-        return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for room on its disk", s.label)
-                                                : fmt::format("{} is at work on a frame", s.label);
+        return full_disk_since_ns(*t.c, s) != 0 ? fmt::format("{} waits for free space on its disk", s.label)
+                                                : fmt::format("{} is processing a frame", s.label);
     if (p.port && !heart_is_late(view_of(t, s, now), now) && work_waits(t, s))
-        return fmt::format("port {} has a program (pid {}) that asks for no frame", s.label, p.pid);
+        return fmt::format("port {} has a program (pid {}) that requests no frame", s.label, p.pid);
     return "";
 }
 

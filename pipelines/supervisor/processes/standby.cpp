@@ -114,8 +114,8 @@ void keep_standby(process_table& t, seat& s, u64 now) {
             start_standby(t, s, now);
             break;
         case standby_care::end_late:
-            t.log_line(fmt::format("{}'s standby (pid {}) does not become ready within {} s: it is ended",
-                                   s.label, s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
+            t.log_line(fmt::format("{}'s standby (pid {}) is not ready within {} s: it is ended", s.label,
+                                   s.standby->pid, t.setup->start_timeout_ns / ns_per_s));
             s.standby->kill_sent = true;
             end_standby(s);
             break;
@@ -187,9 +187,9 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     }
     const bool place = !s.standby && t.setup->stages[s.stage].spec.standby;
     if (!place) {
-        t.log_line(fmt::format(
-            "{}'s standby (pid {}) is ended: {}", s.label, p->pid,
-            s.standby ? "the dead supervisor has left another one" : "the stage has none any more"));
+        t.log_line(fmt::format("{}'s standby (pid {}) is ended: {}", s.label, p->pid,
+                               s.standby ? "the dead supervisor has left another standby"
+                                         : "the stage no longer has a standby"));
         shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         ring::doom(*t.c, entry);
         p->step = retirement_step::revoked;  // it owned no word
@@ -218,7 +218,7 @@ void standby_ended(process_table& t, seat& s, u64 now) {
     }
     if (!t.ending && !t.paused && status.known && status.signal == 0)
         t.log_line(
-            fmt::format("{}'s standby (pid {}) has left (exit code {})", s.label, p.pid, status.exit_code));
+            fmt::format("{}'s standby (pid {}) has exited (exit code {})", s.label, p.pid, status.exit_code));
     s.standby_due_ns = std::max(s.standby_due_ns, now + first_delay_ns);
     s.standby.reset();
 }

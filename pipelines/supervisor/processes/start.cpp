@@ -138,7 +138,7 @@ void watch_log(process_table& t, seat& s, process& p) {
 std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer) {
     if (peer.id.pid == p.pid) return "";  // our child, not reaped: the pid cannot have been reused
     if (peer.id.pid == 0 || !peer.pidfd)
-        return fmt::format("process {} can't be watched: it has ended, or is of another pid namespace",
+        return fmt::format("process {} can't be watched: it has ended, or is in another pid namespace",
                            peer.id.pid);
     if (p.pidfd) {  // the tool that started the stage: it ends after the stage, and is reaped then
         t.loop->forget(p.pidfd.get());

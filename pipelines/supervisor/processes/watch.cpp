@@ -129,13 +129,14 @@ void replace_late(process_table& t, seat& s, const std::string& what) {
     // A process that was stopped from outside is not at fault: its frames are innocent.
     if (p.port) {
         p.how.deadline = true;
-        t.log_line(fmt::format("{} (pid {}): {}: its place is another's now", s.label, p.pid, what));
+        t.log_line(
+            fmt::format("{} (pid {}): {}: its seat now belongs to another process", s.label, p.pid, what));
     } else if (shm::is_stopped(p.pid)) {
         p.how.outside = true;
         p.how.known = true;
         p.how.signal = 19;
         t.log_line(
-            fmt::format("{} (pid {}) was stopped from outside and {}: replacing it", s.label, p.pid, what));
+            fmt::format("{} (pid {}) was stopped by a signal and {}: replacing it", s.label, p.pid, what));
     } else {
         p.how.deadline = true;
         t.log_line(fmt::format("{} (pid {}): {}: replacing it", s.label, p.pid, what));
@@ -147,7 +148,7 @@ void watch_start(process_table& t, seat& s, u64 now) {
     if (waits_for_asset(t, s)) s.clock_base_ns = now;  // not its fault
     const u64 since = t.groups.uncounted().shifted(std::max(s.now->spawned_ns, s.clock_base_ns), now);
     if (now > since && now - since > t.setup->start_timeout_ns)
-        replace_late(t, s, "it does not become ready");
+        replace_late(t, s, "it has not become ready in time");
 }
 
 /// A note that a quota, a freezer or a busy machine has stopped the run while the frame was late; "": none
@@ -156,7 +157,7 @@ std::string uncounted_text(const process_table& t, u64 now) {
     const u64 before = now - std::min(now, 10 * ns_per_s);
     const u64 lost = t.groups.uncounted().between(before, now);
     if (lost < ns_per_s) return "";
-    return fmt::format(" (the run itself was stopped for {:.1f} of the last 10 s, which do not count)",
+    return fmt::format(" (the run itself was stopped for {:.1f} of the last 10 s, which are not counted)",
                        static_cast<f64>(lost) / 1e9);
 }
 

@@ -47,7 +47,7 @@ std::string text_of_header(const process_table& t, const ring::wild_write& to) {
     const std::string name = name_of_ring(t, to.index);
     if (name.empty()) return "";
     if (to.slot >= std::min(t.made->link[to.index].slots, shm::max_slots))
-        return fmt::format("a write behind the headers of the ring {}", name);
+        return fmt::format("a write after the headers of the ring {}", name);
     return fmt::format("a write into the headers of the ring {}, frame {}, offset {}", name,
                        ring::load(t.c->frames[to.index].header[to.slot].ring_sequence), to.offset);
 }
@@ -98,7 +98,7 @@ constexpr part_text part_texts[] = {
     {shm::block_part::doorbell, "the doorbell of ", "an unused stage's doorbell"},
     {shm::block_part::telemetry, "the telemetry of ", "an unused stage's telemetry"},
     {shm::block_part::seat, "the seat of ", "an unused seat"},
-    {shm::block_part::seat_asked, "what is asked of ", "what is asked of an unused seat"},
+    {shm::block_part::seat_asked, "the requests to ", "the requests to an unused seat"},
     {shm::block_part::ring, "the description of ring ", "an unused ring's description"},
     {shm::block_part::ring_words, "the words of ring ", "an unused ring's words"},
     {shm::block_part::source, "the description of source ", "an unused source's description"},
@@ -125,10 +125,11 @@ std::string text_of_block(const process_table& t, const ring::wild_write& to) {
 // CUDA errors carry no address: neither ring, plane nor offset can be given.
 std::string text_of_device(const ring::wild_write& to) {
     if (to.index <= 1)
-        return fmt::format("an illegal address, with frame {} alone in flight (a GPU tells no place)",
+        return fmt::format("an illegal address, with only frame {} in flight (a GPU reports no address)",
                            to.offset);
     return fmt::format(
-        "an illegal address, with frame {} the oldest of {} in flight, the newest {} (a GPU tells no place)",
+        "an illegal address, with frame {} the oldest of {} in flight, the newest {} (a GPU reports no "
+        "address)",
         to.offset, to.index, to.offset + to.slot);
 }
 
@@ -148,7 +149,7 @@ std::string place_in_slot(const nlohmann::json& format, u64 offset) {
         for (const ring::plane& p : f.planes) {
             if (p.offset > offset || p.offset < begin) continue;
             begin = p.offset;
-            name = (offset - begin < p.bytes() ? "plane " : "behind plane ") + p.name;
+            name = (offset - begin < p.bytes() ? "plane " : "after plane ") + p.name;
         }
     } catch (const error&) {
         name = "the slot";  // the offset in it is enough

@@ -21,11 +21,11 @@ std::string ledger_of(const run_setup& s, u32 stage) {
 bool counts_frames(const stage_setup& st) { return !st.has_output() && !st.spec.may_miss(); }
 
 std::string not_counted(const run_setup& s, u32 stage) {
-    if (s.stages[stage].has_output()) return "it is no sink";
+    if (s.stages[stage].has_output()) return "it is not a sink";
     if (s.stages[stage].spec.latest()) return "it reads the newest frames only (group = \"latest\")";
-    if (s.stages[stage].spec.skips()) return "frames pass it by while nobody is in it (vacant = \"skip\")";
+    if (s.stages[stage].spec.skips()) return "frames skip it while it has no program (vacant = \"skip\")";
     if (telemetry::frame_claims::load(ledger_of(s, stage)).suspended())
-        return "it has failed and was left out (optional = true), frames pass it by";
+        return "it has failed, and frames skip it (optional = true)";
     return "";
 }
 
@@ -77,7 +77,7 @@ std::string ledger_store::change_claim(u32 stage, F&& change) {
     } catch (const error& e) {
         return std::exchange(claim_failed_, true)
                    ? ""
-                   : fmt::format("{}: which frames it counts for can't be written: {}; it is tried again",
+                   : fmt::format("{}: the range of frames that it counts for can't be written: {}; retrying",
                                  setup_->stages[stage].spec.name, e.what());
     }
 }
@@ -97,13 +97,13 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
         const bool marked =
             telemetry::ledger_writer(telemetry::ledger_path(setup_->directory, name))
                 .mark_committed_by_supervisor(ring_sequence, telemetry::ledger_committer(seat, epoch));
-        return marked
-                   ? ""
-                   : fmt::format("{} has committed frame {} without a record of it: the frame counts as lost",
-                                 name, ring_sequence);
+        return marked ? ""
+                      : fmt::format(
+                            "{} has committed frame {} without a ledger record: the frame counts as lost",
+                            name, ring_sequence);
     } catch (const std::exception& e) {
         return fmt::format(
-            "{}: frame {}, which it had committed when it died, can't be marked and counts as lost: {}", name,
+            "{}: frame {}, which it committed before it died, can't be marked and counts as lost: {}", name,
             ring_sequence, e.what());
     }
 }
@@ -131,7 +131,7 @@ std::string ledger_store::tick(u64 now) {
     } catch (const error& e) {
         if (!failed_) {
             failed_ = true;  // reported once; retried every second
-            return fmt::format("{}; the ledger goes on unfolded and grows", e.what());
+            return fmt::format("{}; the ledger is not compacted and grows", e.what());
         }
     }
     return "";

@@ -109,21 +109,22 @@ void memory_store::make_on_device(const std::vector<block*>& wanted, const std::
     bool owner = false;
     for (std::size_t k = 0; k < wanted.size(); ++k) {
         block& b = *wanted[k];
-        const std::string what = fmt::format("making the memory of {} ({:.1f} MiB)", b.item.name,
+        const std::string what = fmt::format("allocating the memory of {} ({:.1f} MiB)", b.item.name,
                                              static_cast<f64>(b.item.bytes) / 1048576.0);
         shm::message m;
         const u64 now = now_ns();
         if (shm::receive_message(ours.get(), m, until > now ? until - now : 1) != shm::receive_status::ok)
-            fail(what + ": carousel-alloc gave no answer (its message is above)");
+            fail(what + ": carousel-alloc did not answer (see its message above)");
         const std::optional<run::alloc_answer> answer = run::read_alloc_answer(m.text);
-        if (!answer) fail(what + ": carousel-alloc answered something unknown: is it of this build?");
+        if (!answer) fail(what + ": unknown answer of carousel-alloc: check that it is from this build");
         if (answer->error) fail(fmt::format("{}: {}", what, *answer->error));
         b.bytes = answer->bytes;
         b.uuid = answer->uuid;
         b.ipc = answer->ipc;
         b.fds = std::move(m.fds);
         owner = owner || b.item.choice.kind == memory_kind::ipc;
-        if (!is_there(b)) fail(what + ": carousel-alloc's answer is incomplete: is it of this build?");
+        if (!is_there(b))
+            fail(what + ": incomplete answer of carousel-alloc: check that it is from this build");
     }
     shm::send_message(ours.get(), R"({"ok":true})");
     if (owner) {

@@ -81,10 +81,10 @@ TEST_CASE("chaos: a kind that no stage can take is left out of the plan, and ref
     v.on_gpu = v.guarded = v.gapped = v.closed = true;
     CHECK(choose_kinds({}, {v}, "f.toml") == all_kinds());
     const std::tuple<fault, bool victim::*, const char*> needs[] = {
-        {fault::gpu_fault, &victim::on_gpu, "no stage of f.toml computes on a GPU here"},
+        {fault::gpu_fault, &victim::on_gpu, "no stage of f.toml runs on a GPU here"},
         {fault::scribble_input, &victim::guarded, "has an input that is guarded"},
         {fault::overrun_output, &victim::gapped, "no stage of f.toml has gaps or canaries"},
-        {fault::scribble_control, &victim::closed, "could write to all of the control block"},
+        {fault::scribble_control, &victim::closed, "can write to the whole control block"},
     };
     for (const auto& [kind, guard, words] : needs) {
         victim open = v;
@@ -132,7 +132,7 @@ TEST_CASE("chaos: the report tells what the time went into, and how often no sta
     CHECK_THAT(
         report_text(make_report({}, o)),
         test::contains(
-            "standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 behind"));
+            "standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 after"));
 }
 
 TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
@@ -194,7 +194,8 @@ TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks o
     const json passed = make_report({}, o);
     CAPTURE(passed["failures"].dump());
     CHECK(passed["passed"] == true);
-    CHECK_THAT(report_text(passed), test::contains("compared by count, 100 frames, undisturbed 100"));
+    CHECK_THAT(report_text(passed),
+               test::contains("compared by count, 100 frames, in the fault-free run 100"));
     SECTION("a frame less") { o.report["sinks"][0]["records"] = 99; }
     SECTION("another picture in the second") { o.report["sinks"][1]["image_hash"] = "abd"; }
     CHECK(make_report({}, o)["passed"] == (o.report["sinks"] == o.calm["sinks"]));
@@ -237,7 +238,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
     fails_with([](outcome& o) { o.report["repeated"] = 2; }, "repeated: 2");
     fails_with([](outcome& o) { o.report["torn"] = 3; }, "torn: 3");
     fails_with([](outcome& o) { o.report["lost"] = nullptr; }, "lost: not counted");
-    fails_with([](outcome& o) { o.calm["frames"] = 99; }, "frames: 100, of the undisturbed run 99");
+    fails_with([](outcome& o) { o.calm["frames"] = 99; }, "frames: 100, in the fault-free run 99");
     fails_with([](outcome& o) { o.report["dead_letter_count"] = 1; }, "dead_letter_count");
     fails_with([](outcome& o) { o.calm["image_hash"] = "abd"; }, "image_hash");
     fails_with([](outcome& o) { o.report["taken_over"] = 0; }, "taken over");
@@ -247,7 +248,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
         },
         "given up after 4 ends");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
-    fails_with([](outcome& o) { o.ended_early = true; }, "before the faults");
+    fails_with([](outcome& o) { o.ended_early = true; }, "before all faults");
     fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left behind");
     fails_with([](outcome& o) { o.gpu_mib_before = 5, o.gpu_mib_after = 6; }, "GPU memory");
     fails_with([](outcome& o) { o.report = json(); }, "no report");
@@ -259,7 +260,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
                                               {"seen_ns", 4'000 * ms},
                                               {"how", "deadline missed"}});
         },
-        "nobody had touched; the first: vertex (pid 99), deadline missed");
+        "died without an injected fault; the first: vertex (pid 99), deadline missed");
 }
 
 TEST_CASE("chaos: several hosts have one account, by this host's clock") {

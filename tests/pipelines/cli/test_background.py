@@ -76,14 +76,14 @@ class Background(Live):
         self.assertIn('did you mean "fragment"?', wrong.stderr)
         second = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", "--name", self.name, *SMALL)
         self.assertEqual(second.returncode, 2)
-        self.assertIn("is running already", second.stderr)
+        self.assertIn("is already running", second.stderr)
 
     def test_the_hint_at_the_end_of_a_run_can_be_typed_as_it_stands(self):
         path = self.environment["PATH"].split(":", 1)[1]
         for folder in (os.path.dirname(PROGRAMS), PROGRAMS, self.folder):
             result = self.carousel("run", os.path.join(PIPELINES, "demo.toml"), *SMALL, "--frames", "3", cwd=folder,
                                    env={**self.environment, "PATH": path})
-            hint = re.search(r"in another terminal: (.*) kill \w+ -p demo", result.stderr)
+            hint = re.search(r"try in another terminal: (.*) kill \w+ -p demo", result.stderr)
             self.assertTrue(hint, result.stderr)
             tried = subprocess.run(["sh", "-c", hint[1] + " --version"], cwd=folder, env={**self.environment, "PATH": path},
                                    capture_output=True, text=True, check=False)

@@ -40,8 +40,8 @@ class Surroundings(Live):
             done = self.below(prefix, words[0], DEMO, *words[1:], "--name", self.name, *SMALL, "--frames", "3")
             os.rmdir(os.path.join(self.folder, "shm"))
             self.assertEqual(done.returncode, 74, done.stderr)
-            self.assertIn("opening /dev/null: No such file or directory", done.stderr)
-            self.assertNotIn("is it built and executable", done.stderr)
+            self.assertIn("cannot open /dev/null: No such file or directory", done.stderr)
+            self.assertNotIn("check that it is built and executable", done.stderr)
 
 
 if __name__ == "__main__":

@@ -306,7 +306,7 @@ class Trace(unittest.TestCase):
         then = self.ask({"command": "ps"})["pipeline"]["frames"]
         out, err = trace.communicate(timeout=40)
         self.assertEqual(trace.returncode, 0, err)
-        self.assertRegex(err, r"note: demo begins again with new memory after [0-9.]+ s")
+        self.assertRegex(err, r"note: demo restarts with new memory after [0-9.]+ s")
         self.check_frames_after(then, err)
 
     def test_a_run_that_loses_its_supervisor_is_traced_on_with_the_next_one(self):

@@ -109,7 +109,7 @@ TEST_CASE("what is known of a lost run is kept before its folder is removed, or 
     const std::string blocking = w.write("carousel-lost", "not a folder");
     const auto found = find_leftovers(places_of(w));
     REQUIRE(found.size() == 1);
-    CHECK(remove_leftover(found[0]) == "what is known of the run can't be kept");
+    CHECK(remove_leftover(found[0]) == "the data of the run can't be saved");
     CHECK(std::filesystem::exists(folder + "/logs/sink.jsonl"));
     std::filesystem::remove(blocking);
     CHECK(remove_leftover(found[0]).empty());
@@ -133,7 +133,7 @@ TEST_CASE("memory that a process still maps is left alone") {
     CHECK(paths_of(found) ==
           std::vector<std::string>{run::runs_folder() + "/dead", w.path("shm/carousel-id-dead")});
     for (const leftover& l : found) {
-        CHECK_THAT(l.kept, contains("still lives"));
+        CHECK_THAT(l.kept, contains("still running"));
         CHECK(remove_leftover(l) == l.kept);
         CHECK(std::filesystem::exists(l.path));
     }
@@ -145,7 +145,7 @@ TEST_CASE("a run that begins between the look and the removal is not removed") {
     const auto found = find_leftovers(places_of(w));
     REQUIRE(found.size() == 1);
     run::write_record(run::run_folder("demo"), {shm::this_process(), "new", "demo", "", "", "", ""});
-    CHECK(remove_leftover(found[0]) == "a run of this name has begun");
+    CHECK(remove_leftover(found[0]) == "a run of this name has started");
     CHECK(run::read_record(run::run_folder("demo"))->run_id == "new");
 }
 
@@ -185,18 +185,18 @@ TEST_CASE("a run of another namespace is a leftover only when no process has a l
         REQUIRE(shm::lock_shared(lock.get()) == 0);
         const auto found = find_leftovers(places);
         REQUIRE(found.size() == 2);
-        CHECK_THAT(found[0].kept, contains("still lives"));
+        CHECK_THAT(found[0].kept, contains("still running"));
     }
     SECTION("no process lives") {
         for (const leftover& l : find_leftovers(places)) CHECK(remove_leftover(l).empty());
         CHECK_FALSE(std::filesystem::exists(folder));
         CHECK_FALSE(std::filesystem::exists(object));
     }
-    SECTION("it begins again between the check and the removal") {
+    SECTION("it restarts between the check and the removal") {
         const auto found = find_leftovers(places);
         REQUIRE(found.size() == 2);
         REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
-        CHECK(remove_leftover(found[0]) == "a run of this name has begun");
+        CHECK(remove_leftover(found[0]) == "a run of this name has started");
         CHECK(std::filesystem::exists(file));
     }
 }
@@ -217,7 +217,7 @@ TEST_CASE("a block that a process has a lock on is left alone, wherever that pro
         const auto found = find_leftovers(places);
         REQUIRE(found.size() == 2);
         REQUIRE(shm::lock_shared(holder.get()) == 0);
-        for (const leftover& l : found) CHECK_THAT(remove_leftover(l), contains("holds a lock on it"));
+        for (const leftover& l : found) CHECK_THAT(remove_leftover(l), contains("holds its lock"));
         holder.reset();
         for (const leftover& l : found) CHECK(remove_leftover(l).empty());
     }

@@ -193,7 +193,7 @@ class Containers(unittest.TestCase):
         self.check_not_cleaned(self.block())
         second = self.carousel(*self.run_words("--frames", "2")[1:])
         self.assertNotEqual(second.returncode, 0)
-        self.assertIn("is running already", second.stderr)
+        self.assertIn("is already running", second.stderr)
         os.kill(pids[0], signal.SIGCONT)
         self.assertEqual(self.carousel("ps", "-p", self.name).returncode, 0)
         down = self.carousel("down", "-p", self.name)

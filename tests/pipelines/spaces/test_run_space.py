@@ -51,7 +51,7 @@ class RunSpace(Spaces):
         self.goes_on(one)  # needs no holder
         said = self.carousel("hold", self.name)
         self.assertEqual(said.returncode, 2)
-        self.assertIn("takes it over, its space as well", said.stderr)
+        self.assertIn("takes it over, including its space", said.stderr)
         self.kill(two)  # nobody is there to mend it
         self.up()
         self.assertEqual({s["name"]: s["pid"] for s in self.ps()["stages"]}, stages)
@@ -73,7 +73,7 @@ class RunSpace(Spaces):
         said = self.carousel("run", os.path.join(self.pipelines, "demo.toml"), "--name", self.name, "--device", "cpu", "--frames", "1")
         self.assertEqual(said.returncode, 2)
         self.assertIn("is held already by process", said.stderr)
-        self.assertIn("-p NAME gives it another one", said.stderr)
+        self.assertIn("choose another name with -p NAME", said.stderr)
 
 
 RunSpace.pipelines = os.path.abspath(sys.argv[2])

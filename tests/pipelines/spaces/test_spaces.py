@@ -51,13 +51,13 @@ class SeenSpaces(Spaces):
         for words in (("kill", "x", "-p", "lab"), ("logs", "-p", "lab"), ("restart", "x", "-p", "lab"), ("top", "-p", "lab"), ("set", "-p", "lab")):
             said = self.carousel(*words)
             self.assertEqual((words, said.returncode), (words, 2))
-            self.assertIn('"lab" is a space and no pipeline', said.stderr)
+            self.assertIn('"lab" is a space, not a pipeline', said.stderr)
         self.assertIn("lab  (a space, held by process", self.carousel("kill", "x").stderr)
         for words in (("ps", "-p", ""), ("down", "-p", "")):
             self.assertEqual((words, self.carousel("__complete", *words).stdout), (words, "lab\n"))
         self.assertEqual(self.carousel("__complete", "hold", "").stdout, "")
         said = self.carousel("down", "-p", "lab")
-        self.assertIn("1 process goes on with its memory", said.stdout)
+        self.assertIn("1 process still uses its memory", said.stdout)
         holder.wait(10)
         self.assertEqual(self.carousel("__complete", "hold", "").stdout, "lab\n")
         said = self.carousel("ps", "-p", "lab")

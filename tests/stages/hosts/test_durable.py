@@ -53,12 +53,12 @@ class Links(Case):
             bytes_of_it = f.read(64)
             f.seek(0x2000)
             f.write(bytes(b ^ 0x5A for b in bytes_of_it))
-        self.expect_log(pair.b, r"the control block is damaged .*: the run begins again at frame \d+")
+        self.expect_log(pair.b, r"the control block is damaged .*: the run restarts at frame \d+")
         self.whole(pair, 240)
         self.assertNotIn("has lost its ring", pair.a.text())
         first, last = pair.b.report()["repairs"][-1]["uncertain"]
         self.assertLess(first, last)
-        self.assertIn(f"frames {first} to {last} were delivered, may have been made from damaged words, and can't be had again", pair.b.text())
+        self.assertIn(f"frames {first} to {last} were delivered, may come from damaged words, and can't be repeated", pair.b.text())
 
     def restarted_with(self, pair, first):
         pair.b.process.send_signal(signal.SIGINT)
@@ -177,8 +177,8 @@ class Files(unittest.TestCase):
         wait_for("frames since", lambda: (coordinator.stage("sink").get("frames") or 0) > 120)
         remote.lose()
         remote.start()
-        coordinator.expect_log(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
-        first = int(re.findall(r"host b begins anew, at frame (\d+)", coordinator.text())[-1])
+        coordinator.expect_log(r"host b restarts at frame \d+: frames that its sinks do not have are kept here")
+        first = int(re.findall(r"host b restarts at frame (\d+)", coordinator.text())[-1])
         self.assertGreater(first, 0)
         self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
         check_report(coordinator, 540)
@@ -200,7 +200,7 @@ class Files(unittest.TestCase):
         remote.lose()
         os.unlink(gate)
         remote.start()
-        coordinator.expect_log("host b begins anew, at frame 0: what its sinks have not is kept here")
+        coordinator.expect_log("host b restarts at frame 0: frames that its sinks do not have are kept here")
         self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
         for host in (coordinator, remote):
             check_report(host, 60)
@@ -213,8 +213,8 @@ class Files(unittest.TestCase):
         remote.has_frames("sink", coordinator, more_than=60)
         delivered = remote.lose_memory(self)
         remote.start()
-        coordinator.expect_log(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
-        first = int(re.search(r"begins anew, at frame (\d+)", coordinator.text())[1])
+        coordinator.expect_log(r"host b restarts at frame \d+: frames that its sinks do not have are kept here")
+        first = int(re.search(r"restarts at frame (\d+)", coordinator.text())[1])
         self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
         self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
         self.assertEqual([remote.report()[k] for k in ("first", "frames", "lost", "repeated", "torn")], [first, 240, 0, 0, 0], remote.text())
@@ -236,7 +236,7 @@ class Files(unittest.TestCase):
         c.has_frames("sink", coordinator, more_than=60)
         b.lose()
         b.start()
-        coordinator.expect_log(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        coordinator.expect_log(r"host b restarts at frame [1-9]\d*: frames that its sinks do not have are kept here")
         self.assertEqual([h.wait(60) for h in (coordinator, b, c)], [0, 0, 0], coordinator.text() + b.text() + c.text())
         for host in (coordinator, c):
             check_report(host, 240)
@@ -261,7 +261,7 @@ class Files(unittest.TestCase):
         remote.start()
         self.assertEqual([coordinator.wait(60), remote.wait(60)], [0, 0], coordinator.text() + remote.text())
         self.assertTrue(os.path.exists(plan + ".1"))
-        self.assertIn("this host is done, and its link has not told host b so: it is told from here", coordinator.text())
+        self.assertIn("this host has finished, and its link has not notified host b: this host notifies it", coordinator.text())
         self.assertEqual(sorted(ledger(os.path.join(world.folder, "b-ledger-sink.bin"))), list(range(12)))
 
 

@@ -17,7 +17,7 @@ SIZE = 1 << 14
 PLACES = {"b": ("127.0.0.1", PORT), "c": ("127.0.0.1", PORT + APART)}
 DURABLE = 'release = "durable"\n'
 C_ALONE, BOTH = {"hosts.c": DURABLE}, {"hosts.b": DURABLE, "hosts.c": DURABLE}
-AGAIN = r"host c begins anew, at frame (\d+): what its sinks have not comes again from (here and from )?host b"
+AGAIN = r"host c restarts at frame (\d+): frames that its sinks do not have are sent again from (this host and from )?host b"
 
 
 class Case(unittest.TestCase):
@@ -75,7 +75,7 @@ class Long(Case):
         s = self.begun(C_ALONE, 240, shape="two ways")
         delivered = s.remote["c"].lose()
         s.remote["c"].start()
-        s.coordinator.expect_log("what its sinks have not comes again from here and from host b")
+        s.coordinator.expect_log("frames that its sinks do not have are sent again from this host and from host b")
         self.continues_complete(s, delivered, self.logged_first(s))
 
     def test_one_whose_memory_is_gone_and_whose_folder_is_not_goes_on_there_too(self):
@@ -92,9 +92,9 @@ class Long(Case):
         b.process.wait()
         delivered = c.lose()
         c.start()
-        s.coordinator.expect_log(r"host c begins anew when host b says where, which is lost \(.*\)")
+        s.coordinator.expect_log(r"host c restarts when host b, which is lost \(.*\), reports the position")
         time.sleep(1)
-        self.assertNotRegex(s.coordinator.text(), "host c begins anew, at frame")
+        self.assertNotRegex(s.coordinator.text(), "host c restarts at frame")
         b.start()   # it takes its part over, and was away when c was lost
         self.continues_complete(s, delivered, self.logged_first(s))
 
@@ -107,7 +107,7 @@ class Long(Case):
         c.start()
         s.coordinator.expect_log(until)
         b.start()
-        s.coordinator.expect_log(r"host b begins anew, at frame [1-9]\d*: what its sinks have not is kept here")
+        s.coordinator.expect_log(r"host b restarts at frame [1-9]\d*: frames that its sinks do not have are kept here")
         s.coordinator.expect_log(again)
         first = int(re.search(again, s.coordinator.text())[1])
         self.assertEqual(s.codes(), [0, 0, 0], s.text())
@@ -115,10 +115,10 @@ class Long(Case):
         self.check_union(s, "c", delivered)
 
     def test_it_goes_on_where_its_sender_begins_anew_if_that_one_was_lost_with_it(self):
-        self.both_are_lost({}, "host c begins anew when host b says where, which is lost", AGAIN)
+        self.both_are_lost({}, "host c restarts when host b, which is lost", AGAIN)
 
     def test_so_it_does_where_that_one_comes_later_than_anybody_waits_for_it(self):
-        again = r"host c begins anew, at frame (\d+): what its sinks have not comes again when host b is back"
+        again = r"host c restarts at frame (\d+): frames that its sinks do not have are sent again when host b is back"
         self.both_are_lost({"pipeline": "supervisor_grace_s = 1"}, again, again)
 
     def test_what_a_lost_sender_alone_had_for_it_is_said_to_be_lost(self):
@@ -127,8 +127,8 @@ class Long(Case):
             s.remote[host].lose()
         for host in ("c", "b"):
             s.remote[host].start()
-        s.coordinator.expect_log(r"host b begins anew: what it had is lost")
-        s.coordinator.expect_log(r"host c begins anew, at frame \d+: what host b had for it is lost")
+        s.coordinator.expect_log(r"host b restarts: its frames are lost")
+        s.coordinator.expect_log(r"host c restarts at frame \d+: frames of host b for it are lost")
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
         self.assertRegex(s.coordinator.text(), r"source-to-b .*: \d+ frames are lost")
 
@@ -140,8 +140,8 @@ class Long(Case):
         os.rename(path, path + ".aside")   # the process that writes it has it open
         os.mkdir(path)
         c.start()
-        s.coordinator.expect_log("host c begins anew, at frame 0: whether what its sinks have not begins there is not known, for host b can't read it. "
-                    "If not, the sending stage over there says with which --first N `carousel host` is to be started on c")
+        s.coordinator.expect_log("host c restarts at frame 0: it is unknown whether this is the first frame that its sinks do not have, because host b can't read it. "
+                    "If not, the sending stage on that host logs the --first N with which to start `carousel host` on c")
         s.coordinator.expect_log(r"middle-to-c .*begin it with --first \d+")
         first = int(re.search(r"begin it with --first (\d+)", s.coordinator.text())[1])
         c.process.kill()
@@ -154,7 +154,7 @@ class Long(Case):
 
     def test_it_goes_on_though_the_near_host_is_done(self):
         s = self.begun({**C_ALONE, "sink": "delay_ms = 250"}, 40, 60, taken=8)
-        wait_for("the near host is done", lambda: s.coordinator.stage("source-to-b").get("state") == "done")
+        wait_for("the coordinator is done", lambda: s.coordinator.stage("source-to-b").get("state") == "done")
         delivered = s.remote["c"].lose()
         self.assertLess(len(delivered), 38, "this machine is too slow for this test")
         s.remote["c"].start()
@@ -164,7 +164,7 @@ class Long(Case):
         s = self.begun({"pipeline": "supervisor_grace_s = 1"}, shape="two")
         b = s.remote["b"]
         s.coordinator.lose()
-        b.expect_log("the near host is lost")
+        b.expect_log("the coordinator is lost")
         b.interrupt()
         self.assertEqual(b.wait(60), 0, b.text())
         first = int(re.search(r"spread\.b: (\d+) frames in ", b.text())[1])

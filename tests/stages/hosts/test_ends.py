@@ -41,7 +41,7 @@ class Ends(unittest.TestCase):
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
-        last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
+        last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
         first.process.kill()
         first.process.wait()
         first.start()
@@ -59,13 +59,13 @@ class Ends(unittest.TestCase):
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
-        last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
+        last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
         for host in (last, first):
             host.process.kill()
             host.process.wait()
         for host in (first, last):
             host.start()
-        last.expect_log("the supervisor before this one was asked to end the run", 20)
+        last.expect_log("the previous supervisor was requested to end the run", 20)
         self.assertEqual([first.wait(), last.wait()], [0, 0], first.text() + last.text())
         self.whole(first, last)
 
@@ -80,20 +80,20 @@ class Ends(unittest.TestCase):
         folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]
         first.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
         last.interrupt()
-        last.expect_log("the end comes with the frames of the other hosts, which are told", 5)
+        last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
         lose_run(first.process, folder, pids)
-        last.expect_log(f"{message}, and gives no end: what has come from it is delivered", 30)
+        last.expect_log(f"{message}, and reports no end: frames received from it are delivered", 30)
         return last
 
     def test_a_near_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
-        remote = self.lost_after_order("", "b", "the near host is lost")
+        remote = self.lost_after_order("", "b", "the coordinator is lost")
         self.assertEqual(remote.wait(), 0, remote.text())
         self.whole(remote)
 
     def test_a_far_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
         coordinator = self.lost_after_order("b", "", "host b is lost")
         self.assertEqual(coordinator.wait(), 75, coordinator.text())
-        self.assertIn("host b has not said how its part has ended", coordinator.text())
+        self.assertIn("host b has not reported the result of its part", coordinator.text())
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Kept(Case):
     def test_a_host_whose_end_is_known_to_a_near_one_that_begins_anew_may_leave_at_once(self):
         coordinator, b = self.known_only_to_dead_coordinator()
         b.start()
-        b.expect_log("its part of a run is done")
+        b.expect_log("its part of a run has ended")
         coordinator.start()
         self.b_leaves_at_once(coordinator, b)
 
@@ -79,11 +79,11 @@ class Kept(Case):
         coordinator, b = self.begin(GRACE + source() + sink("slow", more="delay_ms = 700") + sink(more=last) + host("b"), "--frames", "20")
         coordinator.has_frames("slow", b, 3)
         coordinator.process.send_signal(signal.SIGSTOP)
-        b.expect_log("the near host is lost")
+        b.expect_log("the coordinator is lost")
         b.expect_log("20 frames in")
         kill(b)
         b.start()
-        b.expect_log("its part of a run is done")
+        b.expect_log("its part of a run has ended")
         coordinator.process.send_signal(signal.SIGCONT)
         self.ends((coordinator, 4), (b, 4))
         self.assertEqual([coordinator.report()["frames"], coordinator.report()["hosts"]["b"]["frames"]], [20, 20])
@@ -102,7 +102,7 @@ class Kept(Case):
         self.lose_coordinator_after_last_frame(coordinator, b)
         kill(b)
         b.start()
-        b.expect_log("its part of a run is done")
+        b.expect_log("its part of a run has ended")
         coordinator.start()
         self.ends((coordinator, 0), (b, 0))
         self.assertEqual([coordinator.report()["frames"], b.report()["frames"]], [14, 14])
@@ -123,8 +123,8 @@ class Kept(Case):
         answer = b.ps()["pipeline"]
         self.assertLess(time.monotonic() - asked, 3)
         self.assertEqual(answer["state"], "done")
-        self.assertRegex(answer["state_text"], r"done \(waits for the near host, which is away, to tell it how this part has ended, \d+ s more at most\)")
-        self.assertIn("waits for the near host", b.command("ps").stdout)
+        self.assertRegex(answer["state_text"], r"done \(waiting for the coordinator, which is disconnected, to report the result of this part, \d+ s more at most\)")
+        self.assertIn("waiting for the coordinator", b.command("ps").stdout)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
             control.connect(os.path.join(folder_of(b), "control.sock"))
             control.send(b'{"command": "rebuild"}')   # its result is reported: it starts nothing again
@@ -137,9 +137,9 @@ class Kept(Case):
                                 "--fps", "60", remote=("b", "c"))
         c.has_frames("last", coordinator)
         coordinator.process.send_signal(signal.SIGSTOP)
-        c.expect_log("near host is lost")
+        c.expect_log("coordinator is lost")
         c.interrupt()
-        c.expect_log("gives no end", 30)
+        c.expect_log("reports no end", 30)
         c.expect_log(r"chain\.c: \d+ frames in")
         time.sleep(2)   # now b takes no more, and the coordinator has frames for it
         coordinator.process.send_signal(signal.SIGCONT)
@@ -170,7 +170,7 @@ class Kept(Case):
         b.has_frames("sink2", coordinator)
         b.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
         coordinator.interrupt()
-        coordinator.expect_log("interrupted: what is begun is delivered")
+        coordinator.expect_log("interrupted: frames in flight are delivered")
         kill(b, coordinator)
         for each in (coordinator, b):
             each.start()
@@ -194,7 +194,7 @@ class Kept(Case):
         coordinator.has_frames("slow", c, 25)
         coordinator.interrupt()
         self.ends((c, 0), (coordinator, 75))
-        self.assertIn("host b has not said how its part has ended", coordinator.text())
+        self.assertIn("host b has not reported the result of its part", coordinator.text())
         self.assertEqual(coordinator.report()["frames"], c.report()["frames"])
 
 

@@ -100,8 +100,8 @@ class Everyday(Case):
         coordinator.expect_log("waiting for host b")
         remote.start()
         self.assertEqual(coordinator.wait(), 2)
-        self.assertIn("it was given --first 30, and this run begins with frame 20", coordinator.text())
-        remote.expect_log("the near host's run begins with frame 20, and --first 30 was given here")
+        self.assertIn("it was started with --first 30, but this run begins with frame 20", coordinator.text())
+        remote.expect_log("the coordinator's run begins with frame 20, but --first 30 was given here")
         remote.end()
         coordinator, remote = self.world.coordinator(file, "--frames", "60", "--first", "20"), self.world.remote(file, "b", "--frames", "60")
         coordinator.start()
@@ -120,7 +120,7 @@ class Everyday(Case):
         with open(token, "w", encoding="utf-8") as f:
             f.write("b" * 64)
         self.assertEqual(coordinator.start().wait(), 2)
-        self.assertIn("does not know this pipeline's token", coordinator.text())
+        self.assertIn("has a different token for this pipeline", coordinator.text())
         self.assertIsNone(remote.process.poll())
 
     def test_the_token_is_made_for_its_owner_alone(self):
@@ -141,10 +141,10 @@ class Long(Case):
         coordinator.expect_log("waiting for host b")
         remote.start()
         coordinator.has_frames("sink", remote)
-        self.assertIn("run `carousel set` where the frames begin", coordinator.command("set", "level=2").stderr)
+        self.assertIn("run `carousel set` on the host of their source", coordinator.command("set", "level=2").stderr)
         coordinator.interrupt()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
-        self.assertIn("the other hosts, which are told", coordinator.text())
+        self.assertIn("the other hosts, which are notified", coordinator.text())
         self.whole(coordinator, remote, coordinator.report()["frames"])
 
     def test_a_near_run_that_begins_anew_gets_a_far_part_that_does_too(self):
@@ -155,7 +155,7 @@ class Long(Case):
         remote.start()
         remote.has_frames("sink", coordinator)
         coordinator.supervisor_is_killed("--fresh")
-        remote.expect_log("the near host has begun another run")
+        remote.expect_log("the coordinator has started another run")
         remote.expect_log("waits for `carousel run`[\\s\\S]*waits for `carousel run`")
         coordinator.expect_log("is up after[\\s\\S]*is up after", 40)
         coordinator.interrupt()
@@ -171,12 +171,12 @@ class Long(Case):
         remote.expect_log("waits for `carousel run`")
         os.mkdir(os.path.join(remote.runtime, "carousel", remote.run_name, "coordinator-run"))   # no file can replace it
         coordinator.process.send_signal(signal.SIGCONT)
-        remote.expect_log("warning: .*coordinator-run.*: a supervisor that takes this part over would not know whose frames it has")
+        remote.expect_log("warning: .*coordinator-run.*: a supervisor that takes this part over could not identify its run")
         remote.has_frames("sink", coordinator)
         remote.supervisor_is_killed()
-        remote.expect_log("the near host was refused: .*/coordinator-run does not say which run's frames this part has")
+        remote.expect_log("the coordinator was refused: .*/coordinator-run does not name the run of this part's frames")
         self.assertNotEqual(coordinator.wait(), 0)
-        self.assertIn("does not know whether its frames are of this run", coordinator.text())
+        self.assertIn("can't determine whether its frames belong to this run", coordinator.text())
         remote.interrupt()
         remote.wait()
 
@@ -204,7 +204,7 @@ class Long(Case):
         remote.lose()
         remote.start()
         self.assertEqual(coordinator.wait(), 1, coordinator.text() + remote.text())
-        self.assertIn("host b has lost its part of the run: not all frames have come to its sinks", coordinator.text())
+        self.assertIn("host b has lost its part of the run: its sinks do not have all frames", coordinator.text())
 
     def begin_and_lose(self, coordinator, remote):
         """Both hosts; then b is lost in mid-run and started again. Returns what its sink had delivered by then."""
@@ -221,8 +221,8 @@ class Long(Case):
         options = ("--frames", "240", "--fps", "60")
         coordinator, remote = self.world.coordinator(file, *options), self.world.remote(file, "b", *options)
         delivered = self.begin_and_lose(coordinator, remote)
-        coordinator.expect_log(r"host b begins anew, at frame \d+: what its sinks have not is kept here")
-        first = int(re.search(r"begins anew, at frame (\d+)", coordinator.text())[1])
+        coordinator.expect_log(r"host b restarts at frame \d+: frames that its sinks do not have are kept here")
+        first = int(re.search(r"restarts at frame (\d+)", coordinator.text())[1])
         self.assertTrue(0 < first <= len(delivered), (first, len(delivered)))
         self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
         self.whole(coordinator, remote, 240)
@@ -238,7 +238,7 @@ class Long(Case):
                                 + HOST.format(name="b", address="127.0.0.1", port=PORT, launcher="none", more='release = "durable"\nsync = true'))
         coordinator, remote = self.world.coordinator(file, "--frames", "300"), self.world.remote(file, "b", "--frames", "300")
         delivered = self.begin_and_lose(coordinator, remote)
-        coordinator.expect_log(r"host b begins anew, at frame \d+")
+        coordinator.expect_log(r"host b restarts at frame \d+")
         self.assertEqual([coordinator.wait(60), remote.wait(30)], [0, 0], coordinator.text() + remote.text())
         here = ledger(os.path.join(self.world.folder, "b-ledger-sink.bin"))
         self.assertEqual(sorted({**delivered, **here}), list(range(300)))

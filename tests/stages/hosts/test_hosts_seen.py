@@ -167,11 +167,11 @@ class Traces(Hosts):
 
         remote.process.send_signal(signal.SIGSTOP)   # an absent host is left out, and reported
         asked = coordinator.command("stop", "b/sink")   # in flight when the loss is noticed
-        self.assertEqual((asked.returncode, asked.stderr.count("host b was lost before it answered: it may do it yet")), (1, 1), asked.stderr)
+        self.assertEqual((asked.returncode, asked.stderr.count("host b was lost before it answered: it may still execute the request")), (1, 1), asked.stderr)
         wait_for("it is lost", lambda: coordinator.ps()["hosts"][0]["state"] == "lost", 30)
         done = coordinator.command("trace", files["near"], "--seconds", "0.5")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "^warning: the part of host b is not in it: host b can't be asked now: ")
+        self.assertRegex(done.stderr, "^warning: the part of host b is not in it: host b can't be queried now: ")
         remote.process.send_signal(signal.SIGCONT)
         wait_for("it is back", lambda: coordinator.ps()["hosts"][0]["state"] == "running", 30)
         coordinator.command("cont", "b/sink")

@@ -261,7 +261,7 @@ class Long(Case):
         self.expect_log(pair.a, "no link to")
         pair.a.process.send_signal(signal.SIGINT)
         self.assertEqual(pair.a.wait(30), 75)
-        self.assertRegex(pair.a.text(), r"send waits for another host: \d+ frames from number 0 on were begun and are not known to be there")
+        self.assertRegex(pair.a.text(), r"send waits for another host: \d+ frames from frame 0 on were started, and their delivery is not confirmed")
         self.assertEqual(pair.a.report()["ending"], "no link to the other host")
 
     def test_nonsense_at_the_port_harms_no_frame(self):

@@ -116,7 +116,7 @@ class Refused(unittest.TestCase):
         other.environment["XDG_RUNTIME_DIR"] = os.path.join(self.world.folder, "elsewhere")   # otherwise the run itself exists twice
         os.makedirs(other.environment["XDG_RUNTIME_DIR"])
         other.begin = 0
-        self.refused(other, 2, f"host b: port {PORT} of 127.0.0.1 can't be listened on: .*[Aa]ddress already in use.*; another port: port = N in "
+        self.refused(other, 2, f"host b: cannot listen on port {PORT} of 127.0.0.1: .*[Aa]ddress already in use.*; choose another port with port = N in "
                      r"\[hosts.b\]")
         self.assertIsNone(first.process.poll())
         coordinator = self.world.coordinator(file, "--frames", "20").start()
@@ -156,7 +156,7 @@ class Refused(unittest.TestCase):
                 with other.accept()[0] as c:
                     c.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + bytes(200))
                     time.sleep(0.1)
-            coordinator.expect_log("waiting for host b .*: who answers there is no `carousel host` of this version: .*another program may have that port\\. ")
+            coordinator.expect_log("waiting for host b .*: the process there is not a `carousel host` of this version: .*another program may use that port\\. ")
         remote = self.world.remote(file, "b", "--frames", "20").start()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
@@ -176,7 +176,7 @@ class Refused(unittest.TestCase):
     def test_an_address_of_another_machine_is_refused(self):
         file = self.file(address="10.255.254.253")
         self.token()
-        self.refused(self.world.remote(file, "b"), 2, "host b: 10.255.254.253 is no address of this machine: `carousel host --as b` is for the machine that has it")
+        self.refused(self.world.remote(file, "b"), 2, "host b: 10.255.254.253 is not an address of this machine: run `carousel host --as b` on the machine that has it")
 
     def test_a_token_that_others_may_read_is_refused_on_both_hosts(self):
         file = self.file()
@@ -207,7 +207,7 @@ class Refused(unittest.TestCase):
         coordinator = self.world.coordinator(os.path.join(self.world.folder, "here/chain.toml"), "--frames", "5")
         self.assertEqual(coordinator.start().wait(), 2)
         self.assertRegex(coordinator.text(), r"host b: .*stage geometry: settings.mesh.content.one.bin.hash is \"\w+\" there and \"\w+\" here")
-        remote.expect_log("the near host's plan is another: stage geometry: settings.mesh.content.one.bin.hash")
+        remote.expect_log("the coordinator's plan differs: stage geometry: settings.mesh.content.one.bin.hash")
         shutil.copy(os.path.join(self.world.folder, "there/one.bin"), os.path.join(self.world.folder, "here/one.bin"))
         self.assertEqual([coordinator.start().wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 

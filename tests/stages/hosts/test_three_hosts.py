@@ -140,7 +140,7 @@ class Long(Case):
         codes = dict(zip(s.hosts, s.codes()))
         self.assertEqual([codes["near"], codes[by]], [1, 1], s.text())
         self.assertEqual([codes[h] for h in codes if h not in ("near", by)], [75] * (len(codes) - (1 if by == "near" else 2)), s.text())
-        self.assertIn(f"host {lost} begins anew: what it had is lost", s.coordinator.text())
+        self.assertIn(f"host {lost} restarts: its frames are lost", s.coordinator.text())
         count = self.reported_lost(s.coordinator, f"{by}/{stage}" if by != "near" else stage)
         here, there = s.hosts[by].report(), s.remote[lost].report()
         # What the sending host reports as sent is what it reports as lost, and no other host reports it as delivered.
@@ -176,7 +176,7 @@ class Long(Case):
         s.remote["c"].has_frames("sink", s.coordinator, 30)
         self.kill_all_of(b, with_supervisor=True)
         b.start()
-        b.expect_log("none of its stages is alive: its ring memory is gone with them: a fresh run begins")
+        b.expect_log("none of its stages is running, so that its ring memory is lost: a new run starts")
         self.ends_with_a_loss(s, "b", "near", "source-to-b")
 
 
@@ -226,10 +226,10 @@ class Campaign(Long):
         wait_for("all frames on b", lambda: s.coordinator.stage("source-to-b").get("frames") == 12)
         s.remote["b"].lose()
         s.remote["b"].start()
-        s.coordinator.expect_log("host b begins anew: what it had is lost")
+        s.coordinator.expect_log("host b restarts: its frames are lost")
         self.assertEqual(s.coordinator.command("cont", "source-to-c").returncode, 0)
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
-        self.assertRegex(s.coordinator.text(), "host b waits for frames that come no more, for who sends to it is done: it has begun anew")
+        self.assertRegex(s.coordinator.text(), "host b waits for frames that will not arrive: it has restarted after their sender finished")
         self.assertEqual(s.remote["c"].wait(), 0, s.text())
         self.assertEqual([s.remote["c"].report()[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, 12])
 

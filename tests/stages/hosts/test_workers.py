@@ -91,7 +91,7 @@ class Campaign(Long):
     def test_what_a_host_had_that_is_lost_goes_to_an_instance_here_and_the_run_goes_on(self):
         coordinator, remote = self.begin(300)
         remote.lose()
-        coordinator.expect_log("host b is lost .*what its instances had goes to others")
+        coordinator.expect_log("host b is lost .*frames of its instances go to other instances")
         before = frames_of(coordinator, "sink")
         wait_for("frames without b", lambda: frames_of(coordinator, "sink") > before + 20)
         remote.start()

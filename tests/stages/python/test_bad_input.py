@@ -165,7 +165,7 @@ class BadInput(unittest.TestCase):
             del os.environ["CAROUSEL_TEST_OF_THE_RUN"]   # a restart has another environment than the run
             for text, expected in {
                 "import frobnicate\n" + good: "stage.py, line 1: ModuleNotFoundError",
-                good.replace("like(0)", "image(8, 8)"): "makes frames of another format now",
+                good.replace("like(0)", "image(8, 8)"): "produces frames of another format",
                 good.replace("out)", "out, *, often: int)"): "often is missing",
                 good.replace("color", "colour"): "the argument colour is no plane here",
             }.items():
@@ -175,7 +175,7 @@ class BadInput(unittest.TestCase):
                 self.assertEqual(stage()["pid"], pid, expected)
             run.kill("bad")   # the next process meets the faulty file, and the one after it the corrected file
             until = time.monotonic() + 30
-            while "died before it delivered anything (exit code 2)" not in run.log_text(100):
+            while "died before it delivered a frame (exit code 2)" not in run.log_text(100):
                 self.assertLess(time.monotonic(), until, run.log_text(40))
                 time.sleep(0.02)
             write(good)

@@ -85,7 +85,7 @@ class Lifetimes(unittest.TestCase):
         frame.drop()
         writer.close()
         held[0] = 6   # the slot is its own, too, until then
-        with self.assertRaisesRegex(carousel.ConfigError, "port camera has a program already"):
+        with self.assertRaisesRegex(carousel.ConfigError, "port camera already has a program"):
             carousel.open(self.at.name, wait_s=0).writer("camera")
         del held
         with carousel.open(self.at.name).writer("camera") as other:

@@ -130,7 +130,7 @@ class Ports(unittest.TestCase):
         held = numpy.asarray(got["value"])
         reader.close()   # the memory stays for as long as the array does
         self.assertEqual(held.sum(), 11 * 512)
-        with self.assertRaisesRegex(carousel.ConfigError, "port analysis has a program already"):
+        with self.assertRaisesRegex(carousel.ConfigError, "port analysis already has a program"):
             carousel.open(rig.name, wait_s=0).reader("analysis")
         del held   # the slot is free with the last array, although `got` still exists
         gc.collect()
@@ -157,7 +157,7 @@ class Ports(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, r"^open\(name\): expected a text in UTF-8, got 5$"):
             carousel.open(5)
         writer = view.writer("camera", planes={"value": "u64[512]"})
-        with self.assertRaisesRegex(carousel.ConfigError, "port camera has a program already"):
+        with self.assertRaisesRegex(carousel.ConfigError, "port camera already has a program"):
             view.writer("camera")
         frame = writer.next()
         for array, expected in ((numpy.zeros(512, "f4"), "has elements of u64, the array of f32; convert it before"),
@@ -181,7 +181,7 @@ class Ports(unittest.TestCase):
             self.assertEqual(same.frame_number, 1)
         with self.assertRaisesRegex(carousel.PortRevoked, "frame 1 was not committed: port \"analysis\" has been given to another"):
             taken.commit()
-        self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its place is another's now", rig.run.log_text(40))
+        self.assertIn("process() of a frame takes longer than frame_timeout_ms = 2000: its seat now belongs to another process", rig.run.log_text(40))
         with writer.next() as frame:   # the run continues
             frame["out_value"].copy_from(numpy.zeros(512, "u8"))
         with never.next(20) as frame:
@@ -266,7 +266,7 @@ class Ports(unittest.TestCase):
         port, = (s for s in report["sinks"] if s["stage"] == "analysis")
         self.assertEqual((report["frames"], port["counted"], port["skipped"]), (written, False, written - len(read)))
         self.assertGreaterEqual(port["skipped"], 600 - 3 * 64)
-        self.assertIn(f'analysis not counted: frames pass it by while nobody is in it (vacant = "skip"): {port["skipped"]} of them',
+        self.assertIn(f'analysis not counted: frames skip it while it has no program (vacant = "skip"): {port["skipped"]} of them',
                       rig.run.log_text(40))
 
     def test_readers_of_a_port_that_skips_may_be_killed_at_any_time(self):

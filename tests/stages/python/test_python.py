@@ -133,7 +133,7 @@ class Python(unittest.TestCase):
             run = pipeline.start(frames=50)
             report = self.end(run)
             self.assertEqual([report["frames"], report["restarts"]], [50, 0], run.log_text(40))
-            self.assertEqual("its inputs are unguarded: it asks for inputs that it can write to" in run.log_text(200), asks)
+            self.assertEqual("its inputs are unguarded: it requests writable inputs" in run.log_text(200), asks)
 
     def test_a_stage_looks_aside(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("beside", "carousel-test-copy"),

@@ -104,7 +104,7 @@ TEST_CASE("problems: a stage that dies before it delivers is one while it rests"
     REQUIRE(sink.machine.state() == seat_state::backoff);
     const std::vector<std::string> lines = r.lines();
     REQUIRE(lines.size() == 1);
-    CHECK_THAT(lines[0], test::contains("sink dies before it delivers anything (exit code 3; 1 in a row)"));
+    CHECK_THAT(lines[0], test::contains("sink dies before it delivers a frame (exit code 3; 1 in a row)"));
 }
 
 TEST_CASE("problems: a stage without a process, or a paused one, is one, a source as well as a sink") {
@@ -122,7 +122,7 @@ TEST_CASE("problems: a stage without a process, or a paused one, is one, a sourc
             CHECK_THAT(lines[0], test::contains("until `carousel " + std::string(paused ? "cont " : "up ") +
                                                 name + "`"));
             CHECK_THAT(lines[0],
-                       test::contains(k == 0 ? "no new frame is made" : "no process reads its inputs"));
+                       test::contains(k == 0 ? "no new frame is produced" : "upstream stages block"));
         }
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("problems: an optional stage is left out once all of its instances hav
     end(1, seat_state::failed);
     end(2, seat_state::failed);
     REQUIRE(lines().size() == 1);
-    CHECK_THAT(lines()[0], test::contains("sink has failed and is left out"));
+    CHECK_THAT(lines()[0], test::contains("sink has failed and is skipped"));
 }
 
 TEST_CASE("problems: what was over as soon as it was found is shown for a minute, and reported for good") {

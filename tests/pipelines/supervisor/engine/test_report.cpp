@@ -200,7 +200,7 @@ TEST_CASE(
     CHECK(dead_letters_text(one) == "1 given up (frame 6: source, signal 11 (SIGSEGV))");
     CHECK(dead_letters_text({}).empty());
     CHECK(dead_letters_text({5, {{1, "a", "x"}, {2, "", ""}, {3, "b", "y"}, {4, "c", "z"}, {5, "c", "z"}}}) ==
-          "5 given up (frame 1: a, x; frame 2: by whom is not known; frame 3: b, y; ...)");
+          "5 given up (frame 1: a, x; frame 2: the process is unknown; frame 3: b, y; ...)");
     run_outcome o;
     CHECK(exit_code_of(o, {}, one, 0) == exit_code::given_up);
     CHECK(exit_code_of(o, {}, one, 1) == 0);
@@ -215,7 +215,7 @@ TEST_CASE("a run that a source has ended names the source, any other one names n
     CHECK(s.report()["ended_by"].is_null());
     CHECK(s.report("source")["ended_by"] == "source");
     CHECK(stream_end_text("made", "source", 10) ==
-          "made: the stream ended before frame 10, says its source source");
+          "made: the stream ended before frame 10, as its source source");
 }
 
 TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
@@ -270,7 +270,7 @@ TEST_CASE("frames that have passed a port by are told, of a port that skips alon
     CHECK(s.report()["sinks"][0]["skipped"] == 7);
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
     CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
-               test::contains("frames pass it by while nobody is in it (vacant = \"skip\"): 7 of them"));
+               test::contains("frames skip it while it has no program (vacant = \"skip\"): 7 of them"));
     SECTION("of a port that reads two rings the one where more have is told") {
         b.inputs = 2;
         b.input_link[1] = b.input_link[0];
@@ -328,9 +328,8 @@ TEST_CASE(
     CHECK(r["sinks"][0]["skipped"] == 4);
     CHECK(r["sinks"][0]["image_hash"].is_null());  // it is not of all frames
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
-    CHECK_THAT(
-        damage_text(damage_of(sinks, *s.control), sinks),
-        test::contains("lost 0, repeated 0, torn 0; 4 frames have passed sink by while it was left out"));
+    CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
+               test::contains("lost 0, repeated 0, torn 0; 4 frames have skipped sink while it had failed"));
 }
 
 TEST_CASE("frames that passed a sink are counted if it is left out, and if it has no ledger") {
@@ -349,7 +348,7 @@ TEST_CASE("frames that passed a sink are counted if it is left out, and if it ha
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
     if (excluded)
         CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
-                   test::contains("left out (optional = true), frames pass it by: 7 of them"));
+                   test::contains("it has failed, and frames skip it (optional = true): 7 of them"));
 }
 
 TEST_CASE("the report names what its hashes are hashes of, and gives none over several names") {

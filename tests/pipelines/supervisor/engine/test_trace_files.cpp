@@ -37,5 +37,5 @@ TEST_CASE("what is no text comes over in parts all the same") {
 
 TEST_CASE("a trace that isn't there is refused with its number") {
     trace_files all;
-    CHECK_THROWS_WITH(all.poll(7, false, 0, 1), "trace: there is no trace 7 here (any more)");
+    CHECK_THROWS_WITH(all.poll(7, false, 0, 1), "trace: there is no trace 7 here, or no longer");
 }

@@ -41,7 +41,7 @@ TEST_CASE("an ssh that does not get the whole token is ended, and the run says s
     l.start(now_ns());
     ::setenv("PATH", path.c_str(), 1);
     CHECK(l.new_failure() ==
-          "host b can't be started: ssh: handing the token to it: it is longer than a pipe holds");
+          "host b can't be started: ssh: sending the token to it: it is longer than a pipe holds");
     CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
     CHECK(errno == ECHILD);
     CHECK(l.new_failure().empty());
@@ -55,5 +55,5 @@ TEST_CASE("a supervisor without file descriptors says that it can't start a host
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
     l.start(now_ns());
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
-    CHECK_THAT(l.new_failure(), contains("host b can't be started: ssh: making a pipe to it: "));
+    CHECK_THAT(l.new_failure(), contains("host b can't be started: ssh: creating a pipe to it: "));
 }

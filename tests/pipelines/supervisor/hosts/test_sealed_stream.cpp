@@ -125,7 +125,7 @@ TEST_CASE("a message that comes back to the side that sent it ends the connectio
         man_in_the_middle::write_to(wire, man_in_the_middle::read_all(wire));
         CHECK(endpoint.advance(now_ns()).empty());
         CHECK(endpoint.closed());
-        CHECK_THAT(endpoint.why(), contains("proof is wrong"));
+        CHECK_THAT(endpoint.why(), contains("has an invalid authentication tag"));
     }
 }
 
@@ -153,14 +153,14 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         (void)b.coordinator->advance(now_ns());
         CHECK(b.coordinator->closed());
         CHECK_FALSE(b.coordinator->wrong_token());
-        CHECK_THAT(b.coordinator->why(), contains("another program may have that port"));
+        CHECK_THAT(b.coordinator->why(), contains("another program may use that port"));
     }
     {
         man_in_the_middle b;  // one of another version says so by its first bytes, or closes
         (void)b.coordinator->advance(now_ns());
         man_in_the_middle::write_to(b.to_coordinator, "CRSLHST1" + std::string(64, 'x'));
         (void)b.coordinator->advance(now_ns());
-        CHECK_THAT(b.coordinator->why(), contains("it may be one of another version"));
+        CHECK_THAT(b.coordinator->why(), contains("its version may differ"));
     }
     {
         man_in_the_middle b;
@@ -205,7 +205,7 @@ TEST_CASE(
     const auto got = b.partition->advance(now_ns());
     CHECK(got.size() == (tampering == 1 ? 1U : 0U));
     CHECK(b.partition->closed());
-    CHECK_THAT(b.partition->why(), contains("proof is wrong"));
+    CHECK_THAT(b.partition->why(), contains("has an invalid authentication tag"));
 }
 
 TEST_CASE("bytes of a stranger end that connection alone") {

@@ -70,7 +70,7 @@ TEST_CASE("a daemon that can't be had is told with the reason and a remedy, and 
         const char *how, *message;
     };
     for (const row& r : {row{"refuse", "exit code 1: no permission, says the fake"},
-                         row{"never", "has not come back within"}, row{"mute", "no daemon answers"}}) {
+                         row{"never", "has not returned within"}, row{"mute", "no daemon answers"}}) {
         CAPTURE(r.how);
         const fake_mps fake(r.how, p.w.path("asked"));
         CHECK_THROWS_WITH(p.control.start(2000), contains(r.message) && contains("isolation = \"process\""));

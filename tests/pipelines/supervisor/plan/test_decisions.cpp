@@ -116,7 +116,7 @@ TEST_CASE("an instance that can't reach a ring on another GPU is refused with th
     CHECK(why(R"(, "peers": [0])") == "");
     CHECK(why("") == "");  // not told
     CHECK_THAT(why(R"(, "peers": [])"),
-               contains("p.toml:9:1: stage s1: ring s0 lies on cuda:0, and cuda:1 can't reach that memory"));
+               contains("p.toml:9:1: stage s1: ring s0 is on cuda:0, and cuda:1 can't access that memory"));
     s.stages[1].devices.clear();
     s.stages[1].device = gpu0;
     CHECK(why(R"(, "peers": [])") == "");
@@ -138,7 +138,7 @@ TEST_CASE("a device is what was asked for, what there is, or a sentence") {
     CHECK(choose_device("auto", two, runs_on::cpu).name == "cpu");
     CHECK(choose_device("auto", two, runs_on::cuda).name == "cuda:0");
     CHECK_THROWS_WITH(choose_device("auto", none, runs_on::cuda),
-                      test::contains("runs on GPUs alone") && test::contains("no driver here"));
+                      test::contains("runs only on a GPU") && test::contains("no driver here"));
     CHECK_THROWS_WITH(choose_device("cuda:0", none), test::contains("no driver here"));
     CHECK_THROWS_WITH(choose_device("cuda:2", two), test::contains("cuda:1 (B)"));
     CHECK_THROWS_AS(choose_device("cuda:2", two), device_error);
@@ -199,7 +199,7 @@ TEST_CASE("canaries lie behind slots that have no gaps, if they are wished for o
     CHECK_FALSE(choose_guard(memory_kind::ipc, guard_request::off, 9, 4096, 0).canaries());
     CHECK(std::string(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0).name()) == "canary");
     CHECK_THAT(choose_guard(memory_kind::ipc, as_it_is, 9, 4096, 0, {.plants = false}).why,
-               contains("and a port plants no canary"));
+               contains("and a port has no canary"));
 }
 
 TEST_CASE("a ring with canaries has them in its slots, and its writer commits alone") {
@@ -215,9 +215,9 @@ TEST_CASE("a ring with canaries has them in its slots, and its writer commits al
     CHECK_FALSE(has_canaries(*c, 2, s.stages[2]));
     CHECK((c->stage[1].flags & shm::stage_flag::owner_commits) != 0);
     CHECK(plan_memory(s)[1].bytes == c->link[1].slots * c->link[1].slot_bytes);
-    CHECK_THAT(output_guard_text(s), contains("behind the slots of ring s1 (guard = \"canary\")"));
+    CHECK_THAT(output_guard_text(s), contains("after the slots of ring s1 (guard = \"canary\")"));
     s.stages[1].spec.run = "port";
-    CHECK_THROWS_WITH(require_guards(s), contains("guard = \"canary\" can't be had for ring s1"));
+    CHECK_THROWS_WITH(require_guards(s), contains("guard = \"canary\" is unavailable for ring s1"));
 }
 
 TEST_CASE("gaps lie behind slots wherever descriptors suffice, and are free but for padding") {
@@ -252,5 +252,5 @@ TEST_CASE("rings in GPU memory get gaps in their order until a message carries n
     s.stages[4].link.guard = guard_request::gap;
     require_guards(s);  // the first one has left it room
     s.stages[0].link.guard = guard_request::gap;
-    CHECK_THROWS_WITH(require_guards(s), contains("guard = \"gap\" can't be had for ring s4"));
+    CHECK_THROWS_WITH(require_guards(s), contains("guard = \"gap\" is unavailable for ring s4"));
 }

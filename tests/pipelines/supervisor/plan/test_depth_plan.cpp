@@ -235,13 +235,13 @@ TEST_CASE("stages with a context each on one GPU get one token, and who asks for
     s.turn_frames = 8;
     for (stage_setup& st : s.stages) st.mps = st.device.kind == device_kind::cuda;
     CHECK(depth_rule_of(s, 0)["token"] == shm::none);
-    CHECK(idle_turns(s) == "turns = 8 means nothing in this run: in an MPS domain stages overlap on the GPU");
+    CHECK(idle_turns(s) == "turns = 8 has no effect in this run: in an MPS domain stages overlap on the GPU");
     run_setup apart = chain({gpu0, gpu1, cpu});
     apart.turn_frames = 1;
-    CHECK(idle_turns(apart) == "turns = 1 means nothing in this run: no two contexts of it share a GPU");
+    CHECK(idle_turns(apart) == "turns = 1 has no effect in this run: no two contexts of the run share a GPU");
     run_setup host = chain({cpu, cpu});
     host.turn_frames = 1;
-    CHECK(idle_turns(host) == "turns = 1 means nothing in this run: none of its stages runs on a GPU");
+    CHECK(idle_turns(host) == "turns = 1 has no effect in this run: none of its stages runs on a GPU");
 }
 
 TEST_CASE("a stage is told who takes turns with it") {
@@ -278,7 +278,7 @@ TEST_CASE("instances on two GPUs take turns with those who are on the same one")
     s.turn_frames = 4;
     CHECK(idle_turns(s).empty());
     s.stages[0].device = s.stages[2].device = cpu;
-    CHECK_THAT(idle_turns(s), contains("no two contexts of it share a GPU"));
+    CHECK_THAT(idle_turns(s), contains("no two contexts of the run share a GPU"));
 }
 
 TEST_CASE("a run that asks for low latency takes turns only where the file says of how many frames") {

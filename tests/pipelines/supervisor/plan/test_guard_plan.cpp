@@ -54,11 +54,12 @@ TEST_CASE("a ring in host memory has no gaps behind a GPU with other addresses f
     CHECK(std::string(guard_of(s, 0).name()) == "canary");  // the report's word
     CHECK(guard_of(s, 1).gaps());                           // its writer is on the CPU
     CHECK_THAT(output_guard_text(s),
-               contains("behind the slots of ring geometry (its writer's GPU has other addresses for host "
+               contains("after the slots of ring geometry (its writer's GPU uses other addresses for host "
                         "memory than the CPU)"));
-    CHECK_THROWS_WITH(planned(devices, gpus(facts), "[link.geometry]\nguard = \"gap\"\n"),
-                      contains("/p.toml:") && contains("guard = \"gap\" can't be had for ring geometry: its "
-                                                       "writer's GPU has other addresses for host memory"));
+    CHECK_THROWS_WITH(
+        planned(devices, gpus(facts), "[link.geometry]\nguard = \"gap\"\n"),
+        contains("/p.toml:") && contains("guard = \"gap\" is unavailable for ring geometry: its "
+                                         "writer's GPU has other addresses for host memory"));
     CHECK(guard_of(planned({on_cpu, on_gpu, on_cpu}, gpus(facts)), 0).gaps());  // it only reads that one
     CHECK(guard_of(planned({on_gpu, on_gpu, on_cpu}, gpus(facts)), 0).gaps());  // GPU memory
 }
@@ -75,7 +76,7 @@ TEST_CASE("whoever can't map a ring or an asset for reading alone is named, with
     const std::string cant =
         guard_text(planned({on_cpu, on_gpu, on_cpu}, gpus(R"("read_only_host": false)")));
     CHECK_THAT(cant, contains("inputs: unguarded: shade could write to ring geometry (cuda:0 can't page-lock "
-                              "host memory for reading alone)"));
+                              "host memory read-only)"));
     CHECK_THAT(cant, !contains("asset mesh"));  // a GPU has a copy of its own of what lies on the host
     CHECK_THAT(cant, !contains("display"));     // on the CPU
     const std::string ipc =
@@ -91,7 +92,7 @@ TEST_CASE("of an MPS client the plan says that a GPU's fault ends its domain") {
     CHECK_THAT(alone, !contains("MPS"));
     const run_setup shared = planned({on_gpu, on_gpu + "\nisolation = \"mps\"", on_gpu}, gpus(able));
     CHECK_THAT(guard_text(shared),
-               contains("ends that stage alone (a client of MPS: its domain, which is renewed)"));
+               contains("ends only that stage (a client of MPS: its domain, which is renewed)"));
     CHECK_THAT(output_guard_text(shared), contains("(a client of MPS: its domain, which is renewed)"));
     const std::string canaries =
         "[link.geometry]\nguard = \"canary\"\n[link.shade]\nguard = \"canary\"\n";  // which end the maker

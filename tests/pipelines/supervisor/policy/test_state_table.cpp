@@ -291,7 +291,7 @@ TEST_CASE("deaths are told in words") {
     death no_memory = signalled(SIGKILL, 0);
     no_memory.out_of_memory = true;
     CHECK(describe(no_memory) == "signal 9 (SIGKILL) of the kernel's out-of-memory killer");
-    CHECK(describe(gave_back(true)) == "exit code 76 (gave its frames back)");
+    CHECK(describe(gave_back(true)) == "exit code 76 (returned its frames)");
     CHECK(describe(gave_back(false)) == "exit code 76");
     CHECK(describe(signalled(SIGSEGV, 0)) == "signal 11 (SIGSEGV)");
     death late;

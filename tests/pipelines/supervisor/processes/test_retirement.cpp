@@ -354,8 +354,8 @@ TEST_CASE("a clock of a link that cannot be hides no other reason of a process")
     b.set_job(0, 5, job_state::open);
     b.c().entry[3].heartbeat_ns.store(now);
     b.c().entry[3].processing_since_ns.store(now);
-    REQUIRE(stall_reason(*b.table, now) == "source is at work on a frame");
+    REQUIRE(stall_reason(*b.table, now) == "source is processing a frame");
     b.c().entry[3].pause.store(static_cast<u64>(shm::pause_reason::link));
     b.c().entry[3].paused_since_ns.store(now + 3600 * ns_per_s);
-    CHECK(stall_reason(*b.table, now) == "source is at work on a frame");
+    CHECK(stall_reason(*b.table, now) == "source is processing a frame");
 }

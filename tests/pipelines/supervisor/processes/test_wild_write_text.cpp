@@ -17,7 +17,7 @@ TEST_CASE("an offset in a slot is told as a plane and an offset in it") {
     CHECK(place_in_slot(format, 4) == "the status word, offset 4");
     CHECK(place_in_slot(format, color) == "plane color, offset 0");
     CHECK(place_in_slot(format, color + 39) == "plane color, offset 39");
-    CHECK(place_in_slot(format, color + 40) == "behind plane color, offset 40");
+    CHECK(place_in_slot(format, color + 40) == "after plane color, offset 40");
     CHECK(place_in_slot(format, depth + 7) == "plane depth, offset 7");
-    CHECK(place_in_slot(format, depth + 4000) == "behind plane depth, offset 4000");
+    CHECK(place_in_slot(format, depth + 4000) == "after plane depth, offset 4000");
 }
