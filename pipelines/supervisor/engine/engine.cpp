@@ -85,10 +85,16 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     const u64 found_end = ring::load(segment_->block().end);  // a damaged word is checked against the plan's
                                                               // END
     set_end(how == beginning::adopt && found_end != shm::no_number ? found_end : setup.end);
-    listener_ = shm::listen_at(run::control_socket(setup.directory));
+    seats_ = std::make_unique<process_table>(setup, loop_, out);
+    shortage_ = std::make_unique<shortage_watch>(*seats_);
+    connection_handler& handler = *this;
+    run_control& control = *this;
+    socket_ =
+        std::make_unique<control_socket>(run::control_socket(setup.directory), loop_, handler, *shortage_,
+                                         [this](const std::string& text) { seats_->log_line(text); });
+    commands_ = std::make_unique<commands>(setup, run_id_, *seats_, parameters_, control);
     signals_ = watch_signals();
     timer_ = make_timer();
-    seats_ = std::make_unique<process_table>(setup, loop_, out);
     if (how == beginning::adopt) update_published_block(segment_->block());
     seats_->attach_to(segment_->block(), memory_, made_.get());
     seats_->block_fd = segment_->descriptor();
@@ -97,7 +103,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
     started_ns_ = moved_ns_ = now_ns();
     if (how == beginning::adopt) takeover();
     if (seconds > 0) stop_at_ns_ = started_ns_ + static_cast<u64>(seconds * 1e9);
-    watch_listener();
+    socket_->open();
     loop_.watch(timer_.get(), EPOLLIN, [this](u32) {
         u64 expirations = 0;
         if (::read(timer_.get(), &expirations, sizeof expirations) > 0) tick();
@@ -208,7 +214,7 @@ void engine::tick() {
     }
     times_.tick(segment_->block(), now);
     watch_takeover(now);
-    watch_shortage(now);
+    if (!socket_->resume_accepting(now)) shortage_->tick(socket_->accepts(), phase_ == phase::ending, now);
     watch_damage(now);
     if (phase_ == phase::running || phase_ == phase::draining)
         for (const std::string& text : problems_.tick(*setup_, segment_->block(), seats_->seats, now))

@@ -14,7 +14,6 @@
 //                                  memory and words are rebuilt, the run continues at the sinks' lowest
 //                                  undelivered frame
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,21 +21,21 @@
 #include "ipc/holder.hpp"
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
-#include "run/answer_message.hpp"
-#include "run/parameter_message.hpp"
 #include "run/ps_message.hpp"
-#include "run/request_message.hpp"
 #include "run/stage_message.hpp"
 #include "run/tap_message.hpp"
 #include "run/trace_message.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
+#include "supervisor/engine/commands.hpp"
+#include "supervisor/engine/control_socket.hpp"
 #include "supervisor/engine/counter_backup.hpp"
 #include "supervisor/engine/dashboard.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/problems.hpp"
 #include "supervisor/engine/progress.hpp"
 #include "supervisor/engine/report.hpp"
+#include "supervisor/engine/shortage_watch.hpp"
 #include "supervisor/engine/stage_times.hpp"
 #include "supervisor/engine/stall_watch.hpp"
 #include "supervisor/engine/trace_files.hpp"
@@ -51,7 +50,7 @@
 
 namespace carousel::supervisor {
 
-class engine : private host_orders {
+class engine : private host_orders, private connection_handler, private run_control {
 public:
     enum class beginning { fresh, adopt };
     /// Creates the run's memory and control block and listens on the control socket. Throws carousel::error,
@@ -86,20 +85,13 @@ public:
 
 private:
     enum class phase { running, draining, leaving, ending, rebuilding };
-    struct connection {
-        shm::unique_fd fd;
-        bool stage = false;
-        u64 since_ns = 0;
-        u64 request_id = 0;   ///< id of its pending request to another host; 0: none
-        u32 tap = shm::none;  ///< a viewer's place in latest groups
-    };
     // engine.cpp
     void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
     void make_block(u64 first_ring_sequence, u64 end);
     void tick();
     void check_end(u64 now);
-    void interrupt(int signal);
-    void end_on_request(const std::string& by, int signal, const std::string& why);
+    void interrupt(int signal) override;
+    void end_on_request(const std::string& by, int signal, const std::string& why) override;
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
     void watch_full_disk(u64 now);
@@ -127,9 +119,8 @@ private:
     void flush_outputs(u64 now);
     void watch_owner();
     // rebuild.cpp
-    void rebuild(const std::string& why);
+    void rebuild(const std::string& why) override;
     void abandon_rings(const std::string& why, const stage_setup& port);
-    [[nodiscard]] static const stage_setup* port_of(const run_setup& s) noexcept;
     void finish_rebuild();
     [[nodiscard]] u64 first_to_deliver() const;
     [[nodiscard]] u64 first_trusted() const;
@@ -163,38 +154,29 @@ private:
                                             shm::message& m);
     void adopt_owner(connection& c, const run::owner_message& message);
     void save_state();
-    // commands.cpp
-    void accept_all();
-    void watch_listener();
-    void pause_accepting(int why);
-    void watch_shortage(u64 now);
-    void read_connection(int fd);
-    void drop(int fd);
-    void refuse_message(int fd, const std::string& why);
-    void on_message(connection& c, shm::message& m);
+    // message_dispatch.cpp
+    void on_message(connection& c, shm::message& m) override;
+    void on_close(const connection& c) override;
     [[nodiscard]] std::string accept_process(connection& c, const nlohmann::json& request, shm::message& m,
                                              bool& again);
-    [[nodiscard]] nlohmann::json handle_command(const nlohmann::json& message);
-    [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
-    [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
-    [[nodiscard]] run::verdict carry_out(const run::end_request& r);
-    [[nodiscard]] run::verdict carry_out(const run::rebuild_request& r);
-    [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
-    [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
-    [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
-    [[nodiscard]] run::verdict on_seats(const std::string& name,
-                                        const std::function<std::string(process_table&, seat&)>& act);
+    // run_control, for commands.hpp
+    [[nodiscard]] bool is_open() const noexcept override {
+        return phase_ == phase::running || phase_ == phase::draining;
+    }
+    [[nodiscard]] bool is_over() const noexcept override { return over_; }
+    [[nodiscard]] shm::control_block& block() override { return segment_->block(); }
+    [[nodiscard]] shm::control_block& published() override { return *made_; }
     // ps.cpp
-    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
+    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const override;
     [[nodiscard]] run::ps_stage row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares,
                                        u64 now) const;
-    [[nodiscard]] std::string state_name() const;
+    [[nodiscard]] std::string state_name() const override;
     [[nodiscard]] std::string state_text() const;
     // taps.cpp
     void lease_tap(connection& c, const run::tap_request& request);
     // trace.cpp
-    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
-    [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);
+    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r) override;
+    [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r) override;
 
     const run_setup* setup_;
     console* console_;
@@ -222,18 +204,17 @@ private:
     u64 deaths_then_ = 0;  ///< number of deaths when this block was made
     u64 figures_at_ns_ = 0, repaired_at_frame_ = 0;
     u32 repairs_in_row_ = 0;
-    bool untrusted_ = false;                        ///< the present rebuild repairs damage
-    bool repair_recorded_ = false;                  ///< and is the last entry of repairs_.last
-    std::string stall_reason_;                      ///< the last logged reason for a stall
-    std::unique_ptr<shm::trace_segment> trace_;     ///< set after the first request for a trace
-    trace_files trace_files_;                       ///< for clients that trace this run from another host
-    std::unique_ptr<ipc::holder> space_;            ///< null: none
-    u64 accept_again_ns_ = 0, short_since_ns_ = 0;  ///< used while descriptors are short; 0: they are not
-    std::string shortage_;                          ///< the newest shortage: what failed, and the error
-    bool shortage_logged_ = false;                  ///< the present shortage of descriptors has been logged
-    shm::unique_fd signals_, timer_, listener_;
-    std::map<int, connection> connections_;
+    bool untrusted_ = false;                     ///< the present rebuild repairs damage
+    bool repair_recorded_ = false;               ///< and is the last entry of repairs_.last
+    std::string stall_reason_;                   ///< the last logged reason for a stall
+    std::unique_ptr<shm::trace_segment> trace_;  ///< set after the first request for a trace
+    trace_files trace_files_;                    ///< for clients that trace this run from another host
+    std::unique_ptr<ipc::holder> space_;         ///< null: none
+    shm::unique_fd signals_, timer_;
     std::unique_ptr<process_table> seats_;
+    std::unique_ptr<shortage_watch> shortage_;
+    std::unique_ptr<control_socket> socket_;
+    std::unique_ptr<commands> commands_;
     std::unique_ptr<dashboard> dashboard_;
     other_hosts* hosts_ = nullptr;
     std::map<std::string, std::unique_ptr<log_sink>> remote_lines_;  ///< by label, as "b/sink"
@@ -255,7 +236,6 @@ private:
     u64 taking_over_since_ns_ = 0;  ///< 0: no takeover is in progress
     u64 saved_print_ = 0;
     bool state_failed_ = false;
-    u64 refused_messages_ = 0;
     u64 started_ns_ = 0, begun_ns_ = 0, finished_ns_ = 0, phase_since_ns_ = 0, moved_ns_ = 0, tails_ = 0,
         stop_at_ns_ = 0, rebuilds_ = 0;
     u64 lost_until_ = 0;  ///< frames below it were written by a port and are not made again

@@ -55,7 +55,7 @@ void engine::host_has_failed(const std::string& host, const std::string& what, i
     seats_->fail("host " + host, what, code);
 }
 
-json engine::carry_out_for(const json& request) { return handle_command(request); }
+json engine::carry_out_for(const json& request) { return commands_->answer(request); }
 
 // Supervision has ended; signals go to the function that waits.
 void engine::serve_requests(int timeout_ms) {
@@ -93,14 +93,7 @@ bool engine::forward_to_host(connection& c, const json& request, json& refusal) 
     return true;
 }
 
-void engine::answered(u64 id, const json& reply) {
-    for (auto& [fd, c] : connections_) {
-        if (c.request_id != id) continue;
-        c.request_id = 0;
-        (void)shm::send_message(fd, reply.dump(-1, ' ', false, json::error_handler_t::replace));
-        return;
-    }
-}
+void engine::answered(u64 id, const json& reply) { socket_->answer_request(id, reply); }
 
 void engine::line_of(const std::string& host, const std::string& stage, i32 pid, const std::string& line) {
     const std::string label = host + "/" + stage;

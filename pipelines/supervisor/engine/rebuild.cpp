@@ -146,7 +146,7 @@ void engine::abandon_rings(const std::string& why, const stage_setup& port) {
     end_now(text);
 }
 
-const stage_setup* engine::port_of(const run_setup& s) noexcept {
+const stage_setup* port_of(const run_setup& s) noexcept {
     const auto at = std::find_if(s.stages.begin(), s.stages.end(),
                                  [](const stage_setup& st) { return st.spec.is_port(); });
     return at == s.stages.end() ? nullptr : &*at;

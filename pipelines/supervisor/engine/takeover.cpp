@@ -83,7 +83,7 @@ void engine::save_state() {
                 {"stream_ended_by", stream_ended_by_},
                 {"beyond_end", repairs_.beyond_end}};
     try {
-        if (short_since_ns_ != 0) reserve_.release();
+        if (shortage_->is_short()) reserve_.release();
         run::write_whole_file(setup_->directory + "/state.json",
                               j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
@@ -203,9 +203,7 @@ void engine::adopt_owner(connection& c, const run::owner_message& message) {
                                             : run::refusal("this run needs no memory owner"))
                                         .dump());
     if (!wanted) return;
-    loop_.forget(number);
-    memory_.adopt_owner(std::move(owner), std::move(c.fd));
-    connections_.erase(number);
+    memory_.adopt_owner(std::move(owner), socket_->release(number));
     watch_owner();
 }
 

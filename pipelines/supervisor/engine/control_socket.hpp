@@ -1,0 +1,80 @@
+#pragma once
+// The run's control socket: the listener and its connections. A connection is accepted from processes of the
+// same user, every message on it is passed to a handler, and it is dropped when its peer disconnects. What a
+// message means is not known here (message_dispatch.hpp). One thread; nothing blocks: a client that does not
+// read its reply loses it.
+//
+// While no descriptor is left to accept a connection, clients wait in the queue: the listener is not watched,
+// since it would wake this process continuously, and idle clients lose their connection in favour of stages.
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/json.hpp"
+#include "os/event_loop.hpp"
+#include "shm/control_block.hpp"
+#include "shm/fd_socket.hpp"
+#include "supervisor/engine/shortage_watch.hpp"
+
+namespace carousel::supervisor {
+
+struct connection {
+    shm::unique_fd fd;
+    bool stage = false;
+    u64 since_ns = 0;
+    u64 request_id = 0;   ///< id of its pending request to another host; 0: none
+    u32 tap = shm::none;  ///< a viewer's place in latest groups
+};
+
+/// Receives what arrives at the control socket.
+class connection_handler {
+public:
+    virtual ~connection_handler() = default;
+    /// The connection of a sender whose message makes this throw is closed.
+    virtual void on_message(connection& c, shm::message& m) = 0;
+    /// `c` is closed by its peer or dropped; its descriptor is still open, and no longer one of the socket's.
+    virtual void on_close(const connection& c) = 0;
+};
+
+/// Sends a reply. A client that does not read it loses it.
+void answer(int fd, const nlohmann::json& reply);
+
+class control_socket {
+public:
+    using log_function = std::function<void(const std::string&)>;
+    /// Listens at `path`; the file stays. Throws shm_error.
+    control_socket(const std::string& path, event_loop& loop, connection_handler& handler,
+                   shortage_watch& shortage, log_function log);
+    control_socket(const control_socket&) = delete;
+    control_socket& operator=(const control_socket&) = delete;
+
+    /// Accepts connections from now on, as the loop reports them.
+    void open();
+    /// Called in each tick. Returns true if accepting was paused, and is tried again now.
+    bool resume_accepting(u64 now);
+    [[nodiscard]] bool accepts() const noexcept { return accept_again_ns_ == 0; }
+    /// Replies to the connection that waits for the answer to its request `id` to another host, if it is
+    /// still there.
+    void answer_request(u64 id, const nlohmann::json& reply);
+    /// The connection is another object's from now on.
+    [[nodiscard]] shm::unique_fd release(int fd);
+
+private:
+    void accept_all();
+    void pause_accepting(int error);
+    void read_connection(int fd);
+    void refuse_message(int fd, const std::string& why);
+    void drop(int fd);
+
+    event_loop* loop_;
+    connection_handler* handler_;
+    shortage_watch* shortage_;
+    log_function log_;
+    shm::unique_fd listener_;
+    std::map<int, connection> connections_;
+    u64 accept_again_ns_ = 0;  ///< when accepting is tried again; 0: it is not paused
+    u64 refused_messages_ = 0;
+};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,76 @@
+// engine: the meaning of the messages on the control socket. Stages send {"hello"} and stay connected,
+// viewers
+// {"tap"}; clients send one {"command"} and get one reply.
+#include <fmt/format.h>
+
+#include "core/clock_identity.hpp"
+#include "core/errors.hpp"
+#include "core/json_text.hpp"
+#include "run/answer_message.hpp"
+#include "run/stage_message.hpp"
+#include "supervisor/engine/engine.hpp"
+#include "supervisor/processes/handshake.hpp"
+#include "supervisor/processes/port_seats.hpp"
+
+namespace carousel::supervisor {
+
+using nlohmann::json;
+
+void engine::on_close(const connection& c) {
+    if (c.stage) supervisor::connection_closed(*seats_, c.fd.get());
+    if (c.tap != shm::none) ring::dismiss_latest(segment_->block(), c.tap);
+}
+
+std::string engine::accept_process(connection& c, const json& request, shm::message& m, bool& again) {
+    try {
+        if (request.contains("return")) return handle_return(c, run::read_return(request), m);
+        const bool open = phase_ == phase::running || phase_ == phase::draining;
+        const run::hello_message hello = run::read_hello(request);
+        if (const i64 shift = clock_shift_ns(hello.clock, own_clock()); shift != 0)
+            return fmt::format("{} cannot join the run: {}", hello.stage, clock_shift_text(shift));
+        shm::peer_process peer = shm::peer_process_of(c.fd.get(), hello.start_time);
+        std::string why = open && hello.port ? supervisor::accept_port(*seats_, c.fd.get(), std::move(peer),
+                                                                       hello, m.fds, again)
+                          : open ? supervisor::accept_stage(*seats_, c.fd.get(), std::move(peer), hello)
+                                 : "the run is ending";
+        c.stage = why.empty();
+        return why;
+    } catch (const error& e) {  // ours: a message for the stage
+        return e.what();
+    }
+}
+
+void engine::on_message(connection& c, shm::message& m) {
+    const int fd = c.fd.get();
+    const json request = parse_json_or_discard(m.text, json_channel::message);
+    const auto has_object = [&](const char* what) {
+        return request.contains(what) && request[what].is_object();
+    };
+    if (!request.is_object()) {
+        answer(fd, run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));
+    } else if (json refusal; request.contains("command") && forward_to_host(c, request, refusal)) {
+        if (!refusal.is_null()) answer(fd, refusal);
+    } else if (request.contains("command")) {
+        answer(fd, commands_->answer(request));
+    } else if (has_object("hello") || has_object("return")) {
+        bool again = false;
+        if (const std::string why = accept_process(c, request, m, again); !why.empty())
+            answer(fd, run::refusal(why, again));
+    } else if (has_object("owner")) {
+        adopt_owner(c, run::read_owner(request));
+    } else if (has_object("tap")) {
+        try {
+            lease_tap(c, run::read_tap_request(request));
+        } catch (const error& e) {
+            answer(fd, run::refusal(e.what()));
+        }
+    } else if (request.contains("ready") && c.stage) {
+        supervisor::stage_is_ready(*seats_, fd);
+    } else if (request.contains("left") && c.stage) {
+        supervisor::on_port_left(*seats_, fd);
+    } else if (request.contains("back") && c.stage) {
+        supervisor::on_stage_returned(*seats_, fd);
+    }
+}
+
+}  // namespace carousel::supervisor
