@@ -16,15 +16,16 @@ const std::vector<std::string> names = {"raster", "pipeline", "ipc"};
 
 void add_bench_commands(CLI::App& bench, bench_words& words) {
     add_bench_options(
-        *bench.add_subcommand("raster", "Time the renderer's kernels on a device, alone or beside OpenGL"),
+        *bench.add_subcommand("raster",
+                              "Measure the renderer's kernels on a device, alone or compared with OpenGL"),
         words.raster);
     add_pipeline_bench_options(
-        *bench.add_subcommand("pipeline", "Time whole runs of any pipeline, one build or two in turns"),
+        *bench.add_subcommand("pipeline", "Measure whole runs of any pipeline, one build or two in turn"),
         words.pipeline);
-    add_ipc_bench_options(
-        *bench.add_subcommand("ipc", "Time what crossing from one process to another costs"), words.ipc);
+    add_ipc_bench_options(*bench.add_subcommand("ipc", "Measure the cost of communication between processes"),
+                          words.ipc);
     bench.require_subcommand(1);
-    bench.footer("\n`carousel bench raster --help` and its like tell more.");
+    bench.footer("\nFor details see `carousel bench raster --help` and the help of the others.");
 }
 
 std::string check_bench_command(const CLI::App& bench, const bench_words& words) {
@@ -38,7 +39,7 @@ std::string check_bench_command(const CLI::App& bench, const bench_words& words)
 
 void require_bench_command(const std::string& what) {
     if (what.starts_with('-') || std::find(names.begin(), names.end(), what) != names.end()) return;
-    throw config_error(fmt::format("carousel bench: \"{}\" is none of {}{}", what, fmt::join(names, ", "),
+    throw config_error(fmt::format("carousel bench: \"{}\" is not one of {}{}", what, fmt::join(names, ", "),
                                    did_you_mean_clause(what, names)));
 }
 

@@ -93,12 +93,12 @@ int run_ipc(const bench::ipc_bench_options& o) {
     }
     files.write(r);
     const std::string wrong = bench::wrong_rows(r);
-    if (!wrong.empty()) fmt::print(stderr, "error: what was moved is not right in: {}\n", wrong);
+    if (!wrong.empty()) fmt::print(stderr, "error: wrong data in: {}\n", wrong);
     return wrong.empty() ? exit_code::ok : exit_code::stage_failed;
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("Times the renderer's kernels, whole runs of a pipeline, or IPC", "carousel bench");
+    CLI::App app("Measures the renderer's kernels, whole runs of a pipeline, or IPC", "carousel bench");
     bench::bench_words words;
     bench::add_bench_commands(app, words);
     try {

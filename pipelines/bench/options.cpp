@@ -25,10 +25,10 @@ Examples:
   carousel bench raster --device cuda:0 --triangles 10k,1M,10M --size 1920x1080,3840x2160 --json r.json --plot r.svg
 
 Times of one frame, median and 95th percentile in ms, of the vertex and the fragment stage's kernels: device events on a GPU; on the CPU
-wall time, and CPU time of all threads. raster (clear + raster) and resolve are told apart on a GPU, in frames of their own. "of floor":
-the bytes that must move at least (pipelines/bench/bytes.hpp), over this device's copy bandwidth in the same run, over the time.
---peer opengl draws the same scene by turns with OpenGL through EGL, without a display: on the CPU llvmpipe, on a GPU its own driver;
-ratio = ours / peer of whole frames (vertex + clear + raster + resolve), below 1 where ours is faster.
+wall time, and CPU time of all threads. On a GPU, raster (clear + raster) and resolve are measured separately, in separate frames. "of floor":
+the minimum of bytes to move (pipelines/bench/bytes.hpp), divided by this device's copy bandwidth in the same run and by the time.
+--peer opengl draws the same scene in turn with OpenGL through EGL, without a display: on the CPU llvmpipe, on a GPU its own driver;
+ratio = Carousel / peer for whole frames (vertex + clear + raster + resolve): below 1, Carousel is faster.
 Exit codes: 0; 2 usage; 3 no such device, or no OpenGL; 75 a file can't be written.)";
 
 bool read_number(std::string_view text, f64& value) {
@@ -44,9 +44,10 @@ u32 triangles_from(const std::string& text) {
     if (digits.ends_with('M')) unit = 1e6;
     if (unit != 1) digits.remove_suffix(1);
     if (!read_number(digits, value) || !(value * unit >= 1 && value * unit <= most_triangles))
-        throw config_error(fmt::format(
-            "--triangles: \"{}\" is no number of triangles; 1 to {} are, also 10k or 1M, several with commas",
-            text, most_triangles));
+        throw config_error(
+            fmt::format("--triangles: \"{}\" is not a number of triangles; expected 1 to {}, also 10k or 1M, "
+                        "several with commas",
+                        text, most_triangles));
     return static_cast<u32>(std::lround(value * unit));
 }
 
@@ -54,7 +55,7 @@ u32 choice(const char* option, const std::string& text) {
     const std::vector<std::string> names = choices_of(option);
     const auto at = std::find(names.begin(), names.end(), text);
     if (at == names.end())
-        throw config_error(fmt::format("{}: \"{}\" is none of {}{}", option, text, fmt::join(names, ", "),
+        throw config_error(fmt::format("{}: \"{}\" is not one of {}{}", option, text, fmt::join(names, ", "),
                                        did_you_mean_clause(text, names)));
     return static_cast<u32>(at - names.begin());
 }
@@ -68,7 +69,7 @@ void read_device(const std::string& text, bench_options& o) {
                                : std::from_chars_result{text.data(), std::errc::invalid_argument};
     if (number.ec != std::errc{} || number.ptr != end || o.ordinal < 0)
         throw config_error(
-            fmt::format("--device: \"{}\" is no device; devices are cpu, cuda:0, cuda:1, ...", text));
+            fmt::format("--device: \"{}\" is not a device; expected cpu, cuda:0, cuda:1, ...", text));
 }
 
 }  // namespace
@@ -104,8 +105,8 @@ picture_size picture_size_from(const char* option, const std::string& text) {
     if (!by || height.ec != std::errc{} || height.ptr != end || s.width == 0 || s.height == 0 ||
         std::max(s.width, s.height) > max_pixels_per_side)
         throw config_error(fmt::format(
-            "{}: \"{}\" is no size; sizes are WxH with 1 to {} pixels a side, several with commas", option,
-            text, max_pixels_per_side));
+            "{}: \"{}\" is not a size; expected WxH with 1 to {} pixels per side, several with commas",
+            option, text, max_pixels_per_side));
     return s;
 }
 
@@ -121,19 +122,19 @@ void add_bench_options(CLI::App& app, bench_texts& t) {
     app.add_option("--size", t.size, "Sizes of the picture [1920x1080]")
         ->type_name("WxH[,WxH...]")
         ->take_last();
-    app.add_option("--frames", t.frames, "Measured frames a cell [50]")->type_name("N")->take_last();
+    app.add_option("--frames", t.frames, "Measured frames per cell [50]")->type_name("N")->take_last();
     app.add_option("--instances", t.instances, "Instances of the mesh [1]")->type_name("N")->take_last();
     app.add_option("--first", t.first, "Number of the first frame [0]")->type_name("N")->take_last();
-    app.add_option("--threads", t.threads, "Threads of the CPU, of both renderers [all cores]")
+    app.add_option("--threads", t.threads, "CPU threads of both renderers [all cores]")
         ->type_name("N")
         ->take_last();
     app.add_option("--shading", t.shading, "lit | normals | ids | depth [lit]")->take_last();
     app.add_option("--simd", t.simd, "Instruction set of the CPU: baseline | avx2 | avx512 [the best]")
         ->take_last();
     app.add_option("--path", t.path,
-                   "One path for all triangles: automatic | small | medium | large [automatic]")
+                   "Raster path for all triangles: automatic | small | medium | large [automatic]")
         ->take_last();
-    app.add_option("--peer", t.peer, "Draw the same by turns with: opengl")->take_last();
+    app.add_option("--peer", t.peer, "Also draw with (in turn): opengl")->take_last();
     app.add_option("--json", t.json, "Write the results as JSON to FILE [stdout]")
         ->type_name("[FILE]")
         ->expected(0, 1);
@@ -156,12 +157,12 @@ bench_options read_options(const bench_texts& t) {
     o.shading = choice("--shading", t.shading);
     o.path = choice("--path", t.path);
     if (t.frames == 0 || t.frames > most_frames)
-        throw config_error(fmt::format("--frames: {} is none of 1 to {}", t.frames, most_frames));
+        throw config_error(fmt::format("--frames: {} is not a number from 1 to {}", t.frames, most_frames));
     if (t.instances == 0) throw config_error("--instances: at least 1 is needed");
     o.frames = t.frames, o.instances = t.instances, o.threads = t.threads, o.first = t.first;
     if (!t.peer.empty()) o.opengl = (choice("--peer", t.peer), true);
     if (o.opengl && o.shading != 0)
-        throw config_error("--peer opengl draws lit pictures only: leave --shading out");
+        throw config_error("--peer opengl draws only lit pictures: remove --shading");
     if (!t.simd.empty()) (void)choice("--simd", t.simd);
     if (o.cuda && (!t.simd.empty() || t.threads != 0))
         throw config_error("--threads and --simd are for --device cpu");

@@ -74,7 +74,7 @@ std::string name_of(const bench_cell& c) {
     std::string name = c.mode;
     if (c.size) name += ", " + text_of(*c.size);
     if (c.depth) name += fmt::format(", {} in flight, windows of {}", c.depth->in_flight, c.depth->window);
-    return c.lone ? name + ", frames that are alone" : name;
+    return c.lone ? name + ", single frames" : name;
 }
 
 run_order order_of(const pipeline_bench_result& r, const std::string& programs, const bench_cell& c) {
@@ -115,7 +115,7 @@ void plan_cells(pipeline_bench_result& r) {
     for (const auto& size : sizes) r.bounds.push_back({size, {}});
     if (r.cells.empty())
         throw device_error(
-            "--modes mps: none of the stages runs on a GPU, and MPS is of GPUs: leave --modes out, or see "
+            "--modes mps: MPS needs a GPU, and none of the stages runs on one: remove --modes, or see "
             "--device");
 }
 

@@ -21,19 +21,19 @@ Examples:
   carousel bench pipeline pipelines/knots.toml --device cuda:0 --modes process,mps --json r.json
   carousel bench pipeline pipelines/demo.toml --modes none,process,free --depths auto,3,14/16 --lone --plot demo.svg
 
-Each run is a `carousel run` of its own, without pictures (--out ''). It is measured from when frames flow and --warm-up is over until
---seconds or --frames later; what starts and ends it is in no figure. One round runs every mode and size (and build) once, and the order
-turns from round to round: what else happens on the machine hits all alike. Medians of the rounds, in brackets the least and the greatest.
+Each run is a separate `carousel run`, without pictures (--out ''). It is measured after the first frames and --warm-up for
+--seconds or --frames; start and end are not measured. One round runs every mode and size (and build) once, and the order
+rotates from round to round, so that other load on the machine affects all alike. Figures are medians of the rounds, with minimum and maximum in brackets.
   frames/s    delivered by every sink           p50, p99  source's claim to sink's commit, of the slowest sink
   CPU/frame   all stages and the supervisor     memory    of all processes, shared memory once; GPU: as nvidia-smi counts it, all GPUs
-Beside each figure stands its bound: the same stages' work alone on that device, one queue of it or several at once, measured in each round
-(stages that Carousel ships, all on one device; else it is left out, and said). --lone measures frames that are alone in the pipeline, too.
+Next to each figure is its bound: only the same stages' work on that device, in one queue or several concurrently, measured in each round
+(for stages that Carousel ships, all on one device; otherwise the output says that it is missing). --lone also measures single frames in the pipeline.
 --modes none runs the shipped stages as threads of one process and one context, without ring, ledger or recovery:
-what isolation is measured against. The other modes then say how much of its rate they reach.
---against BUILD (a build folder, or a prefix of `cmake --install`) measures A = BUILD and B = this build in turns. The difference is
+the reference for isolation. The other modes then show their rate relative to it.
+--against BUILD (a build folder, or a prefix of `cmake --install`) measures A = BUILD and B = this build in turn. The difference is
 B's over A's: each round gives one ratio; mean and 95 % interval by Student's t over their logarithms.
-A frame that is lost, repeated, torn or given up, or a process that dies, ends the measurement: such figures don't count.
-Exit codes: 0 measured, whatever the verdict; 1 a run failed or harmed a frame; 2 usage or pipeline file; 3 no such device; 75 a file can't
+A frame that is lost, repeated, torn or given up, or a process that dies, ends the measurement: its figures are not valid.
+Exit codes: 0 measured, with any verdict; 1 a run failed or harmed a frame; 2 usage or pipeline file; 3 no such device; 75 a file can't
 be written; 130 Ctrl-C.)";
 
 /// `is`: what the number is, e.g. "time; seconds".
@@ -75,8 +75,8 @@ std::optional<forced_depth> depth_from(const std::string& text) {
     }
     if (!good || at != end || d.in_flight < 1 || d.in_flight > 16 || d.window < 1 || d.window > 48)
         throw config_error(
-            fmt::format("--depths: \"{}\" is no depth; \"auto\", frames in flight from 1 to 16, or these and "
-                        "a window from 1 to 48 as in 14/16 are",
+            fmt::format("--depths: \"{}\" is not a depth; expected \"auto\", frames in flight from 1 to 16, "
+                        "or these and a window from 1 to 48 as in 14/16",
                         text));
     return d;
 }
@@ -85,23 +85,22 @@ std::optional<forced_depth> depth_from(const std::string& text) {
 
 void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("FILE", t.file, "Pipeline file (TOML)")->required();
-    app.add_option("--against", t.against, "Measure this other build in turns, too")
+    app.add_option("--against", t.against, "Also measure this other build, in turn")
         ->type_name("BUILD")
         ->take_last();
     app.add_option("--rounds", t.rounds, "Runs of each mode, size and build [5]")
         ->type_name("N")
         ->take_last();
     app.add_option("--seconds", t.seconds, "Measured in each run [5]")->type_name("S")->take_last();
-    app.add_option("--frames", t.frames, "Measured frames of each run, in place of --seconds")
+    app.add_option("--frames", t.frames, "Measured frames of each run, instead of --seconds")
         ->type_name("N")
         ->take_last();
-    app.add_option("--warm-up", t.warm_up, "Left out of each run, once frames flow [1]")
+    app.add_option("--warm-up", t.warm_up, "Warm-up of each run, after the first frames [1]")
         ->type_name("S")
         ->take_last();
     app.add_option("--modes", t.modes,
                    "none (one process, no isolation), process (a GPU context each), free (the same without "
-                   "turns), mps "
-                   "[process,mps; mps where it can be had]")
+                   "turns), mps [process,mps; mps if available]")
         ->type_name("MODE[,MODE]")
         ->take_last();
     app.add_option("--sizes,--size", t.sizes, "Sizes of the pictures [the file's]")
@@ -111,11 +110,11 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
                    "Frames in flight of every stage and windows of all rings [the file's]")
         ->type_name("auto|N[/W][,...]")
         ->take_last();
-    app.add_option("--lone", t.lone, "Also frames that are alone: runs of FPS frames/s [by the bound]")
+    app.add_option("--lone", t.lone, "Also measure single frames: runs of FPS frames/s [from the bound]")
         ->type_name("[FPS]")
         ->expected(0, 1);
     app.add_option("--device", t.device,
-                   "auto | cpu | cuda:N, for stages without a device of their own [the file's]")
+                   "auto | cpu | cuda:N, for stages without their own device [the file's]")
         ->type_name("DEVICE")
         ->take_last();
     app.add_option("--set", t.set, "Any key of the file; may be repeated")
@@ -123,7 +122,7 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
         ->expected(1)
         ->take_all();
     app.add_option("--out", t.out, "Pictures of the displays [none]")->type_name("PATTERN")->take_last();
-    app.add_flag("--quick", t.quick, "3 rounds of 1 s after a warm-up of 0.3 s: a first look");
+    app.add_flag("--quick", t.quick, "3 rounds of 1 s after a warm-up of 0.3 s, for a first impression");
     app.add_option("--json", t.json, "Write the figures of every run as JSON to FILE [stdout]")
         ->type_name("[FILE]")
         ->expected(0, 1);
@@ -140,10 +139,9 @@ pipeline_bench_options read_options(const pipeline_bench_texts& t) {
     o.file = t.file, o.against = t.against, o.frames = t.frames;
     if (t.quick) o.rounds = 3, o.seconds = 1, o.warm_up_s = 0.3;
     if (t.rounds > most_rounds)
-        throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_rounds));
+        throw config_error(fmt::format("--rounds: {} is not a number from 1 to {}", t.rounds, most_rounds));
     if (t.rounds > 0) o.rounds = t.rounds;
-    if (!t.seconds.empty() && t.frames > 0)
-        throw config_error("--seconds and --frames: one of them ends a run");
+    if (!t.seconds.empty() && t.frames > 0) throw config_error("--seconds and --frames exclude each other");
     if (!t.seconds.empty()) o.seconds = seconds_of("--seconds", t.seconds, 0.1);
     if (!t.warm_up.empty()) o.warm_up_s = seconds_of("--warm-up", t.warm_up, 0);
     read_modes(t.modes, o);

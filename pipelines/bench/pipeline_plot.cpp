@@ -77,7 +77,7 @@ plot::chart chart_of(const pipeline_bench_result& r, chart_kind kind) {
     }
     for (plot::curve& c : curves) std::sort(c.points.begin(), c.points.end());
     return {fmt::format("{}: {}", std::filesystem::path(r.options.file).filename().string(),
-                        kind.lone ? "a frame that is alone" : "as fast as it goes"),
+                        kind.lone ? "a single frame" : "as fast as possible"),
             fmt::format("medians of {} rounds", r.options.rounds),
             kind.over_depths ? "frames in flight of every stage" : "pixels of a picture",
             kind.lone ? "ms from the source to the sink (p50)" : "frames/s", std::move(curves)};

@@ -180,8 +180,8 @@ std::string bound_text(const bench_bound& b) {
     const spread lone = spread_of(column(b, &reported_kernel_figures::lone_ms));
     const spread rate = spread_of(column(b, &reported_kernel_figures::frames_per_second));
     return fmt::format(
-        "the kernels alone{}: a frame by itself {:.3g} ms ({:.3g}..{:.3g}), {:.5g} frames/s "
-        "({:.5g}..{:.5g}) in {} queue{}\n",
+        "the kernels alone{}: a single frame {:.3g} ms ({:.3g}..{:.3g}), {:.5g} frames/s ({:.5g}..{:.5g}) in "
+        "{} queue{}\n",
         b.size ? fmt::format(", {}x{}", b.size->width, b.size->height) : "", lone.median, lone.least,
         lone.most, rate.median, rate.least, rate.most, b.rounds.back().queues,
         b.rounds.back().queues > 1 ? "s" : "");
@@ -250,8 +250,8 @@ std::string table_of(const pipeline_bench_result& r) {
     for (const std::string& each : r.skipped) text += fmt::format("left out: {}\n", each);
     if (!windowed(r))
         text +=
-            "p50, p99: of whole runs, their start included (an older build counts no latencies between two "
-            "looks)\n";
+            "p50, p99: of whole runs, including their start (an older build has no latencies for an "
+            "interval)\n";
     for (const bench_bound& b : r.bounds)
         if (!b.rounds.empty()) text += bound_text(b);
     for (const bench_cell& c : r.cells) text += cell_table(c) + all_shares_text(r, c) + verdict_text(c);

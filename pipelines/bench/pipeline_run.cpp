@@ -109,7 +109,7 @@ public:
     /// Throws interrupted on Ctrl-C, error if the run has ended by itself.
     void wait(u64 ns) {
         if (ctrl_c_.sleep(ns)) throw interrupted{};
-        if (ended()) fail("the run has ended by itself");
+        if (ended()) fail("the run has ended");
     }
 
     [[nodiscard]] std::optional<sample> try_sample() const {
@@ -170,10 +170,10 @@ private:
 
 /// Throws error if the run lost, repeated or tore a frame or had deaths: its figures are invalid.
 void require_whole(const json& report, running& run) {
-    if (!report.is_object()) run.fail("it left no report");
+    if (!report.is_object()) run.fail("it wrote no report");
     for (const char* key : {"lost", "repeated", "torn", "deaths", "dead_letter_count"})
         if (const auto at = report.find(key); at != report.end() && at->is_number() && at->get<f64>() > 0)
-            run.fail(fmt::format("its figures don't count, the report has {} {}", at->dump(), key));
+            run.fail(fmt::format("its figures are not valid: the report has {} {}", at->dump(), key));
 }
 
 /// Uses p50 and p99 of the slowest sink.
@@ -250,10 +250,10 @@ run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
     for (std::optional<sample> l; !l || l->frames < flowing || l->tries; l = run.try_sample()) {
         run.wait(poll_interval_ns);
         if (now_ns() > limit)
-            run.fail(
-                fmt::format("{} after {} s",
-                            l && l->tries ? "it still tries how to reach rings on another GPU" : "no frames",
-                            start_limit_s));
+            run.fail(fmt::format(
+                "{} after {} s",
+                l && l->tries ? "it is still testing how to reach rings on another GPU" : "no frames",
+                start_limit_s));
     }
     run.wait(static_cast<u64>(o.warm_up_s * 1e9));
     const sample first = run.require_sample();
@@ -269,7 +269,7 @@ run_figures measure_run(const run_order& o, supervisor::interrupts& ctrl_c) {
     run_figures f;
     f.frames = last.frames - first.frames;
     f.seconds = last.uptime_s - first.uptime_s;
-    if (f.frames == 0) run.fail("no frame came in the measured time: give it more --seconds");
+    if (f.frames == 0) run.fail("no frame was delivered in the measured time: increase --seconds");
     f.frames_per_second = static_cast<f64>(f.frames) / f.seconds;
     f.cpu_ms_per_frame =
         static_cast<f64>(cpu_ns_since(cpu_first, cpu_last)) / 1e6 / static_cast<f64>(f.frames);

@@ -38,7 +38,7 @@ std::string plot_of(const bench_result& r) {
         fmt::format("{}, one frame: {}", r.scene, r.device),
         r.peer_renderer.empty() ? fmt::format("medians of {} frames", r.frames)
                                 : fmt::format("medians of {} frames; OpenGL: {}", r.frames, r.peer_renderer),
-        "triangles of the mesh", "ms a frame (vertex + clear + raster + resolve)", curves_of(r)});
+        "triangles of the mesh", "ms per frame (vertex + clear + raster + resolve)", curves_of(r)});
 }
 
 }  // namespace carousel::bench

@@ -131,7 +131,7 @@ cell_result result_of(kernels::chain& chain, const bench_options& o, picture_siz
 void use_instruction_set(const std::string& name) {
     if (name.empty()) return;
     if (kernels::cpu::find_entries(name) == nullptr)
-        throw device_error(fmt::format("--simd {}: this processor, or this build, doesn't have it", name));
+        throw device_error(fmt::format("--simd {}: this processor or this build does not support it", name));
     ::setenv("CAROUSEL_SIMD", name.c_str(), 1);
 }
 

@@ -65,7 +65,7 @@ std::string json_of(const bench_result& r) {
 }
 
 std::string table_of(const bench_result& r) {
-    std::string text = fmt::format("{}{} | {} | {} frames a cell | copies at {:.1f} GB/s\n", r.device,
+    std::string text = fmt::format("{}{} | {} | {} frames per cell | copies at {:.1f} GB/s\n", r.device,
                                    r.simd.empty() ? "" : ", " + r.simd, r.scene, r.frames, r.bandwidth / 1e9);
     if (!r.peer_renderer.empty())
         text +=

@@ -56,8 +56,7 @@ command_action add_bench_command(const command_parts& p) {
 
 }  // namespace
 
-const command bench_command{"bench",
-                            "Time the renderer's kernels, whole runs of a pipeline, or what IPC costs",
+const command bench_command{"bench", "Measure the renderer's kernels, whole runs of a pipeline, or IPC",
                             add_bench_command, preparse_bench};
 
 }  // namespace carousel::supervisor

@@ -23,12 +23,12 @@ Examples:
   carousel chaos pipelines/demo.toml --device cuda:0 --count 500 --rate 5 --report chaos.json
   carousel chaos pipelines/demo.toml --faults kill,supervisor --seed 7 --log faults.jsonl
 
-Faults: kill, term, stop: signals from outside; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault,
-scribble-input (a write to its input), overrun-output (one beyond its output slot), scribble-control (one into the control block): a stage does it by itself
+Faults: kill, term, stop: signals; all: SIGKILL to every stage at once; abort, exit, hang, gpu-fault,
+scribble-input (a write to its input), overrun-output (a write beyond its output slot), scribble-control (a write to the control block): injected into a stage
 in the middle of a frame;
-supervisor: SIGKILL, and the same command takes the run over. Stages of other hosts are hit by their supervisors, and all hosts' accounts
-count as one; a host without a launcher is started by hand, once for the run and once for the undisturbed one, as chaos says. The same seed gives the same faults in the same order; when they fall depends on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
-of an undisturbed run (where no sink gives hashes: as many frames), no process died that was not hit, every run taken over, nothing left behind; 1: not so; 130: interrupted.)";
+supervisor: SIGKILL, and the same command takes over the run. Faults on other hosts are injected by their supervisors, and all hosts' accounts
+count as one; start a host without a launcher by hand, once for the run and once for the fault-free run, when chaos prints it. The same seed gives the same faults in the same order; their times depend on the machine. Exit code 0: lost = repeated = torn = dead letters = 0, the image_hash
+of a fault-free run (if no sink has hashes: the same number of frames), no unexpected death, every run taken over, no leftovers; 1: otherwise; 130: interrupted.)";
 
 struct chaos_arguments {
     std::string file;
@@ -51,7 +51,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     s.log = a.log;
     s.compare = !a.no_compare;
     if (!a.faults.empty()) s.kinds = chaos::faults_from(a.faults);
-    if (s.rate < 0) throw config_error("--rate: expected faults a second, 0 or more");
+    if (s.rate < 0) throw config_error("--rate: expected faults per second, 0 or more");
     // Read here, so that errors are reported before anything is started.
     const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
     s.spread = p.is_spread();
@@ -72,7 +72,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
         std::error_code ignored;
         std::filesystem::remove_all(o.folder, ignored);
     } else {
-        env.err << "the runs' lines and reports: " << o.folder << "\n";
+        env.err << "logs and reports of the runs: " << o.folder << "\n";
     }
     if (o.interrupted) return 130;
     return passed ? exit_code::ok : exit_code::stage_failed;
@@ -87,22 +87,22 @@ command_action add_chaos_command(const command_parts& p) {
     add_fps(p, a->keys);
     add_set(p, a->keys);
     CLI::App& app = p.app;
-    app.add_option("--seed", a->seed, "Of the plan: which fault, whom, when [the clock]")
+    app.add_option("--seed", a->seed, "Seed of the plan (faults, stages, times) [from the clock]")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
     app.add_option("--duration", a->duration, "End after S seconds [30, without --count]")->type_name("S");
     app.add_option("--count", a->count, "End after N faults")->type_name("N");
-    app.add_option("--rate", a->rate, "Faults a second; 0: the next as soon as all stages run again [2]")
+    app.add_option("--rate", a->rate, "Faults per second; 0: the next as soon as all stages run again [2]")
         ->type_name("R");
     app.add_option("--faults", a->faults,
-                   fmt::format("Some of {} [all that can be had]", fmt::join(chaos::fault_names(), ",")))
+                   fmt::format("List of {} [all that are available]", fmt::join(chaos::fault_names(), ",")))
         ->type_name("LIST");
     add_report(p, a->report, "Write the report (JSON) to FILE");
     CLI::Option* log =
-        app.add_option("--log", a->log, "Write what was done when to FILE, a line of JSON each");
+        app.add_option("--log", a->log, "Write each action and its time to FILE, one line of JSON each");
     p.offers[log->type_name("FILE")->take_last()] = offer_files({""});
     app.add_flag("--no-compare", a->no_compare,
-                 "No undisturbed run of as many frames afterwards, and no comparison of image_hash");
+                 "Skip the fault-free run of the same number of frames and the comparison of image_hash");
     add_json(p, "Print the report as JSON");
     app.footer(footer);
     return [a](const common_words& c, const cli_environment& env) { return run_it(*a, c, env); };
@@ -110,7 +110,8 @@ command_action add_chaos_command(const command_parts& p) {
 
 }  // namespace
 
-const command chaos_command{"chaos", "Run a pipeline under random faults, and prove that no frame was harmed",
+const command chaos_command{"chaos",
+                            "Run a pipeline under random faults and check that no frame is lost or changed",
                             add_chaos_command};
 
 }  // namespace carousel::supervisor

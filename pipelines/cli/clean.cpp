@@ -20,7 +20,7 @@ std::vector<leftover> lost_run_leftovers() {
     std::vector<leftover> all;
     for (const run::lost_run& r : run::lost_runs())
         all.push_back({"lost run", r.folder, r.name, r.run_id, 0,
-                       "it lost its supervisor, and --lost asks for it", ""});
+                       "it lost its supervisor; removed because of --lost", ""});
     return all;
 }
 
@@ -66,10 +66,10 @@ int clean(bool dry_run, bool lost, bool as_json, const cli_environment& env) {
 
 command_action add_clean_command(const command_parts& p) {
     const auto dry_run = std::make_shared<bool>(false), lost = std::make_shared<bool>(false);
-    p.app.add_flag("--dry-run", *dry_run, "Only say what would be removed");
+    p.app.add_flag("--dry-run", *dry_run, "Only print what would be removed");
     p.app.add_flag(
         "--lost", *lost,
-        "Remove what is kept of lost runs, too: logs, deaths and account (`carousel ps --all` lists them)");
+        "Also remove the data of lost runs: logs, deaths and account (`carousel ps --all` lists them)");
     p.app.add_flag("--json", p.common.json, "Print JSON");
     return [dry_run, lost](const common_words& c, const cli_environment& env) {
         return clean(*dry_run, *lost, c.json, env);
@@ -79,7 +79,8 @@ command_action add_clean_command(const command_parts& p) {
 }  // namespace
 
 const command clean_command{
-    "clean", "Remove what dead runs and spaces left (shared memory, sockets); living ones are never touched",
+    "clean",
+    "Remove leftovers of dead runs and spaces (shared memory, sockets); running ones are never touched",
     add_clean_command};
 
 }  // namespace carousel::supervisor

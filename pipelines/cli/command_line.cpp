@@ -17,22 +17,22 @@ constexpr const char* main_footer = R"(
 Examples:
   carousel run pipelines/demo.toml                  frames flow; Ctrl-C ends it
   carousel run pipelines/demo.toml --frames 300 --size 640x480 --out 'frame_%05d.png'
-  carousel ps                                       in another terminal: who runs, how fast
-  carousel kill fragment                            it comes back; no frame is lost
+  carousel ps                                       in another terminal: stages and their rates
+  carousel kill fragment                            it is restarted; no frame is lost
   carousel up pipelines/demo.toml -d                in the background; `carousel down` ends it
-  carousel logs -f fragment                         its lines, as they come
+  carousel logs -f fragment                         follow its log
   carousel top                                      stages, rings and rates, live
   carousel graph pipelines/demo.toml | dot -Tsvg    a drawing (Graphviz), or --format mermaid
   source <(carousel completion bash)                Tab completes commands, stages, names
-  carousel chaos pipelines/demo.toml                random faults, and what became of the frames
+  carousel chaos pipelines/demo.toml                random faults, and a check of all frames
   carousel doctor                                   what this machine can do
-  carousel new stage blur                           a project with a stage of your own
-  carousel bench raster --peer opengl               how fast it renders here, beside OpenGL
-  carousel bench pipeline pipelines/demo.toml       how fast the whole pipeline is
+  carousel new stage blur                           create a project with your own stage
+  carousel bench raster --peer opengl               measure rendering, compared with OpenGL
+  carousel bench pipeline pipelines/demo.toml       measure the whole pipeline
 
-`carousel COMMAND --help` tells more.
-Exit codes: 0 well; 1 a required stage failed, or a frame was lost, repeated or torn; 2 usage or pipeline file; 3 no device; 4 all frames
-came, but some were given up and came without a picture; 70-75 see pipelines/README.md; 128+N signal N.)";
+`carousel COMMAND --help` has the details.
+Exit codes: 0 success; 1 a required stage failed, or a frame was lost, repeated or torn; 2 usage or pipeline file; 3 no device; 4 all frames
+were delivered, but some were given up and have no picture; 70-75 see pipelines/README.md; 128+N signal N.)";
 
 /// State of one parse.
 struct command_line {
@@ -76,7 +76,7 @@ std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
         const std::string first = rest.empty() ? "" : rest.front().substr(0, rest.front().find('='));
         text = first.starts_with('-') ? fmt::format("{}: unknown option \"{}\"{}", command, first,
                                                     did_you_mean_clause(first, option_names(where)))
-                                      : fmt::format("{}: \"{}\" is one argument too many", command, first);
+                                      : fmt::format("{}: unexpected argument \"{}\"", command, first);
     }
     return fmt::format("{} (see `{} --help`)", text, command);
 }
@@ -92,7 +92,7 @@ std::size_t position_of_command(const CLI::App& app, const std::vector<std::stri
         return static_cast<std::size_t>(at - all.begin());
     if (first.starts_with('-'))
         throw config_error(fmt::format(
-            "\"{0}\" comes behind a command, e.g. `carousel run FILE {0}`; see `carousel --help`", first));
+            "\"{0}\" is an option of a command, e.g. `carousel run FILE {0}`; see `carousel --help`", first));
     std::vector<std::string> names;
     for (const command* c : all) names.emplace_back(c->name);
     throw config_error(fmt::format("unknown command \"{}\"; the commands are {}{}", first,

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* completion_footer = R"(
 Examples:
   source <(carousel completion bash)                                    in ~/.bashrc
-  source <(carousel completion zsh)                                     in ~/.zshrc, behind compinit
+  source <(carousel completion zsh)                                     in ~/.zshrc, after compinit
   carousel completion fish > ~/.config/fish/completions/carousel.fish
 
 Tab then completes commands, options, pipeline files, names of running pipelines and their stages.)";
@@ -25,7 +25,7 @@ complete -F _carousel carousel
 )";
 
 constexpr const char* zsh_script = R"(#compdef carousel
-# Completion of carousel for zsh: source <(carousel completion zsh), behind compinit
+# Completion of carousel for zsh: source <(carousel completion zsh), after compinit
 _carousel() {
     local -a found folders rest
     found=("${(@f)$("${words[1]/#\~/$HOME}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
@@ -62,7 +62,7 @@ command_action add_completion_command(const command_parts& p) {
 
 }  // namespace
 
-const command completion_command{"completion", "Print what a shell needs to complete carousel's words",
+const command completion_command{"completion", "Print the completion script of a shell",
                                  add_completion_command};
 
 }  // namespace carousel::supervisor

@@ -4,6 +4,6 @@
 
 namespace carousel::supervisor {
 
-const command cont_command{"cont", "Let held stages go on", add_plain};
+const command cont_command{"cont", "Continue paused stages", add_plain};
 
 }  // namespace carousel::supervisor

@@ -74,7 +74,7 @@ struct child {
 
 child start(const std::vector<std::string>& words) {
     int ends[2] = {-1, -1};
-    if (::pipe2(ends, O_CLOEXEC) != 0) throw shm_error("making a pipe: " + errno_text(errno));
+    if (::pipe2(ends, O_CLOEXEC) != 0) throw shm_error("creating a pipe: " + errno_text(errno));
     child c;
     c.output.reset(ends[0]);
     const shm::unique_fd theirs(ends[1]), nowhere = open_null(O_RDONLY);
@@ -128,7 +128,7 @@ std::string vacant_text(const std::vector<run::ps_stage>& stages, std::size_t& p
     std::string text;
     for (const run::ps_stage& s : stages)
         if (s.state.value_or("") == "vacant")
-            text += fmt::format("{}{}", text.empty() ? "; nobody is in " : ", ", s.name.value_or("?")),
+            text += fmt::format("{}{}", text.empty() ? "; no program at " : ", ", s.name.value_or("?")),
                 --processes;
     return text;
 }
@@ -191,9 +191,9 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         if (!is_ready(s))
             late += fmt::format("{}{} is {}", late.empty() ? "" : ", ", s.name.value_or("?"),
                                 s.state.value_or("?"));
-    err << fmt::format("pipeline \"{}\" (pid {}) goes on in the background, but is not ready after {}: {}\n",
-                       d.name, c.pid, human_seconds(d.patience_s),
-                       late.empty() ? "it can't be asked yet" : late);
+    err << fmt::format(
+        "pipeline \"{}\" (pid {}) continues in the background, but is not ready after {}: {}\n", d.name,
+        c.pid, human_seconds(d.patience_s), late.empty() ? "it does not answer yet" : late);
     print_hints(d, err);
     return exit_code::stage_failed;
 }

@@ -28,7 +28,7 @@ command_action add_doctor_command(const command_parts& p) {
 
 }  // namespace
 
-const command doctor_command{
-    "doctor", "Examine this machine: what Carousel needs, what was found, what to do", add_doctor_command};
+const command doctor_command{"doctor", "Check this machine: what Carousel needs, what was found, what to do",
+                             add_doctor_command};
 
 }  // namespace carousel::supervisor

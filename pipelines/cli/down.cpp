@@ -33,10 +33,13 @@ command_action add_down_command(const command_parts& p) {
     const auto a = std::make_shared<down_arguments>();
     add_request_options(p, *a, false);
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
-    p.app.add_option("--timeout", a->timeout, "Wait S seconds for the pipeline's end [30]")->type_name("S");
+    p.app.add_option("--timeout", a->timeout, "Wait up to S seconds for the pipeline's end [30]")
+        ->type_name("S");
     p.app.footer(
-        "\nExamples:\n  carousel down fragment\n  carousel down -p lab     (a space: as Ctrl-C in `carousel "
-        "hold lab`)");
+        "\n"
+        "Examples:\n"
+        "  carousel down fragment\n"
+        "  carousel down -p lab     (a space: like Ctrl-C in `carousel hold lab`)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         return take_down(*a, env);
@@ -46,7 +49,7 @@ command_action add_down_command(const command_parts& p) {
 }  // namespace
 
 const command down_command{
-    "down", "End stages until `up`; without a stage: end the pipeline or the space, as Ctrl-C does",
+    "down", "End stages until `up`; without a stage: end the pipeline or the space, like Ctrl-C",
     add_down_command};
 
 }  // namespace carousel::supervisor

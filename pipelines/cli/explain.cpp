@@ -27,7 +27,7 @@ int print_explanation(const std::vector<std::string>& words, bool as_json, const
 command_action add_explain_command(const command_parts& p) {
     const auto words = std::make_shared<std::vector<std::string>>();
     CLI::Option* word =
-        p.app.add_option("WORD", *words, "An exit code, a CUDA error, a state, a word of a log [all]");
+        p.app.add_option("WORD", *words, "An exit code, a CUDA error, a state or a word of a log [all]");
     std::vector<std::string> known;
     for (const explanation& e : all_explanations()) known.emplace_back(e.word);
     for (const cuda_error_name& e : all_cuda_errors()) known.emplace_back(e.word);
@@ -44,7 +44,7 @@ command_action add_explain_command(const command_parts& p) {
 
 }  // namespace
 
-const command explain_command{
-    "explain", "What an exit code, a CUDA error, a state or a word of a log means here", add_explain_command};
+const command explain_command{"explain", "Explain an exit code, a CUDA error, a state or a word of a log",
+                              add_explain_command};
 
 }  // namespace carousel::supervisor

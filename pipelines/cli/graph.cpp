@@ -19,7 +19,7 @@ constexpr const char* graph_footer = R"(
 Examples:
   carousel graph pipelines/demo.toml | dot -Tsvg -o demo.svg
   carousel graph pipelines/demo.toml --format mermaid
-  carousel graph -p demo --live           of a running pipeline, with states, frames/s and lag
+  carousel graph -p demo --live           a running pipeline, with states, frames/s and lag
 
 Exit codes: 0; 2 a bad file or no such pipeline.)";
 
@@ -70,7 +70,7 @@ int draw(const graph_arguments& a, const cli_environment& env) {
         throw config_error(fmt::format("graph: a file ({}) or a running pipeline ({}), not both", a.file,
                                        a.pipeline.empty() ? "--live" : "-p " + a.pipeline));
     if (a.file.empty() && a.pipeline.empty() && !a.live)
-        throw config_error("graph: which pipeline? Expected a FILE, or -p NAME for a running one");
+        throw config_error("graph: expected a FILE, or -p NAME for a running pipeline");
     const drawing d = a.file.empty() ? drawing_of_run(a) : drawing_of_file(a);
     env.out << (a.format == "mermaid" ? mermaid_text(d) : dot_text(d));
     return exit_code::ok;
@@ -78,7 +78,7 @@ int draw(const graph_arguments& a, const cli_environment& env) {
 
 command_action add_graph_command(const command_parts& p) {
     const auto a = std::make_shared<graph_arguments>();
-    p.offers[p.app.add_option("FILE", a->file, "Pipeline file (TOML); or -p for one that runs")] =
+    p.offers[p.app.add_option("FILE", a->file, "Pipeline file (TOML); or -p for a running pipeline")] =
         offer_files({".toml"});
     p.offers[p.app.add_option("-p,--name", a->pipeline, "A running pipeline")->type_name("NAME")] =
         running_pipelines;

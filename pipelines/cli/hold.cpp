@@ -36,7 +36,7 @@ u64 bytes_from(const char* option, const std::string& text) {
                                                   : 99U;
     if (number == 0 || shift == 99U || number > (u64{1} << 44U >> shift))
         throw config_error(
-            fmt::format("{} {}: a size is a number with K, M or G behind it, like 256M", option, text));
+            fmt::format("{} {}: expected a size: a number followed by K, M or G, like 256M", option, text));
     return number << shift;
 }
 
@@ -45,7 +45,7 @@ int ordinal_from(const std::string& text) {
     if (text == "cpu") return -1;
     if (text.size() == 6 && text.substr(0, 5) == "cuda:" && text[5] >= '0' && text[5] <= '9')
         return text[5] - '0';
-    throw config_error(fmt::format("--device {}: a space's device is cpu or cuda:N, like cuda:0", text));
+    throw config_error(fmt::format("--device {}: expected cpu or cuda:N, like cuda:0", text));
 }
 
 int hold(const hold_arguments& a, const cli_environment& env) {
@@ -63,31 +63,34 @@ int hold(const hold_arguments& a, const cli_environment& env) {
     env.out.flush();
     while (!stop.sleep(0)) h.run_once(100);
     if (h.clients() > 0)
-        env.err << fmt::format("{} clients go on with \"{}\": `carousel hold {}` takes it over again\n",
+        env.err << fmt::format("{} clients still use \"{}\": `carousel hold {}` takes it over again\n",
                                h.clients(), a.name, a.name);
     return exit_code::ok;
 }
 
 command_action add_hold_command(const command_parts& p) {
     const auto a = std::make_shared<hold_arguments>();
-    p.offers[p.app.add_option("NAME", a->name, "The name by which programs open it")->required()] =
+    p.offers[p.app.add_option("NAME", a->name, "The name with which programs open it")->required()] =
         orphaned_spaces;
-    p.app.add_option("--size", a->size, "Memory for all that is in it, like 256M [64M]")->type_name("BYTES");
+    p.app.add_option("--size", a->size, "Size of its memory, like 256M [64M]")->type_name("BYTES");
     p.app.add_option("--device", a->device, "cpu | cuda:N: with memory on that GPU, for kernels [cpu]");
-    p.app.add_option("--device-size", a->device_size, "GPU memory for all that is in it [256M]")
-        ->type_name("BYTES");
+    p.app.add_option("--device-size", a->device_size, "Size of its GPU memory [256M]")->type_name("BYTES");
     p.app.footer(
-        "\nPrograms open it with carousel::ipc::open(\"NAME\"), see <carousel/ipc.hpp>. Ctrl-C ends it; its "
-        "clients "
-        "go on,\nand a second `carousel hold NAME` takes them over.\n\nExamples:\n  carousel hold lab\n  "
-        "carousel hold "
-        "lab --size 1G\n  carousel hold lab --device cuda:0 --device-size 4G");
+        "\n"
+        "Programs open it with carousel::ipc::open(\"NAME\"), see <carousel/ipc.hpp>. Ctrl-C ends it; its "
+        "clients continue,\n"
+        "and a second `carousel hold NAME` takes them over.\n"
+        "\n"
+        "Examples:\n"
+        "  carousel hold lab\n"
+        "  carousel hold lab --size 1G\n"
+        "  carousel hold lab --device cuda:0 --device-size 4G");
     return [a](const common_words&, const cli_environment& env) { return hold(*a, env); };
 }
 
 }  // namespace
 
-const command hold_command{"hold", "Hold memory, semaphores and queues for programs of your own",
+const command hold_command{"hold", "Hold memory, semaphores and queues for your own programs",
                            add_hold_command};
 
 }  // namespace carousel::supervisor

@@ -23,9 +23,9 @@ constexpr const char* host_footer = R"(
 Example, on the machine of [hosts.b]:
   carousel host --file fanout.toml --as b
 
-It waits for `carousel run` of the same file on the near host, compares the two plans, and runs the stages with host = "b". The file, what
-its stages read (meshes), the options that stand for keys, and Carousel's version must be alike on all hosts: what differs is named. The
-file NAME.token beside the pipeline file is the hosts' common secret: the near host makes it; copy it here (scp -p).
+It waits for `carousel run` of the same file on the coordinator, compares the two plans, and runs the stages with host = "b". The file, the
+files that its stages read (meshes), the options that set keys, and Carousel's version must be equal on all hosts: differences are named. The
+file NAME.token next to the pipeline file is the hosts' common secret: the coordinator creates it; copy it to this host (scp -p).
 Exit codes: as `carousel run`.)";
 
 struct host_arguments : start_arguments {
@@ -42,7 +42,7 @@ void take_token(const std::string& path) {
         read_secret(path, "the token of this pipeline's hosts") == secret)
         return;
     if (secret.size() < 32)
-        throw config_error("--launched: no token came on stdin; this option is for a launcher");
+        throw config_error("--launched: no token was received on stdin; this option is for a launcher");
     write_secret(path, secret);
 }
 
@@ -69,7 +69,7 @@ const host_spec& section_of(const pipeline& p, const std::string& name) {
         known += (known.empty() ? "" : ", ") + h->name;
     }
     throw config_error(
-        known.empty() ? fmt::format("{}: none of its stages has another host", p.file)
+        known.empty() ? fmt::format("{}: none of its stages runs on another host", p.file)
                       : fmt::format("{}: no stage is on a host \"{}\"; --as takes {}", p.file, name, known));
 }
 
@@ -105,12 +105,10 @@ int be_host(const host_arguments& a, const cli_environment& env) {
 
 command_action add_host_command(const command_parts& p) {
     const auto a = std::make_shared<host_arguments>();
-    p.offers[p.app.add_option("--file", a->file, "The pipeline file, as on the near host")
+    p.offers[p.app.add_option("--file", a->file, "The pipeline file, as on the coordinator")
                  ->required()
                  ->type_name("FILE")] = offer_files({".toml"});
-    p.app.add_option("--as", a->as, "Which of the file's hosts this machine is")
-        ->required()
-        ->type_name("HOST");
+    p.app.add_option("--as", a->as, "The name of this machine in the file")->required()->type_name("HOST");
     p.app.add_flag("--launched", a->launched)->group("");  // by `carousel run`: the token is on stdin
     p.app.add_flag("--stay", a->stay)->group("");          // by srun: not into the background
     add_keys(p, a->keys);
@@ -119,7 +117,8 @@ command_action add_host_command(const command_parts& p) {
     return [a](const common_words& c, const cli_environment& env) {
         read_times(*a);
         a->words = c.words;
-        if (a->detach) throw config_error("host: -d: it can't wait in the background; use e.g. nohup");
+        if (a->detach)
+            throw config_error("host: -d: `carousel host` can't wait in the background; use e.g. nohup");
         return be_host(*a, env);
     };
 }
@@ -127,6 +126,6 @@ command_action add_host_command(const command_parts& p) {
 }  // namespace
 
 const command host_command{
-    "host", "Run another host's part of a pipeline, for `carousel run` on the near host", add_host_command};
+    "host", "Run this host's part of a pipeline, for `carousel run` on the coordinator", add_host_command};
 
 }  // namespace carousel::supervisor

@@ -33,7 +33,7 @@ std::string option_text(const std::string& otherwise) {
 int inject(const inject_arguments& a, const cli_environment& env) {
     const std::vector<std::string> known = known_faults();
     if (shm::fault_named(a.fault) == shm::injected_fault::nothing)
-        throw config_error(fmt::format("--fault {}: no such fault; expected {}{}", a.fault,
+        throw config_error(fmt::format("--fault {}: unknown fault; expected {}{}", a.fault,
                                        shm::fault_names(", "), did_you_mean_clause(a.fault, known)));
     return send_to_stages(a, run::inject_request{"", shm::fault_named(a.fault)}, env);
 }
@@ -53,7 +53,6 @@ command_action add_inject_command(const command_parts& p) {
 
 }  // namespace
 
-const command inject_command{"inject", "Make stages fail by themselves, with their next frame",
-                             add_inject_command};
+const command inject_command{"inject", "Inject a fault into stages, at their next frame", add_inject_command};
 
 }  // namespace carousel::supervisor

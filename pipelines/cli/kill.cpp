@@ -16,8 +16,8 @@ struct kill_arguments : stage_request_arguments {
 int kill_stages(const kill_arguments& a, const cli_environment& env) {
     const int number = signal_from(a.signal);
     if (number == 0)
-        throw config_error(fmt::format(
-            "--signal {}: no signal of this system; expected e.g. KILL, TERM, ABRT or a number", a.signal));
+        throw config_error(
+            fmt::format("--signal {}: unknown signal; expected e.g. KILL, TERM, ABRT or a number", a.signal));
     return send_to_stages(a, run::kill_request{"", number}, env);
 }
 
@@ -37,7 +37,8 @@ command_action add_kill_command(const command_parts& p) {
 
 }  // namespace
 
-const command kill_command{"kill", "Send stages a signal [KILL]; they come back by their restart policy",
-                           add_kill_command};
+const command kill_command{
+    "kill", "Send stages a signal [KILL]; they are restarted according to their restart policy",
+    add_kill_command};
 
 }  // namespace carousel::supervisor

@@ -58,10 +58,10 @@ void write_figures(const std::string& folder, const lab::lesson_result& r, const
 
 int run_lab(const lab_arguments& a, const cli_environment& env) {
     if (a.all && !a.lessons.empty())
-        throw config_error("lab: --all runs every lesson; leave it out, or the lesson's name");
+        throw config_error("lab: --all runs every lesson; remove --all or the lesson's name");
     if (!a.all && a.lessons.empty()) {
         if (!a.report.empty() || !a.figures.empty())
-            throw config_error("lab: --report and --figures write what was run: name a lesson, or --all");
+            throw config_error("lab: --report and --figures write results: name a lesson, or --all");
         env.out << lab::list_text(columns_of(env));
         return exit_code::ok;
     }
@@ -75,7 +75,7 @@ int run_lab(const lab_arguments& a, const cli_environment& env) {
         throw output_error(fmt::format("writing figures to {}: not a folder", a.figures));
     const bool interactive = !a.no_prediction && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
     if (!a.no_prediction && !interactive)
-        env.err << "no terminal: no prediction is asked for (as with --no-prediction)\n";
+        env.err << "no terminal: skipping the prediction (as with --no-prediction)\n";
     std::vector<lab::lesson_result> results;
     results.reserve(chosen.size());
     for (const lab::lesson* l : chosen) {
@@ -94,22 +94,23 @@ command_action add_lab_command(const command_parts& p) {
     for (const lab::lesson* l : lab::all_lessons()) names.emplace_back(l->name);
     p.offers[lesson] = offer(std::move(names));
     p.app.add_flag("--all", a->all, "Every lesson");
-    p.app.add_flag("--no-prediction", a->no_prediction, "Ask for no prediction");
-    p.offers[p.app.add_option("--report", a->report, "Write one HTML page of what was run")
+    p.app.add_flag("--no-prediction", a->no_prediction, "Do not ask for a prediction");
+    p.offers[p.app.add_option("--report", a->report, "Write the results as one HTML page")
                  ->type_name("FILE")] = offer_files({".html"});
     p.offers[p.app
                  .add_option("--figures", a->figures,
                              "Write the figures of each lesson to FOLDER/NN_NAME.txt")
                  ->type_name("FOLDER")] = offer_folders();
     p.app.footer(
-        "\nA lesson asks what you expect, measures it on this machine, explains the figures just measured, "
-        "and "
-        "kills\na process. What needs a GPU, a second one or MPS is explained by recorded figures where "
-        "there is "
-        "none.\n"
-        "Exit code 1: a lesson measured what none of its explanations fits.\n\n"
-        "Examples:\n  carousel lab\n  carousel lab 5\n  carousel lab --all --no-prediction --report "
-        "lab.html");
+        "\n"
+        "A lesson asks for a prediction, measures on this machine, explains the measured figures, and kills\n"
+        "a process. Without a GPU, a second GPU or MPS, those parts are explained by recorded figures.\n"
+        "Exit code 1: no explanation of a lesson fits the measured figures.\n"
+        "\n"
+        "Examples:\n"
+        "  carousel lab\n"
+        "  carousel lab 5\n"
+        "  carousel lab --all --no-prediction --report lab.html");
     return [a](const common_words&, const cli_environment& env) { return run_lab(*a, env); };
 }
 

@@ -30,14 +30,14 @@ constexpr u32 repoll_us = 100'000;
 
 constexpr const char* logs_footer = R"(
 Examples:
-  carousel logs -f                        all stages, as the lines come; ends with the run
+  carousel logs -f                        follow all stages; ends with the run
   carousel logs -n 50 fragment vertex     the last 50 lines of two stages
   carousel logs --since 5m --timestamps -p demo
 
-Lines of the supervisor itself are under `carousel`. Each process keeps the last 4 to 8 MiB of its lines in the run's runtime directory; restarts
-don't end them. They go with the run, unless it ran in the background (-d) or with --keep-logs: then they stay until the next run of
-that name, or `carousel clean`. Lines of a run that lost its supervisor are kept with what else is known of it, of the newest ten such
-runs (`carousel ps --all` lists them): where no other run of that name is there, or with --lost, they are shown. Exit codes: 0, also at the end of the run with -f; 2 no such run, or none with lines; 130 Ctrl-C.)";
+The supervisor's own lines are listed as `carousel`. The last 4 to 8 MiB of each process's lines are kept in the run's runtime directory, also after restarts.
+They are deleted at the end of the run, unless it ran in the background (-d) or with --keep-logs: then they are kept until the next run of
+that name, or `carousel clean`. For the newest ten runs that lost their supervisor, the lines are kept with the other data of the run
+(`carousel ps --all` lists them): they are shown with --lost, or if no other run of that name exists. Exit codes: 0, also at the end of the run with -f; 2 no such run, or no run with lines; 130 Ctrl-C.)";
 
 struct logs_arguments : client_arguments {
     std::vector<std::string> stages;
@@ -82,7 +82,7 @@ place choose_place(const logs_arguments& a) {
     if (a.lost) {
         if (auto lost = newest_lost(a.pipeline)) return *lost;
         throw config_error(
-            fmt::format("--lost: no run{} has lost its supervisor; `carousel ps --all` lists the runs",
+            fmt::format("--lost: no run{} has lost its supervisor; `carousel ps --all` lists all runs",
                         a.pipeline.empty() ? "" : " of the name " + a.pipeline));
     }
     if (!a.pipeline.empty() && a.wait_s == 0 &&
@@ -95,9 +95,9 @@ place choose_place(const logs_arguments& a) {
         const std::vector<std::string> ended = ended_with_logs();
         if (ended.size() == 1) return {ended.front()};
         if (ended.size() > 1)
-            throw config_error(fmt::format(
-                "no pipeline is running; these have left their lines, choose one with -p NAME: {}",
-                fmt::join(ended, ", ")));
+            throw config_error(
+                fmt::format("no pipeline is running; logs exist for these, choose one with -p NAME: {}",
+                            fmt::join(ended, ", ")));
     }
     try {
         run::record r = choose_pipeline(a.pipeline, a.wait_s);
@@ -105,7 +105,8 @@ place choose_place(const logs_arguments& a) {
     } catch (const config_error& e) {
         if (auto lost = newest_lost(a.pipeline)) return *lost;
         throw config_error(fmt::format(
-            "{}. A run's lines go with it, unless it ran in the background or with --keep-logs", e.what()));
+            "{}. Logs are deleted at the end of a run, unless it ran in the background or with --keep-logs",
+            e.what()));
     }
 }
 
@@ -134,7 +135,7 @@ void check_stages(const logs_arguments& a, const place& p) {
     for (const std::string& s : a.stages)
         if (known.count(s) == 0)
             throw config_error(fmt::format("the pipeline {} has no stage \"{}\"{}; there are {}{}", p.name, s,
-                                           p.run ? "" : " that has said anything", fmt::join(names, ", "),
+                                           p.run ? "" : " with log lines", fmt::join(names, ", "),
                                            did_you_mean_clause(s, names)));
 }
 
@@ -193,7 +194,7 @@ void follow(place& p, log_reader& reader, printer& to, const cli_environment& en
             if (to.wanted(r)) to.print(r);
         env.out.flush();
     }
-    if (gone_since_ns != 0) env.err << fmt::format("the supervisor of \"{}\" is gone\n", p.name);
+    if (gone_since_ns != 0) env.err << fmt::format("the supervisor of \"{}\" has ended\n", p.name);
 }
 
 int show(const logs_arguments& a, bool as_json, const cli_environment& env) {
@@ -232,20 +233,20 @@ command_action add_logs_command(const command_parts& p) {
     add_client_options(p, *a);
     p.offers[p.app.add_option(
         "STAGE", a->stages, "Stages: fragment, fragment.1, or carousel for the supervisor [all]")] = speakers;
-    p.app.add_flag("-f,--follow", a->follow, "Go on as lines come, until the run ends");
-    p.app.add_option("-n,--lines", a->lines, "Only the last N lines (before those of -f) [all]")
+    p.app.add_flag("-f,--follow", a->follow, "Follow new lines until the run ends");
+    p.app.add_option("-n,--lines", a->lines, "Only the last N lines (before new lines with -f) [all]")
         ->type_name("N")
         ->take_last();
     p.app
         .add_option("--since", a->since,
-                    "Only lines since then: 10s, 5m, 2h, 1d ago, or 2026-01-31T12:00:00Z")
+                    "Only lines since a time: 10s, 5m, 2h, 1d ago, or 2026-01-31T12:00:00Z")
         ->type_name("TIME")
         ->take_last();
-    p.app.add_flag("-t,--timestamps", a->timestamps, "With the time of each line (UTC)");
+    p.app.add_flag("-t,--timestamps", a->timestamps, "Print the time of each line (UTC)");
     p.app.add_flag("--lost", a->lost,
-                   "Of the newest run that lost its supervisor, also if another run of that name is there");
+                   "The newest run that lost its supervisor, even if another run of that name exists");
     add_no_color(p, a->no_color);
-    add_json(p, "Print JSON, one object a line");
+    add_json(p, "Print JSON, one object per line");
     p.app.footer(logs_footer);
     return [a](const common_words& c, const cli_environment& env) {
         read_wait(*a);
@@ -255,6 +256,6 @@ command_action add_logs_command(const command_parts& p) {
 
 }  // namespace
 
-const command logs_command{"logs", "Show what stages and supervisor have said", add_logs_command};
+const command logs_command{"logs", "Show the logs of stages and supervisor", add_logs_command};
 
 }  // namespace carousel::supervisor

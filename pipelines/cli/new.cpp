@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* new_stage_footer = R"(
 Examples:
-  carousel new stage blur                           on the CPU: a picture in, a picture out
-  carousel new stage blur --cuda ../gpu/blur        on a GPU, with a kernel of its own
-  carousel new stage lidar --source                 a source with a format of its own, and its sink
+  carousel new stage blur                           on the CPU: one input picture, one output picture
+  carousel new stage blur --cuda ../gpu/blur        on a GPU, with its own kernel
+  carousel new stage lidar --source                 a source with its own format, and its sink
   carousel new stage tint --python                  a function in Python, with NumPy: nothing to build
   carousel new stage tally --python --sink          a class in Python that writes a file for the user
 
@@ -76,14 +76,13 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
                 << "\n";
     if (a.python && python_folder().empty())
         env.out << fmt::format(
-            "FOLDER is where the Python module is, which is not built yet: cmake --build {} --target "
+            "FOLDER contains the Python module, which is not built yet: cmake --build {} --target "
             "python_package\n",
             executable_folder());
     if (prefix.empty() && !a.python)
         env.out << fmt::format(
-            "PREFIX is where Carousel is installed, by: cmake --build {0} --target programs && cmake "
-            "--install {0} "
-            "--prefix PREFIX\n",
+            "PREFIX is the installation prefix of Carousel; install it by: cmake --build {0} --target "
+            "programs && cmake --install {0} --prefix PREFIX\n",
             executable_folder());
     return exit_code::ok;
 }
@@ -91,7 +90,7 @@ int write_new_stage(const new_stage_arguments& a, const cli_environment& env) {
 void preparse_new(const std::vector<std::string>& words) {
     if (words.empty() || words.front().starts_with('-') || words.front() == "stage") return;
     throw config_error(
-        fmt::format("carousel new: \"{}\" is no kind of project; expected `carousel new stage NAME`{}",
+        fmt::format("carousel new: unknown kind of project \"{}\"; expected `carousel new stage NAME`{}",
                     words.front(), did_you_mean_clause(words.front(), {"stage"})));
 }
 
@@ -101,20 +100,20 @@ command_action add_new_command(const command_parts& p) {
     CLI::App* stage =
         p.app.add_subcommand("stage", "Write a project with a stage, its test and a pipeline file");
     stage->add_option("NAME", a->name, "The stage's name: letters, digits, - and _")->required();
-    CLI::Option* folder = stage->add_option("FOLDER", a->folder, "Where to write; new or empty [NAME]");
+    CLI::Option* folder = stage->add_option("FOLDER", a->folder, "The folder to write, new or empty [NAME]");
     p.offers[folder] = [](const completion_request& request) {
         return request.words.size() < 2 ? std::vector<std::string>()
                                         : offer_folders()(request);  // after NAME
     };
-    CLI::Option* cuda = stage->add_flag("--cuda", a->cuda, "On a GPU, with a kernel of its own [on the CPU]");
+    CLI::Option* cuda = stage->add_flag("--cuda", a->cuda, "On a GPU, with its own kernel [on the CPU]");
     CLI::Option* source =
         stage
             ->add_flag("--source", a->source,
-                       "A source with a format of its own, and a sink [a picture in, a picture out]")
+                       "A source with its own format, and a sink [one input picture, one output picture]")
             ->excludes(cuda);
     stage
         ->add_flag("--sink", a->sink,
-                   "A sink that writes files; in C++ with its source [a picture in, a picture out]")
+                   "A sink that writes files; in C++ with its source [one input picture, one output picture]")
         ->excludes(cuda);
     stage->add_flag("--python", a->python, "In Python [in C++]")->excludes(cuda)->excludes(source);
     stage->footer(new_stage_footer);
@@ -123,7 +122,6 @@ command_action add_new_command(const command_parts& p) {
 
 }  // namespace
 
-const command new_command{"new", "Write a project to begin with: a stage of your own", add_new_command,
-                          preparse_new};
+const command new_command{"new", "Create a project with your own stage", add_new_command, preparse_new};
 
 }  // namespace carousel::supervisor

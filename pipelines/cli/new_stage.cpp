@@ -43,13 +43,13 @@ void check_name(const std::string& name) {
         refuse_name(name, fmt::format("1 to {} letters, digits, - and _, the first a letter or a digit",
                                       max_project_name));
     if (name == "pipeline" || name == "parameters" || name == "link")
-        refuse_name(name, "another name: this one stands for a section of a pipeline file");
+        refuse_name(name, "another name: this name is a section of a pipeline file");
 }
 
 /// The stage's file is a module, and its function has the same name.
 void check_python_name(const std::string& name) {
     if (const char* const what = reserved_in_python(cpp_name(name)); what != nullptr)
-        refuse_name(name, fmt::format("another name: {}.py would stand for {}", cpp_name(name), what));
+        refuse_name(name, fmt::format("another name: {}.py would hide {}", cpp_name(name), what));
 }
 
 /// Refuses a name that the project's own files use otherwise.
@@ -57,15 +57,13 @@ void check_clashes(const std::vector<project_file>& project, const std::string& 
     for (const project_file& file : project) {
         const auto same = [&](const project_file& other) { return other.path == file.path; };
         if (std::count_if(project.begin(), project.end(), same) > 1)
-            refuse_name(name,
-                        fmt::format("another name: the project has a file {} beside the stage's", file.path));
+            refuse_name(name, fmt::format("another name: the project also has a file {}", file.path));
         const std::string line = fmt::format("\nname = \"{}\"\n", name);
         std::size_t stages = 0;
         for (std::size_t at = 0; (at = file.text.find("[[stage]]" + line, at)) != std::string::npos; ++at)
             ++stages;
         if (stages > 1)
-            refuse_name(name,
-                        fmt::format("another name: {} has a stage of that name beside yours", file.path));
+            refuse_name(name, fmt::format("another name: {} already has a stage of that name", file.path));
     }
 }
 
@@ -127,10 +125,10 @@ std::vector<std::string> commands_of(const std::vector<project_file>& project) {
 void write_project(const std::vector<project_file>& project, const std::string& folder) {
     std::error_code failed;
     if (fs::exists(folder, failed) && !(fs::is_directory(folder, failed) && fs::is_empty(folder, failed)))
-        throw config_error(fmt::format(
-            "carousel new stage: {} is there already and not an empty folder; nothing was written. "
-            "Name another: carousel new stage NAME FOLDER",
-            folder));
+        throw config_error(
+            fmt::format("carousel new stage: {} exists and is not an empty folder; nothing was written. "
+                        "Choose another: carousel new stage NAME FOLDER",
+                        folder));
     fs::create_directories(folder, failed);
     if (failed) throw output_error(fmt::format("{}: {}", folder, failed.message()));
     for (const project_file& file : project) write_file(fs::path(folder) / file.path, file.text);

@@ -5,14 +5,14 @@
 namespace carousel::supervisor {
 
 void add_run_name(const command_parts& p, std::string& name) {
-    CLI::Option* o = p.app.add_option("-p,--name", name, "The running pipeline, where there are several")
-                         ->type_name("NAME");
+    CLI::Option* o =
+        p.app.add_option("-p,--name", name, "The running pipeline, if there are several")->type_name("NAME");
     p.offers[o] = running_pipelines;
 }
 
 void add_client_options(const command_parts& p, client_arguments& a) {
     add_run_name(p, a.pipeline);
-    p.app.add_option("--wait", a.wait, "Wait S seconds for it to come [0]")->type_name("S");
+    p.app.add_option("--wait", a.wait, "Wait up to S seconds for it to start [0]")->type_name("S");
 }
 
 f64 seconds_or(const char* option, const std::string& text, f64 otherwise) {
@@ -24,13 +24,13 @@ void read_wait(client_arguments& a) { a.wait_s = seconds_or("--wait", a.wait, a.
 void add_json(const command_parts& p, const char* text) { p.app.add_flag("--json", p.common.json, text); }
 
 void add_no_color(const command_parts& p, bool& no_color) {
-    p.app.add_flag("--no-color", no_color, "No ANSI colours (also: NO_COLOR, TERM=dumb, or no terminal)");
+    p.app.add_flag("--no-color", no_color, "No ANSI colours (also with NO_COLOR, TERM=dumb, or no terminal)");
 }
 
 void add_http_hosts(const command_parts& p, std::vector<std::string>& names) {
     p.app
         .add_option("--http-host", names,
-                    "A further name of this machine in the address of the page; may be repeated")
+                    "Another name of this machine in the address of the web UI; may be repeated")
         ->type_name("NAME")
         ->expected(1)
         ->take_all();
@@ -45,13 +45,13 @@ void add_report(const command_parts& p, std::string& file, const char* text) {
 }
 
 void add_device(const command_parts& p, pipeline_options& keys) {
-    CLI::Option* o = p.app.add_option("--device", keys.device,
-                                      "auto | cpu | cuda:N, for stages without a device of their own");
+    CLI::Option* o =
+        p.app.add_option("--device", keys.device, "auto | cpu | cuda:N, for stages without their own device");
     p.offers[o->take_last()] = offer({"auto", "cpu", "cuda:0"});
 }
 
 void add_fps(const command_parts& p, pipeline_options& keys) {
-    p.app.add_option("--fps", keys.fps, "Frames a second [0: as fast as it goes]")
+    p.app.add_option("--fps", keys.fps, "Frames per second [0: as fast as possible]")
         ->type_name("N")
         ->take_last();
 }
@@ -76,41 +76,40 @@ void add_set(const command_parts& p, pipeline_options& keys) {
 
 void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
     add_device(p, keys);
-    p.app.add_option("--frames", keys.frames, "End after N frames [0: when told to]")
+    p.app.add_option("--frames", keys.frames, "End after N frames [0: no limit]")
         ->type_name("N")
         ->take_last();
     add_fps(p, keys);
     add_size(p, keys);
     add_mesh(p, keys, "Mesh of the sources: an .obj, .gltf or .glb file or a shape's name");
     CLI::Option* out = p.app.add_option("--out", keys.out,
-                                        "Pictures of the displays that write some, e.g. 'frame_%05d.png' "
-                                        "(.jpg, .rgba, .npy); '': none; may be "
-                                        "repeated");
+                                        "Pictures of the displays that write pictures, e.g. 'frame_%05d.png' "
+                                        "(.jpg, .rgba, .npy); '': none; may be repeated");
     p.offers[out->type_name("[STAGE=]PATTERN")->expected(1)->take_all()] = offer_files({""});
     p.app
         .add_option("--record", keys.record,
-                    "Record the ring behind this stage; may be repeated, or a list with commas")
+                    "Record the output ring of this stage; may be repeated, or a list with commas")
         ->type_name("STAGE")
         ->delimiter(',')
         ->expected(1)
         ->take_all();
     p.offers[p.app
                  .add_option("--record-to", keys.record_to,
-                             "The recording, an .mcap file [NAME.mcap beside FILE]")
+                             "The recording, an .mcap file [NAME.mcap next to FILE]")
                  ->type_name("FILE")
                  ->take_last()] = offer_files({".mcap"});
     p.app
         .add_option("--keep", keys.keep,
-                    "Leave the newest N pictures; 0: all [as in the file; with --frames: all]")
+                    "Keep the newest N pictures; 0: all [as in the file; with --frames: all]")
         ->type_name("N")
         ->take_last();
     p.app
         .add_option("--allow-dead-letters", keys.allow_dead_letters,
-                    "End with 0 although up to N frames were given up; true: any number [0]")
+                    "Exit with 0 if at most N frames were given up; true: any number [0]")
         ->type_name("N")
         ->take_last();
     p.app.add_flag("--insecure", keys.insecure,
-                   "Take addresses of [hosts.NAME] that are not private: frames go there unencrypted");
+                   "Accept addresses of [hosts.NAME] that are not private: frames are sent unencrypted");
     if (with_name) {
         CLI::Option* o =
             p.app.add_option("-p,--name", keys.name, "Name of the running pipeline [the file's]")

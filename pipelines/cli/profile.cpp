@@ -116,8 +116,7 @@ std::string profiler_path(const std::string& tool) {
     if (!found.empty()) return found;
     throw config_error(
         fmt::format("--profile {0}: {0} is neither in PATH nor below /opt/nvidia: install {1} (apt-get "
-                    "install {2}, from NVIDIA's CUDA repository), "
-                    "or name it by {3}=PATH",
+                    "install {2}, from NVIDIA's CUDA repository), or set {3}=PATH",
                     tool, tool == "nsys" ? "Nsight Systems" : "Nsight Compute",
                     tool == "nsys" ? "nsight-systems" : "nsight-compute", variable));
 }
@@ -162,7 +161,7 @@ int run_below_nsys(const start_arguments& a, const std::string& name, const cli_
     const std::vector<std::string> command =
         nsys_command(profiler_path("nsys"), report, executable_folder() + "/carousel", a);
     if (!a.keys.frames && a.seconds_s == 0)
-        env.err << "profiling for 10 s; --seconds S or --frames N for another time\n" << std::flush;
+        env.err << "profiling for 10 s; use --seconds S or --frames N to change this\n" << std::flush;
     interrupts ctrl_c;
     spawn_request r;
     r.argv = command;
@@ -178,7 +177,7 @@ int run_below_nsys(const start_arguments& a, const std::string& name, const cli_
     if (!file.empty())
         env.out << fmt::format("nsys report: {} (nsys-ui FILE, or {} stats FILE)\n", file, command.front());
     else
-        env.err << fmt::format("nsys left no report {}{}; its own lines are above\n", report,
+        env.err << fmt::format("nsys wrote no report {}{}; see its output above\n", report,
                                nsys_endings.front());
     const int code = how.signal != 0 ? 128 + how.signal : how.exit_code;
     return code == exit_code::ok && file.empty() ? exit_code::output : code;
@@ -191,8 +190,8 @@ void print_ncu_report(const std::string& report, const cli_environment& env) {
         env.out << fmt::format("ncu report: {} (ncu-ui FILE, or ncu --import FILE)\n", file);
     else
         env.err << fmt::format(
-            "ncu left no report {}{}: its own lines are above (it looks at launches 301 to 320 of the stage: "
-            "let it run for longer)\n",
+            "ncu wrote no report {}{}: see its output above (it profiles launches 301 to 320 of the stage: "
+            "run for longer)\n",
             report, ncu_endings.front());
 }
 

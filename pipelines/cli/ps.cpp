@@ -58,7 +58,7 @@ int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
         text += printable(run::describe(r)) + "\n";
     }
     env.out << (as_json        ? dumped({{"ok", true}, {"running", living}, {"lost", lost}})
-                : text.empty() ? "no run is there, and nothing of a lost one\n"
+                : text.empty() ? "no runs and no lost runs\n"
                                : text);
     return exit_code::ok;
 }
@@ -102,19 +102,24 @@ int show(const ps_arguments& a, bool as_json, const cli_environment& env) {
 command_action add_ps_command(const command_parts& p) {
     const auto a = std::make_shared<ps_arguments>();
     add_client_options(p, *a);
-    p.app.add_flag("--all", a->all, "List every run, and what is kept of lost ones (their supervisor died)");
-    p.app.add_flag("--check", a->check, "For alerts: print only what is wrong, and exit with 1 then");
+    p.app.add_flag("--all", a->all, "List all runs, including lost ones (their supervisor died)");
+    p.app.add_flag("--check", a->check, "For alerts: print only problems, and exit with 1 if there are any");
     p.offers[p.app.get_option("--name")] = pipelines_and_spaces;
     add_json(p);
     p.app.footer(
-        "\nSpaces (`carousel hold`) stand behind the pipeline, with their clients and what each holds; -p "
-        "names "
-        "one of either.\n\nExamples:\n  carousel ps\n  carousel ps -p demo --json\n  carousel ps -p lab\n"
-        "  carousel ps --all\n  carousel ps -p demo --check || notify\n\nExit codes: 0 shown; with --check: "
-        "no problem lasts; 1 "
-        "with "
-        "--check: a problem lasts, or\na stage is paused or missing; 2 no such pipeline, or usage; 74 its "
-        "supervisor does not answer.");
+        "\n"
+        "Spaces (`carousel hold`) are listed after the pipeline, with their clients and what each holds; -p "
+        "names a pipeline or a space.\n"
+        "\n"
+        "Examples:\n"
+        "  carousel ps\n"
+        "  carousel ps -p demo --json\n"
+        "  carousel ps -p lab\n"
+        "  carousel ps --all\n"
+        "  carousel ps -p demo --check || notify\n"
+        "\n"
+        "Exit codes: 0 shown; with --check: no problem; 1 with --check: a problem persists, or\n"
+        "a stage is paused or missing; 2 no such pipeline, or usage; 74 its supervisor does not answer.");
     return [a](const common_words& c, const cli_environment& env) {
         read_wait(*a);
         return a->all ? list_all(*a, c.json, env) : show(*a, c.json, env);

@@ -88,7 +88,7 @@ std::string ways_to_every_frame(const record_arguments& a, const std::string& pi
 void choose_what_can_be(record_arguments& a, const run::record& run) {
     for (auto at = a.of.begin(); at != a.of.end(); ++at)
         if (std::find(a.of.begin(), at, *at) != at)
-            throw config_error(fmt::format("{} is named twice: a ring stands in a recording once", *at));
+            throw config_error(fmt::format("{} is named twice: name each ring only once", *at));
     if (a.latest) return;
     const std::vector<known_ring> rings = rings_of(run);
     const bool all_rings = std::all_of(a.of.begin(), a.of.end(), [&](const std::string& name) {
@@ -101,16 +101,15 @@ void choose_what_can_be(record_arguments& a, const run::record& run) {
         return;
     }
     if (ports.size() > 1)
-        throw config_error(fmt::format("{} have those rings as their inputs: name one of them in their place",
+        throw config_error(fmt::format("{} have those rings as inputs: name one of these ports instead",
                                        fmt::join(ports, ", ")));
     if (a.of.size() > 1)
         throw config_error(
-            fmt::format("every frame of several rings is read by one port that has them as its inputs: {}",
+            fmt::format("every frame of several rings needs one port with all of them as inputs: {}",
                         ways_to_every_frame(a, run.name)));
-    throw config_error(
-        fmt::format("{} is a ring of {}, no port that reads: every frame of it is read by one that has it as "
-                    "its input: {}",
-                    a.of.front(), run.name, ways_to_every_frame(a, run.name)));
+    throw config_error(fmt::format(
+        "{} is a ring of {}, not a reading port: every frame of a ring needs a port with it as input: {}",
+        a.of.front(), run.name, ways_to_every_frame(a, run.name)));
 }
 
 [[noreturn]] void exec_recorder(record_arguments& a, const cli_environment& env) {
@@ -131,23 +130,22 @@ command_action add_record_command(const command_parts& p) {
     p.app
         .add_option(
             "NAME", a->of,
-            "A reading port of the pipeline file, or the rings that it alone reads; with --latest stages")
+            "A reading port of the pipeline file, or the rings that only it reads; with --latest: stages")
         ->required();
     p.app.add_option("--out", a->out, "The file, an .mcap")->required()->type_name("FILE");
     p.app.add_flag("--latest", a->latest,
-                   "The newest frames of each stage: holds nobody up, and counts the frames that it misses");
-    p.app
-        .add_option("--compression", a->compression,
-                    "lz4, zstd or none [the first of them that was built in]")
+                   "The newest frames of each stage: blocks no stage, and counts the frames that it misses");
+    p.app.add_option("--compression", a->compression, "lz4, zstd or none [the first that is built in]")
         ->type_name("HOW");
     p.app.footer(
-        "\nA port (run = \"port\", inputs = [...] in the pipeline file) gets every frame once, and the "
-        "pipeline "
-        "waits for the file; one with several inputs gets those of several rings. It ends with the run, or "
-        "by Ctrl-C; `carousel-replay` plays the "
-        "file.\n\nExamples:\n"
-        "  carousel record archive --out run.mcap -p demo\n  carousel record fragment vertex --latest "
-        "--out some.mcap");
+        "\n"
+        "A port (run = \"port\", inputs = [...] in the pipeline file) gets every frame once, and the "
+        "pipeline waits for the file; a port with several inputs gets the frames of several rings. Recording "
+        "ends with the run or by Ctrl-C; `carousel-replay` plays the file.\n"
+        "\n"
+        "Examples:\n"
+        "  carousel record archive --out run.mcap -p demo\n"
+        "  carousel record fragment vertex --latest --out some.mcap");
     return [a](const common_words&, const cli_environment& env) -> int {
         read_wait(*a);
         exec_recorder(*a, env);

@@ -26,7 +26,7 @@ constexpr u64 parts_at_once = 8;
 run::trace_file_answer request_remote(const run::record& run, const run::trace_file_request& r) {
     const nlohmann::json answer = run::client(run).ask(r, 0, remote_timeout_s);
     if (const run::verdict v = run::read_verdict(answer); !v.ok)
-        throw shm_error(v.message.value_or("it gave no reason"));
+        throw shm_error(v.message.value_or("it reported no cause"));
     return run::read_trace_file(answer);
 }
 
@@ -68,7 +68,7 @@ void remote_traces::rest(u64 ns) const {
     const state before = state_;
     for (const u64 until = now_ns() + ns; now_ns() < until && state_ == before;)
         ::usleep(static_cast<u32>(step_ns / 1000));
-    if (state_ == state::cancel) throw shm_error("interrupted before it was there");
+    if (state_ == state::cancel) throw shm_error("interrupted before it was complete");
 }
 
 // A remote recording that is not polled for some time is stopped by its host.
@@ -83,7 +83,7 @@ void remote_traces::record_part(part& p) const {
     }
     run::trace_file_answer first = request_remote(run_, {.host = p.host, .id = id, .stop = true});
     for (const u64 until = now_ns() + write_patience_ns; first.bytes == 0;) {
-        if (now_ns() > until) throw shm_error("it is not written within a minute");
+        if (now_ns() > until) throw shm_error("it was not written within a minute");
         rest(poll_remote_ns);
         first = request_remote(run_, {.host = p.host, .id = id, .stop = true});
     }
@@ -96,7 +96,7 @@ void remote_traces::record_part(part& p) const {
             }));
         for (std::future<run::trace_file_answer>& c : coming) text += c.get().text;
     }
-    if (text.size() != first.bytes) throw shm_error("what came over is not all of it");
+    if (text.size() != first.bytes) throw shm_error("the transfer is incomplete");
     p.text = std::move(text);
     try {
         (void)request_remote(run_, {.host = p.host, .id = id, .stop = true, .at = first.bytes});
@@ -116,7 +116,7 @@ std::vector<telemetry::named_trace> remote_traces::collect(
     for (const auto& p : parts_) {
         p->thread.join();
         if (p->problem.empty() && clocks.count(p->host) == 0)
-            p->problem = "how its clock runs against this one's is not known yet";
+            p->problem = "the offset of its clock is not known yet";
         if (p->problem.empty())
             out.push_back({p->host, std::move(p->text)});
         else

@@ -46,7 +46,7 @@ std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
 }
 
 std::string dead_letters_table(const std::vector<found_dead_letter>& all) {
-    if (all.empty()) return "no frame that was given up is kept\n";
+    if (all.empty()) return "no given-up frames are saved\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_dead_letter& f : all)
         t.add({f.pipeline, std::to_string(f.record.ring_sequence), f.record.stage,
@@ -63,10 +63,11 @@ run::dead_letter choose(const replay_arguments& a, u64 ring_sequence) {
     if (all.size() == 1) return all.front().record;
     const std::string of = a.stage.empty() ? "" : " of stage " + a.stage;
     if (all.empty())
-        throw config_error(fmt::format("no frame {}{} is kept{}; there are:\n{}", ring_sequence, of,
+        throw config_error(fmt::format("no saved frame {}{}{}; saved frames:\n{}", ring_sequence, of,
                                        a.pipeline.empty() ? "" : " of " + a.pipeline, kept));
-    throw config_error(fmt::format("frame {}{} is kept {} times: say which with -p NAME and --stage NAME\n{}",
-                                   ring_sequence, of, all.size(), dead_letters_table(all)));
+    throw config_error(
+        fmt::format("frame {}{} is saved {} times: choose one with -p NAME and --stage NAME\n{}",
+                    ring_sequence, of, all.size(), dead_letters_table(all)));
 }
 
 u64 sequence_from(const std::string& text) {
@@ -88,8 +89,7 @@ int replay(const replay_arguments& a, const cli_environment& env) {
     const std::string program = a.program.empty() ? l.program : absolute_path(a.program).string();
     if (::access(program.c_str(), is_python(program) ? R_OK : X_OK) != 0)
         throw config_error(
-            fmt::format("{} can't be started: {}: build it again, or name the stage's program with "
-                        "--program",
+            fmt::format("{} can't be started: {}: rebuild it, or name the stage's program with --program",
                         program, errno_text(errno)));
     for (std::string& word : command_of(program)) words.push_back(std::move(word));
     words.insert(words.end(), {"--replay", l.path});
@@ -114,11 +114,11 @@ command_action add_replay_command(const command_parts& p) {
     const auto a = std::make_shared<replay_arguments>();
     p.offers[p.app
                  .add_option("--dead-letter", a->ring_sequence,
-                             "The frame that was given up [lists those that are kept]")
+                             "The frame that was given up [lists saved frames]")
                  ->type_name("N")] = dead_letter_frames;
-    p.offers[p.app.add_option("-p,--name", a->pipeline, "Of the run of that name, which may have ended")
+    p.offers[p.app.add_option("-p,--name", a->pipeline, "The run of that name, which may have ended")
                  ->type_name("NAME")] = pipelines_with_dead_letters;
-    p.app.add_option("--stage", a->stage, "Where several stages have given it up")->type_name("NAME");
+    p.app.add_option("--stage", a->stage, "The stage, if several have given it up")->type_name("NAME");
     p.offers[p.app.add_option("--prefix", a->prefix, "Run it under a tool, e.g. \"valgrind -q\"")
                  ->type_name("TOOL")] =
         offer({"valgrind", "compute-sanitizer", "gdb --args", "cuda-gdb --args"});
@@ -127,13 +127,16 @@ command_action add_replay_command(const command_parts& p) {
                              "Another build of the stage's program, e.g. a sanitized one")
                  ->type_name("PATH")] = offer_files({""});
     p.app.footer(
-        "\nA frame that ends its stage's process max_attempts times is kept in the run's runtime directory: "
-        "its inputs, "
-        "parameters,\n"
-        "settings. The folder stays until the next run of that name, or `carousel clean`. The stage runs on "
-        "the frame\n"
-        "alone, without a supervisor and without deadlines; its exit is this command's.\n"
-        "\nExamples:\n  carousel replay\n  carousel replay --dead-letter 17 --prefix compute-sanitizer\n"
+        "\n"
+        "A frame that ends its stage's process max_attempts times is saved in the run's runtime directory: "
+        "its inputs, parameters\n"
+        "and settings. The folder stays until the next run of that name, or `carousel clean`. The stage runs "
+        "on this frame\n"
+        "only, without a supervisor and without deadlines; its exit code is the exit code of this command.\n"
+        "\n"
+        "Examples:\n"
+        "  carousel replay\n"
+        "  carousel replay --dead-letter 17 --prefix compute-sanitizer\n"
         "  carousel replay --dead-letter 17 --program build/asan/carousel-fragment\n"
         "  carousel replay --dead-letter 17 --prefix 'gdb --args'");
     return [a](const common_words&, const cli_environment& env) { return replay(*a, env); };
@@ -141,8 +144,7 @@ command_action add_replay_command(const command_parts& p) {
 
 }  // namespace
 
-const command replay_command{"replay",
-                             "Run a stage once more on a frame that it has given up, e.g. under valgrind",
+const command replay_command{"replay", "Run a stage again on a frame that was given up, e.g. under valgrind",
                              add_replay_command};
 
 }  // namespace carousel::supervisor

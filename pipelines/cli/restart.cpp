@@ -5,8 +5,7 @@
 
 namespace carousel::supervisor {
 
-const command restart_command{
-    "restart", "End stages and start them anew (a rebuilt program takes over); no frame is lost",
-    [](const command_parts& p) { return add_plain(p, require_able_successor); }};
+const command restart_command{"restart", "Restart stages (a rebuilt program takes over); no frame is lost",
+                              [](const command_parts& p) { return add_plain(p, require_able_successor); }};
 
 }  // namespace carousel::supervisor

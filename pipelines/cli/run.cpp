@@ -21,7 +21,7 @@ Examples:
   carousel run pipelines/demo.toml --set geometry.triangles=1000 --set link.fragment.window=12 --set 'size=[640, 480]'
 
 --set takes KEY (of [pipeline]), STAGE.KEY, parameters.KEY or link.STAGE.KEY; the value is written as in the file, quotes may be
-left out. A relative path of a mesh or texture is taken from where you stand; in a pipeline file, from that file's folder.)";
+left out. A relative path of a mesh or texture is relative to the working directory; in a pipeline file, to that file's folder.)";
 
 struct run_arguments : start_arguments {
     std::string profile;  ///< nsys, ncu:STAGE
@@ -52,7 +52,9 @@ command_action add_run_command(const command_parts& p) {
     add_pipeline_file(p, a->file);
     add_keys(p, a->keys);
     add_start_options(p, *a);
-    p.app.add_option("--wait", a->wait, "Wait S seconds for a running pipeline of the same name to end [0]")
+    p.app
+        .add_option("--wait", a->wait,
+                    "Wait up to S seconds for a running pipeline of the same name to end [0]")
         ->type_name("S");
     CLI::Option* o = p.app.add_option(
         "--profile", a->profile,

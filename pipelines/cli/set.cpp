@@ -40,7 +40,7 @@ std::string table_of(const run::parameter_state& s) {
     table t({"KEY", "VALUE", "MAY BE"});
     for (const ring::parameter& p : s.schema.fields)
         t.add({p.name, text_of(s.values.value(p.name, json())), range_of(p)});
-    return t.text() + (s.number == 0 ? "as at the start\n"
+    return t.text() + (s.number == 0 ? "all parameters have their initial values\n"
                                      : fmt::format("{} {} so far, the last from frame {} on\n", s.number,
                                                    s.number == 1 ? "change" : "changes", s.from));
 }
@@ -51,7 +51,8 @@ struct set_arguments : client_arguments {
 };
 
 int set_or_show(const set_arguments& a, bool as_json, const cli_environment& env) {
-    if (a.reset && !a.assignments.empty()) throw config_error("set: --reset takes no KEY=VALUE beside it");
+    if (a.reset && !a.assignments.empty())
+        throw config_error("set: --reset can't be combined with KEY=VALUE");
     run::request request = run::parameters_request{};
     if (a.reset || !a.assignments.empty()) request = run::set_request{values_from(a.assignments), a.reset};
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
@@ -72,12 +73,16 @@ command_action add_set_command(const command_parts& p) {
     CLI::Option* o =
         p.app.add_option("KEY=VALUE", a->assignments, "E.g. exposure=1.5, shading=normals, 'eye=[0, 1, 3]'");
     p.offers[o] = running_parameters;
-    p.app.add_flag("--reset", a->reset, "All as at the start");
+    p.app.add_flag("--reset", a->reset, "Reset all to their initial values");
     add_json(p);
     p.app.footer(
-        "\nA change counts from one frame on, which is printed; frames in work keep what they have.\n"
-        "\nExamples:\n  carousel set\n  carousel set exposure=1.5 wireframe=true -p demo\n  carousel set "
-        "--reset");
+        "\n"
+        "A change applies from one frame on, which is printed; frames in work keep their values.\n"
+        "\n"
+        "Examples:\n"
+        "  carousel set\n"
+        "  carousel set exposure=1.5 wireframe=true -p demo\n"
+        "  carousel set --reset");
     return [a](const common_words& c, const cli_environment& env) {
         read_wait(*a);
         return set_or_show(*a, c.json, env);

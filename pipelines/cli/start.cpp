@@ -28,7 +28,7 @@ u64 first_from(const start_arguments& a, const pipeline& p) {
     constexpr number_range range{0, static_cast<f64>(max_frames), "frames"};
     if (!value.is_number_integer() || !range.contains(value.get<f64>()))
         throw config_error(
-            fmt::format("--first {}: expected a frame's number from 0 to {}", a.first, max_frames));
+            fmt::format("--first {}: expected a frame number from 0 to {}", a.first, max_frames));
     const u64 first = value.get<u64>();
     if (p.frames != 0 && first >= p.frames)
         throw config_error(
@@ -47,22 +47,20 @@ int start_in_background(const start_arguments& a, const cli_environment& env, co
 
 void add_start_options(const command_parts& p, start_arguments& a) {
     CLI::App& app = p.app;
-    app.add_flag("-d,--detach", a.detach, "In the background: returns when all stages are ready");
+    app.add_flag("-d,--detach", a.detach, "Run in the background; returns when all stages are ready");
     app.add_flag("--in-background", a.in_background)->group("");  // used by -d
     add_report(p, a.report, "Write the run's report (JSON) to FILE");
-    app.add_flag("--keep-logs", a.keep_logs,
-                 "`carousel logs` can read the lines after the end, too [with -d]");
+    app.add_flag("--keep-logs", a.keep_logs, "Keep the logs after the end, for `carousel logs` [with -d]");
     add_no_color(p, a.no_color);
-    app.add_flag("--dry-run", a.dry_run,
-                 "Check everything, say what would run and what memory it takes; start nothing");
+    app.add_flag("--dry-run", a.dry_run, "Check everything, print the plan and its memory; start nothing");
     app.add_flag("--fresh", a.fresh,
-                 "End a run of this name that has lost its supervisor, instead of taking it over");
-    app.add_option("--seconds", a.seconds, "End, as by Ctrl-C, after S seconds [0: never]")->type_name("S");
+                 "End a run of this name that has lost its supervisor instead of taking it over");
+    app.add_option("--seconds", a.seconds, "End after S seconds, like Ctrl-C [0: never]")->type_name("S");
     app.add_option("--first", a.first,
-                   "Begin with frame N, for a run that was lost and has delivered those below [0]")
+                   "Begin with frame N, to continue a lost run that delivered all frames below N [0]")
         ->type_name("N")
         ->take_last();
-    app.add_option("--http", a.http, "Serve the run as a web page, e.g. 127.0.0.1:8080 or 8080")
+    app.add_option("--http", a.http, "Serve a web UI of the run, e.g. 127.0.0.1:8080 or 8080")
         ->type_name("ADDR:PORT")
         ->take_last();
     add_http_hosts(p, a.http_hosts);
@@ -109,8 +107,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
         (void)parse_http_address(a.http);
         (void)dashboard_program();
     } else if (!a.http_hosts.empty()) {
-        throw config_error(
-            "--http-host names this machine in the address of the web UI: give --http as well");
+        throw config_error("--http-host needs --http: it names this machine in the address of the web UI");
     }
     return o;
 }

@@ -4,7 +4,7 @@
 
 namespace carousel::supervisor {
 
-const command stop_command{"stop", "Hold stages (SIGSTOP, no deadline): the pipeline waits until `cont`",
+const command stop_command{"stop", "Pause stages (SIGSTOP, no deadline): the pipeline waits until `cont`",
                            add_plain};
 
 }  // namespace carousel::supervisor

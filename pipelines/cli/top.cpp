@@ -33,9 +33,9 @@ constexpr const char* top_footer = R"(
 Examples:
   carousel top
   carousel top -p demo --interval 0.5
-  carousel top --image                    with the newest picture, where the terminal has room for it
+  carousel top --image                    with the newest picture, if the terminal has room for it
   carousel top --image-of scene/depth     with the picture of that plane
-  carousel top --once                     one look, as text; also off a terminal, or with TERM=dumb
+  carousel top --once                     print once, as text; also without a terminal, or with TERM=dumb
 
 Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being written, R ready, r being read, d done, ! quarantined
 (of a dead process that may still write). Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
@@ -145,7 +145,7 @@ void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std
     const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
     p.ask(size.columns, room, wait_ns);
     const std::string why = !p.error_text().empty() ? printable(p.error_text())
-                            : p.lines().empty()     ? "none has come by yet"
+                            : p.lines().empty()     ? "no picture has arrived yet"
                                                     : "";
     lines.push_back(truncate_to(why.empty() ? p.carried() : "no picture: " + why, size.columns));
     if (!why.empty()) return;
@@ -220,11 +220,11 @@ int show_top(const top_arguments& a, const cli_environment& env) {
 command_action add_top_command(const command_parts& p) {
     const auto a = std::make_shared<top_arguments>();
     add_client_options(p, *a);
-    p.app.add_option("--interval", a->interval, "Look every S seconds [1]")->type_name("S");
+    p.app.add_option("--interval", a->interval, "Update every S seconds [1]")->type_name("S");
     p.app.add_flag("--image", a->image, "With the newest picture, in half blocks of 24 bit colours");
-    p.app.add_option("--image-of", a->image_of, "The same of another ring, or another plane of it")
+    p.app.add_option("--image-of", a->image_of, "The picture of another ring, or of another plane")
         ->type_name("STAGE[/PLANE]");
-    p.app.add_flag("--once", a->once, "Print one look and end");
+    p.app.add_flag("--once", a->once, "Print once and exit");
     add_no_color(p, a->no_color);
     p.app.footer(top_footer);
     return [a](const common_words&, const cli_environment& env) {

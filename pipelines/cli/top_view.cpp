@@ -183,7 +183,7 @@ std::string readers_text(const telemetry::snapshot& s, const telemetry::link_vie
         const bool latest = g.state == ring::group_state::latest;
         const std::string name = g.stage == shm::none ? "a viewer" : s.stage_name(g.stage);
         text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                            latest ? std::string("(latest)") : fmt::format("{} behind", g.lag));
+                            latest ? std::string("(latest)") : fmt::format("lag {}", g.lag));
     }
     return text;
 }

@@ -108,7 +108,7 @@ void tracer::ask(const run::record& run, f64 wait_s) {
             const json reply =
                 run::client(run).ask(run::trace_request{lease_ms, since_}, wait_s, begun_patience_s);
             if (const run::verdict v = run::read_verdict(reply); !v.ok) {
-                refused_ = v.message.value_or("it gave no reason");
+                refused_ = v.message.value_or("it reported no cause");
                 return;
             }
             const u64 before = since_;
@@ -207,7 +207,7 @@ void tracer::record(f64 seconds, u64 frames) {
         const bool enough =
             frames != 0 && least_tail() >= std::max(first_, run_->block().first_ring_sequence) + frames;
         if (gone_ || through()) {
-            ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace holds what was until then",
+            ending_ = fmt::format("the pipeline ended after {:.2f} s: the trace covers the time until then",
                                   static_cast<f64>(now - begin_ns_) / 1e9);
             end_ns_ = now;
         } else if ((seconds > 0 && now >= until) || enough) {
@@ -316,11 +316,11 @@ int trace(const trace_arguments& a, const cli_environment& env) {
         if (const auto parts = others.collect(t.clocks()); !parts.empty())
             text = telemetry::join_traces(text, parts, &warnings);
     } catch (const std::exception& e) {  // then the trace has this host's part only
-        warnings.push_back(fmt::format("the other hosts' parts are not in it: {}", e.what()));
+        warnings.push_back(fmt::format("the traces of the other hosts are missing: {}", e.what()));
     }
     file.write(text);
     for (const auto& [host, why] : others.problems())
-        warnings.push_back(fmt::format("the part of host {} is not in it: {}", host, why));
+        warnings.push_back(fmt::format("the trace of host {} is missing: {}", host, why));
     for (const std::string& w : warnings) env.err << "warning: " << printable(w) << "\n";
     for (const std::string& each : t.updates()) env.err << "note: " << printable(each) << "\n";
     if (!t.ending().empty()) env.err << "note: " << t.ending() << "\n";
@@ -328,11 +328,10 @@ int trace(const trace_arguments& a, const cli_environment& env) {
         env.err << fmt::format(
             "warning: {} stamps were overwritten before they were read and {} bars are missing: {}\n",
             t.overwritten(), s.missing,
-            t.updates().empty()
-                ? "this machine is too busy"
-                : "nobody asks the stages to stamp while a run begins again or has no supervisor");
+            t.updates().empty() ? "this machine is too busy"
+                                : "stages record no stamps while a run restarts or has no supervisor");
     env.out << fmt::format(
-        "{}: {} frames{} in {:.2f} s, {} deaths, {} attempts thrown away; {} ({}): open it at "
+        "{}: {} frames{} in {:.2f} s, {} deaths, {} attempts discarded; {} ({}): open it at "
         "ui.perfetto.dev\n",
         run.name, s.frames, s.frames > 0 ? fmt::format(" ({} to {})", s.first, s.last) : "", t.seconds(),
         s.deaths, s.lost_attempts, printable(a.file), human_bytes(text.size()));
@@ -346,15 +345,15 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
     p.app.add_flag("--with-parent", a->with_parent)->group("");  // by a supervisor: see trace_files
-    p.app.add_flag("--here", a->here, "Of a pipeline on several hosts: this host's stages alone");
+    p.app.add_flag("--here", a->here, "For a pipeline on several hosts: only this host's stages");
     p.offers[p.app
                  .add_option("--coordinator", a->coordinator_trace,
-                             "Record nothing: FILE is the trace of the host of `carousel run`, to be joined")
+                             "Record nothing: FILE is the trace of the coordinator, to be joined")
                  ->type_name("FILE")] = offer_files({".json"});
     p.app
-        .add_option(
-            "--join", a->joined,
-            "The trace of another host of the same seconds; its times are turned into the near clock's")
+        .add_option("--join", a->joined,
+                    "The trace of another host of the same seconds; its times are converted to the "
+                    "coordinator's clock")
         ->type_name("HOST=FILE")
         ->expected(1)
         ->take_all();
@@ -363,8 +362,8 @@ Examples:
   carousel trace demo.json --seconds 3
   carousel trace all.json --coordinator demo.json --join b=b.json
 
-A pipeline on several hosts is traced on all of them. Their stages are called HOST/STAGE, and all times are those of this
-host's clock. The second example makes one file of traces that were made with --here on each host in the same seconds.)");
+A pipeline on several hosts is traced on all of them. Their stages are named HOST/STAGE, and all times are those of this
+host's clock. The second example joins traces that were recorded with --here on each host in the same seconds.)");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
         return a->coordinator_trace.empty() && a->joined.empty() ? trace(*a, env) : join_files(*a, env);

@@ -14,12 +14,12 @@ namespace {
 
 constexpr const char* up_footer = R"(
 Examples:
-  carousel up fragment                              `down fragment` is over
-  carousel up pipelines/demo.toml -d --frames 1000  a pipeline in the background; without -d as `carousel run`
+  carousel up fragment                              undoes `down fragment`
+  carousel up pipelines/demo.toml -d --frames 1000  a pipeline in the background; without -d like `carousel run`
 
-With -d it returns when all stages are ready, and the pipeline survives this terminal. Its lines: `carousel logs`, also after
-its end (until the next run of that name, or `carousel clean`). Exit codes: 0 it runs; its own when it fails before that, with its last
-lines; 1 when a stage isn't ready after 60 s (it goes on). Ctrl-C meanwhile ends the pipeline, too (130).)";
+With -d it returns when all stages are ready, and the pipeline continues after this terminal is closed. `carousel logs` shows its logs, also after
+its end (until the next run of that name, or `carousel clean`). Exit codes: 0 started; otherwise the run's exit code, with its last
+lines; 1 if a stage is not ready after 60 s (the pipeline continues). Ctrl-C meanwhile also ends the pipeline (130).)";
 
 struct up_arguments {
     stage_request_arguments stages;
@@ -55,20 +55,20 @@ int bring_up(const up_arguments& a, const cli_environment& env) {
     for (const std::string& word : a.stages.stages) {
         if (!is_file_word(word)) continue;
         if (a.stages.stages.size() > 1)
-            throw config_error(fmt::format(
-                "up: {} is a pipeline file, which goes alone: `up FILE` starts a pipeline, `up STAGE...` "
-                "starts stages of a running one",
-                word));
+            throw config_error(
+                fmt::format("up: {} is a pipeline file and must be the only argument: `up FILE` starts a "
+                            "pipeline, `up STAGE...` starts stages of a running pipeline",
+                            word));
         start_arguments start = a.start;
         start.file = word;
         if (!a.stages.pipeline.empty()) start.keys.name = a.stages.pipeline;
         return run_or_show(start, env, read_with_overrides(start.file, start.keys));
     }
     if (const std::string option = start_option(a.start); !option.empty())
-        throw config_error(fmt::format(
-            "up: {} goes with a pipeline file, and {} is none: expected a name that ends in .toml, or a file "
-            "that is there",
-            option, a.stages.stages.front()));
+        throw config_error(
+            fmt::format("up: {} needs a pipeline file, but {} is not one: expected a name that ends in "
+                        ".toml, or an existing file",
+                        option, a.stages.stages.front()));
     return send_to_stages(a.stages, run::seat_request{run::seat_order::up, ""}, env);
 }
 
@@ -81,9 +81,9 @@ std::vector<std::string> stages_and_files(const completion_request& request) {
 command_action add_up_command(const command_parts& p) {
     const auto a = std::make_shared<up_arguments>();
     add_client_options(p, a->stages);
-    CLI::Option* o = p.app.add_option("STAGE", a->stages.stages,
-                                      "Stages of a running pipeline; or one pipeline file: a word that ends "
-                                      "in .toml, or a file that is there");
+    CLI::Option* o = p.app.add_option(
+        "STAGE", a->stages.stages,
+        "Stages of a running pipeline; or one pipeline file: a name that ends in .toml, or an existing file");
     p.offers[o->required()] = stages_and_files;
     add_keys(p, a->start.keys, false);
     add_start_options(p, a->start);

@@ -43,7 +43,7 @@ command_action add_view_command(const command_parts& p) {
 }  // namespace
 
 const command view_command{
-    "view", "Serve a running pipeline as a web page until Ctrl-C; waits for one where none runs",
+    "view", "Serve a web UI of a running pipeline until Ctrl-C; waits for a pipeline if none is running",
     add_view_command};
 
 }  // namespace carousel::supervisor

@@ -55,8 +55,8 @@ void check_prefix(const stage_spec& s) {
         tool.find('/') == std::string::npos ? !program_in_path(tool).empty() : is_program(tool);
     if (!there)
         refuse(s.position_of("prefix"),
-               fmt::format("stage \"{}\": prefix: no program \"{}\"{}; install it, or leave prefix out",
-                           s.name, tool, tool.find('/') == std::string::npos ? " in PATH" : ""));
+               fmt::format("stage \"{}\": prefix: no program \"{}\"{}; install it, or remove prefix", s.name,
+                           tool, tool.find('/') == std::string::npos ? " in PATH" : ""));
 }
 
 /// Names of the programs next to carousel, for "did you mean".
@@ -76,7 +76,7 @@ std::string last_line(const subprocess_result& r) {
     std::string text = r.messages;
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
     if (text.size() > 600) text = "..." + text.substr(text.size() - 600);
-    return text.empty() ? "" : "; its last words: " + text;
+    return text.empty() ? "" : "; its last output: " + text;
 }
 
 /// Reports an error that a stage has found, at the key that it names.
@@ -139,8 +139,8 @@ json query_program(const stage_spec& s, const std::string& program, const json& 
         refuse(at, fmt::format("stage \"{}\": `{} --describe` ended with exit code {}{}", s.name, program,
                                r.exit_code, last_line(r)));
     if (!answer.is_object())
-        refuse(at, fmt::format("stage \"{}\": `{} --describe` answered with something other than a JSON "
-                               "object; is it a Carousel stage?{}",
+        refuse(at, fmt::format("stage \"{}\": the output of `{} --describe` is not a JSON object; check that "
+                               "it is a Carousel stage{}",
                                s.name, program, last_line(r)));
     return answer;
 }
@@ -171,11 +171,9 @@ stage_description description_from(const stage_spec& s, const std::string& progr
     } catch (const config_error& e) {
         refuse(s.position_of("run"), fmt::format("stage \"{}\": its parameters: {}", s.name, e.what()));
     } catch (const json::exception& e) {
-        refuse(s.position_of("run"),
-               fmt::format(
-                   "stage \"{}\": `{} --describe` answered in a form that this version does not know ({}); "
-                   "build both from one version of Carousel",
-                   s.name, program, e.what()));
+        refuse(s.position_of("run"), fmt::format("stage \"{}\": the output of `{} --describe` has an unknown "
+                                                 "format ({}); build both from the same version of Carousel",
+                                                 s.name, program, e.what()));
     }
     // The plan multiplies and adds these sizes.
     const auto check_size = [&](const std::string& what, u64 bytes, u64 limit) {
@@ -202,19 +200,16 @@ void check_device(const stage_spec& s, const stage_description& d) {
     const bool cpu = d.device == runs_on::cpu;
     refuse(
         s.position_of("device"),
-        fmt::format(
-            "stage \"{}\" runs on {} alone, but device = \"{}\" puts it on {}; give it device = \"{}\"",
-            s.name, cpu ? "the CPU" : "a GPU", s.device, cpu ? "a GPU" : "the CPU", cpu ? "cpu" : "cuda:0"));
+        fmt::format("stage \"{}\" runs only on {}, but device = \"{}\" places it on {}; set device = \"{}\"",
+                    s.name, cpu ? "the CPU" : "a GPU", s.device, cpu ? "a GPU" : "the CPU",
+                    cpu ? "cpu" : "cuda:0"));
 }
 
 void check_output(const pipeline& p, const stage_spec& s, const stage_description& d) {
     if (!s.has_output && !d.format.is_null())
-        refuse(
-            s.at,
-            fmt::format(
-                "stage \"{}\" makes frames ({}) that no stage reads; name it in the inputs of a sink such as "
-                "carousel-display",
-                s.name, d.format.value("type", "of no type")));
+        refuse(s.at, fmt::format("stage \"{}\" produces frames ({}) that no stage reads; add it to the "
+                                 "inputs of a sink such as carousel-display",
+                                 s.name, d.format.value("type", "of no type")));
     if (!s.has_output || !d.format.is_null()) return;
     const auto reader = std::find_if(p.stages.begin(), p.stages.end(), [&](const stage_spec& r) {
         return std::any_of(r.inputs.begin(), r.inputs.end(),
@@ -229,14 +224,14 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
     for (std::size_t k = 0; k < all.size(); ++k) {
         for (const asset_spec& a : all[k].makes) {
             if (a.name.empty() || a.name.size() > max_asset_name || a.bytes == 0)
-                refuse(p.stages[k].at, fmt::format("stage \"{}\" makes the asset \"{}\" of {} bytes; "
-                                                   "expected a name of 1 to {} characters "
-                                                   "and a size",
+                refuse(p.stages[k].at, fmt::format("stage \"{}\" produces the asset \"{}\" of {} bytes; "
+                                                   "expected a name of 1 to {} characters and a size",
                                                    p.stages[k].name, a.name, a.bytes, max_asset_name));
             if (!made.insert(a.name).second)
-                refuse(p.stages[k].at,
-                       fmt::format("stage \"{}\" makes the asset \"{}\", which another stage makes, too",
-                                   p.stages[k].name, a.name));
+                refuse(
+                    p.stages[k].at,
+                    fmt::format("stage \"{}\" produces the asset \"{}\", which another stage also produces",
+                                p.stages[k].name, a.name));
             if (made.size() > shm::max_assets)
                 refuse(p.stages[k].at, fmt::format("more than {} assets", shm::max_assets));
         }
@@ -245,8 +240,9 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
         for (const std::string& used : all[k].uses) {
             if (made.count(used) != 0) continue;
             const std::vector<std::string> names(made.begin(), made.end());
-            refuse(p.stages[k].at, fmt::format("stage \"{}\" uses the asset \"{}\", which no stage makes{}",
-                                               p.stages[k].name, used, did_you_mean_clause(used, names)));
+            refuse(p.stages[k].at,
+                   fmt::format("stage \"{}\" uses the asset \"{}\", which no stage produces{}",
+                               p.stages[k].name, used, did_you_mean_clause(used, names)));
         }
     }
 }
@@ -277,12 +273,12 @@ void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
         for (std::size_t sink = 0; sink < p.stages.size(); ++sink) {
             const stage_spec& s = p.stages[sink];
             if (reached[sink] || s.has_output || s.group == group_kind::latest) continue;
-            refuse(s.position_of("inputs"), fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may "
-                                                        "end the stream: it could have got frames that are "
-                                                        "beyond the end. Let \"{0}\" read a stage behind "
-                                                        "\"{1}\", too, or read with group = \"latest\", or "
-                                                        "give it a pipeline of its own",
-                                                        s.name, source.name));
+            refuse(
+                s.position_of("inputs"),
+                fmt::format("stage \"{0}\" gets no frames of \"{1}\", which may end the stream, so that it "
+                            "could receive frames beyond the end. Let \"{0}\" also read a stage downstream "
+                            "of \"{1}\", or read with group = \"latest\", or move it to another pipeline",
+                            s.name, source.name));
         }
     }
 }
@@ -307,7 +303,7 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
         std::error_code failed;
         refuse(at, fmt::format("stage \"{}\": run = \"{}\": {} {}", s.name, s.run, path.string(),
                                fs::exists(path, failed)
-                                   ? "is no program that may be executed"
+                                   ? "is not an executable program"
                                    : "does not exist (paths are relative to the pipeline file)"));
     }
     const fs::path sibling = fs::path(executable_folder()) / s.run;
@@ -318,9 +314,10 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     if (!way.empty())
         way = ", but it can be built: " + way;
     else
-        way = link ? ". Links to other hosts are built where UCX is found: apt-get install libucx-dev "
-                     "libssl-dev, and build again"
-                   : did_you_mean_clause(s.run, stage_programs());
+        way =
+            link
+                ? ". Links to other hosts need UCX: run apt-get install libucx-dev libssl-dev and build again"
+                : did_you_mean_clause(s.run, stage_programs());
     refuse(at, fmt::format("stage \"{}\": run = \"{}\": no such program in {} or in PATH{}", s.name, s.run,
                            executable_folder(), way));
 }

@@ -26,7 +26,7 @@ host_spec read_host(const document_section& s, const std::string& name) {
     h.address = r.text("address", "", "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
     h.port = static_cast<u32>(r.integer("port", h.port, host_ports));
     h.launcher = r.choice("launcher", h.launcher, launcher_words);
-    h.login = r.text("login", "", "whom ssh or srun is asked for, e.g. \"me@b\"");
+    h.login = r.text("login", "", "the destination for ssh or srun, e.g. \"me@b\"");
     h.program = r.text("program", "", "the path of `carousel` on that host");
     h.file = r.text("file", "", "the path of this pipeline file on that host");
     h.insecure = r.flag("insecure", false);
@@ -39,16 +39,15 @@ host_spec read_host(const document_section& s, const std::string& name) {
     for (const char* key : {"login", "program", "file"})
         if (const document_entry* e = s.find(key);
             e != nullptr && e->value.get<std::string>().starts_with('-'))
-            section_reader::refuse_value(key, *e, "a text that is no option: it begins with \"-\"");
+            section_reader::refuse_value(key, *e, "a text that does not begin with \"-\"");
     if (h.sync && !h.durable())
         section_reader::refuse_value(
             "sync", s.keys.at("sync"),
-            "release = \"durable\" beside it: nobody waits for what is only committed");
+            "it together with release = \"durable\": committed frames are not waited for");
     if (h.memory == leaving_kind::direct && h.compress != packing_kind::none)
         section_reader::refuse_value(
             "memory", s.keys.at("memory"),
-            "\"staged\" beside compress: the CPU compresses frames, so it needs them in its "
-            "memory");
+            "\"staged\" together with compress: the CPU compresses frames, so they must be in its memory");
     if (h.address.empty()) return h;
     const document_entry& address = s.keys.at("address");
     if (!is_host_address(h.address))
@@ -57,8 +56,8 @@ host_spec read_host(const document_section& s, const std::string& name) {
     if (!h.insecure && !is_private_address(h.address))
         section_reader::refuse_value(
             "address", address,
-            "a private address: frames go unencrypted where others reach it. Use a private "
-            "network or WireGuard, or say insecure = true (of all hosts: --insecure)");
+            "a private address, because frames are sent unencrypted. Use a private network or WireGuard, or "
+            "set insecure = true (for all hosts: --insecure)");
     return h;
 }
 
@@ -103,32 +102,28 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
                     return std::find(s.hosts.begin(), s.hosts.end(), to) != s.hosts.end();
                 });
             refuse(place_of(h, key),
-                   helps
-                       ? fmt::format("{} of [hosts.{}] is of rings that go there, and {} has only instances "
-                                     "of a stage: their frames are kept here until they are done, and go as "
-                                     "they are; expected none",
-                                     key, h.name, h.name)
-                       : fmt::format("{} of [hosts.{}] is of rings that go there, and none does; expected it "
-                                     "in the section of a host that reads one",
-                                     key, h.name));
+                   helps ? fmt::format("{} of [hosts.{}] applies to rings that are sent there, but {} has "
+                                       "only instances of a stage: remove the key",
+                                       key, h.name, h.name)
+                         : fmt::format("{} of [hosts.{}] applies to rings that are sent there, but none is; "
+                                       "move the key to the section of a host that reads a ring",
+                                       key, h.name));
         }
     if (!h.durable()) return;
     if (!has_sink(p, all, to))
         refuse(place_of(h, "release"),
-               fmt::format("release = \"durable\" of [hosts.{}]: frames would be kept until its sinks have "
-                           "them, and none of its stages is one that gets every frame; expected a sink there "
-                           "with group = \"blocking\"",
+               fmt::format("release = \"durable\" of [hosts.{}]: frames are kept until its sinks have them, "
+                           "but no sink there gets every frame; expected a sink with group = \"blocking\"",
                            h.name));
     // A host's sending stages are sinks, too: each host would wait for the other one's indefinitely.
     const std::set<std::string> waits_for = downstream_of(p, all, to);
     for (const crossing& c : all)
         if (c.to == to && waits_for.count(c.from) != 0)
-            refuse(
-                place_of(h, "release"),
-                fmt::format("release = \"durable\" of [hosts.{}]: frames go from {} there and come back, "
-                            "and all hosts on the way are durable, so each would wait for the sinks of the "
-                            "others; expected release = \"committed\" of one of them",
-                            h.name, shown_host(p, c.from)));
+            refuse(place_of(h, "release"),
+                   fmt::format("release = \"durable\" of [hosts.{}]: frames are sent from {} there and back, "
+                               "and all hosts on the way are durable, so that each would wait for the sinks "
+                               "of the others; set release = \"committed\" for one of them",
+                               h.name, shown_host(p, c.from)));
 }
 
 bool is_host_name(const std::string& name) {
@@ -169,8 +164,9 @@ void read_hosts(const document& d, pipeline& p) {
         names.push_back(name);
         const host_spec& h = p.hosts.back();
         if (h.launcher == launcher_kind::here && find_host(p, "") != &h)
-            refuse(h.at, fmt::format("launcher = \"here\" of {} and of {}: `carousel run` is on one host",
-                                     coordinator_name(p), name));
+            refuse(h.at,
+                   fmt::format("launcher = \"here\" of {} and of {}: `carousel run` is only on one host",
+                               coordinator_name(p), name));
     }
     const std::string coordinator = coordinator_name(p);
     if (const host_spec* taken = find_host(p, coordinator);
@@ -191,26 +187,25 @@ void read_hosts(const document& d, pipeline& p) {
 void check_hosts(const pipeline& p) {
     if (!p.is_spread()) return;
     if (std::none_of(p.stages.begin(), p.stages.end(), [](const stage_spec& s) { return s.host.empty(); }))
-        refuse({p.file, 0, 0, ""},
-               fmt::format("every stage has another host than the one of `carousel run` (\"{}\"): one runs "
-                           "there at least, e.g. a source or a sink",
-                           coordinator_name(p)));
+        refuse({p.file, 0, 0, ""}, fmt::format("no stage runs on the host of `carousel run` (\"{}\"): at "
+                                               "least one must, e.g. a source or a sink",
+                                               coordinator_name(p)));
     for (const stage_spec& s : p.stages)
         for (std::size_t i = 0; i < s.inputs.size(); ++i) {
             const stage_spec& from = p.stages[s.input_indices[i]];
             if (from.host == s.host || s.input_outputs[i].empty()) continue;
             refuse(s.position_of("inputs"),
-                   fmt::format("stage \"{}\" reads \"{}\" on another host: a link between hosts carries the "
-                               "first output of a stage, \"{}\", and no other; put a stage that reads \"{}\" "
-                               "beside \"{}\", and read that one",
+                   fmt::format("stage \"{}\" reads \"{}\" on another host: a link between hosts carries only "
+                               "the first output of a stage, \"{}\"; place a stage that reads \"{}\" on the "
+                               "host of \"{}\", and read that stage",
                                s.name, s.inputs[i], from.name, s.inputs[i], from.name));
         }
     for (const stage_spec& s : p.stages)
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i)
             if (p.stages[s.sampled_indices[i]].host != s.host)
                 refuse(s.position_of("sampled"),
-                       fmt::format("stage \"{}\" looks at \"{}\" on another host: links carry inputs alone; "
-                                   "put both on one host",
+                       fmt::format("stage \"{}\" samples \"{}\" on another host: links carry only inputs; "
+                                   "place both on one host",
                                    s.name, s.sampled_inputs[i]));
     check_workers(p);
     for (const host_spec* h : remote_hosts(p)) {
@@ -219,7 +214,7 @@ void check_hosts(const pipeline& p) {
                                       "e.g. address = \"10.0.0.2\"",
                                       h->name));
         if (!run::is_run_name(p.name + "." + h->name))
-            refuse(h->at, fmt::format("the run on host {} would be called {}.{}: expected shorter names (40 "
+            refuse(h->at, fmt::format("the run on host {} would be named {}.{}: expected shorter names (40 "
                                       "characters with the dot)",
                                       h->name, p.name, h->name));
     }
@@ -227,26 +222,24 @@ void check_hosts(const pipeline& p) {
     for (const crossing& c : crossings) {
         const host_spec* to = find_host(p, c.to);
         if (to == nullptr || to->address.empty())
-            refuse(
-                p.find(c.stage)->at,
-                fmt::format("frames of \"{}\" come to the host of `carousel run`, whose address is not said; "
-                            "expected [hosts.{}] with launcher = \"here\" and address",
-                            c.stage, coordinator_name(p)));
+            refuse(p.find(c.stage)->at,
+                   fmt::format("frames of \"{}\" are sent to the host of `carousel run`, which has no "
+                               "address; expected [hosts.{}] with launcher = \"here\" and address",
+                               c.stage, coordinator_name(p)));
         if (c.port > host_ports.high)
-            refuse(place_of(*to, "address"),
-                   fmt::format("port = {}: too high for the links of this file: each "
-                               "takes {} ports, up to 65535",
-                               to->port, ports_per_link));
+            refuse(
+                place_of(*to, "address"),
+                fmt::format("port = {}: too high for the links of this file: each uses {} ports, up to 65535",
+                            to->port, ports_per_link));
         for (const std::string& name : {c.send, c.receive}) {
             if (const stage_spec* taken = p.find(name))
                 refuse(taken->position_of("name"),
-                       fmt::format("stage \"{}\": the stage of a link from {} to {} bears that name", name,
+                       fmt::format("stage \"{}\": the stage of a link from {} to {} has that name", name,
                                    c.from.empty() ? coordinator_name(p) : c.from,
                                    c.to.empty() ? coordinator_name(p) : c.to));
             if (name.size() > max_name)
-                refuse(
-                    p.find(c.stage)->position_of("name"),
-                    fmt::format("the stage of its link would be called {}: expected a shorter name", name));
+                refuse(p.find(c.stage)->position_of("name"),
+                       fmt::format("the stage of its link would be named {}: expected a shorter name", name));
         }
     }
     for (const host_spec* h : remote_hosts(p)) check_links_to(p, crossings, *h);

@@ -94,14 +94,14 @@ std::vector<key_override> overrides_from(const pipeline_options& o) {
         const std::string option = "--frames " + *o.frames;
         i64 frames = 0;
         if (!read_number(*o.frames, frames) || frames < 0)
-            refuse_option(option, "a whole number of frames, 0 (no end) or more");
+            refuse_option(option, "a whole number of frames, 0 (no limit) or more");
         all.push_back({option, "frames", frames, scope::path});
     }
     if (o.fps) {
         const std::string option = "--fps " + *o.fps;
         f64 fps = 0;
         if (!read_number(*o.fps, fps) || !std::isfinite(fps))
-            refuse_option(option, "frames a second, 0 (as fast as it goes) or more");
+            refuse_option(option, "frames per second, 0 (as fast as possible) or more");
         all.push_back({option, "fps", fps, scope::path});
     }
     if (o.size)

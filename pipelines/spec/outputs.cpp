@@ -36,10 +36,9 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
                 skipping += p.stages[k].skips() ? 1 : 0;
             }
     if (blocking + latest == 0)
-        refuse(s.at, fmt::format(
-                         "stage \"{}\" makes \"{}\" ({}), which no stage reads; name \"{}\" in the inputs of "
-                         "a sink, or let the stage not write it",
-                         s.name, o.output, o.format.value("type", "of no type"), ring));
+        refuse(s.at, fmt::format("stage \"{}\" produces \"{}\" ({}), which no stage reads; add \"{}\" to the "
+                                 "inputs of a sink, or remove the output",
+                                 s.name, o.output, o.format.value("type", "of no type"), ring));
     if (blocking == 0)
         refuse(s.at,
                fmt::format("every stage that reads \"{}\" reads as latest; at least one must be blocking, "
@@ -126,8 +125,8 @@ void check_outputs(const pipeline& p, const std::vector<stage_description>& all)
         check_twice(p.stages[k], all[k]);
         rings += all[k].outputs();
         if (rings > shm::max_links)
-            refuse(p.stages[k].at, fmt::format("{} rings behind all stages up to this one; at most {}", rings,
-                                               shm::max_links));
+            refuse(p.stages[k].at, fmt::format("{} output rings of all stages up to this one; at most {}",
+                                               rings, shm::max_links));
         for (u32 o = 0; o < all[k].outputs(); ++o) check_readers_of(p, k, o, all);
     }
     for (const auto& [name, link] : p.links) check_link(name, link, all);

@@ -37,7 +37,7 @@ std::string program_of_ours(const std::string& name, const std::string& folder, 
     if (::access(path.c_str(), X_OK) == 0) return path;
     const bool can_be_built = ::access((folder + "/CMakeCache.txt").c_str(), R_OK) == 0;
     throw config_error(
-        fmt::format("{} is not there{}{}{}", path, takes.empty() ? "" : ": ", takes,
+        fmt::format("{} does not exist{}{}{}", path, takes.empty() ? "" : ": ", takes,
                     can_be_built ? fmt::format("; build it: {}", build_command(name, folder))
                                  : "; it comes with an installation of all programs (cmake --install)"));
 }

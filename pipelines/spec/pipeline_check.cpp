@@ -35,8 +35,8 @@ void check_names(const pipeline& p) {
         const stage_spec& first = p.stages[index_of(p, s.name)];
         if (&first != &s)
             refuse(s.position_of("name"),
-                   fmt::format("a second stage \"{}\" (the first: {}); every stage has a name of its own",
-                               s.name, first.position_of("name").text()));
+                   fmt::format("a second stage \"{}\" (the first: {}); give every stage its own name", s.name,
+                               first.position_of("name").text()));
     }
 }
 
@@ -58,7 +58,7 @@ void resolve_inputs(pipeline& p) {
                 refuse(at, fmt::format("stage \"{}\" names itself as its input", s.name));
             const u32 index = index_of(p, ring.stage);
             if (index == shm::none)
-                refuse(at, fmt::format("stage \"{}\" reads \"{}\", which is no stage; the stages are {}{}",
+                refuse(at, fmt::format("stage \"{}\" reads \"{}\", which is not a stage; the stages are {}{}",
                                        s.name, ring.stage, fmt::join(names_of(p), ", "),
                                        did_you_mean_clause(ring.stage, names_of(p))));
             if (std::find(s.inputs.begin(), each, input) != each)
@@ -115,7 +115,7 @@ std::vector<u32> order_of(const pipeline& p) {
             while (placed[first]) ++first;
             refuse(p.stages[first].position_of("inputs"),
                    fmt::format(
-                       "the stages' inputs form a cycle: {}; frames flow one way, from a source to a sink",
+                       "the stages' inputs form a cycle: {}; frames can only flow from a source to a sink",
                        cycle_text(p, placed)));
         }
     }
@@ -138,9 +138,8 @@ void check_groups(pipeline& p) {
     for (stage_spec& s : p.stages) {
         if (s.is_port()) check_port(s);
         if (s.inputs.empty() && !s.has_output)
-            refuse(s.at, fmt::format("stage \"{}\" neither reads a stage nor is read by one; a sink names "
-                                     "its inputs, a source is named "
-                                     "in another stage's inputs",
+            refuse(s.at, fmt::format("stage \"{}\" neither reads a stage nor is read by one; give it inputs, "
+                                     "or add it to another stage's inputs",
                                      s.name));
         if (s.standby &&
             (s.restart != restart_policy::always || !s.prefix.empty() || s.group == group_kind::latest))
@@ -162,8 +161,7 @@ void check_groups(pipeline& p) {
                                s.name));
         if (s.has_output)
             refuse(at, fmt::format("stage \"{}\" is read by others; only stages without outputs may read as "
-                                   "latest, for a skipped frame "
-                                   "would be a gap in the ring behind it",
+                                   "latest, because a skipped frame would be a gap in the output ring",
                                    s.name));
         if (s.instances > 1)
             refuse(at, fmt::format("stage \"{}\" has instances = {}; a latest reader is one process", s.name,
@@ -182,11 +180,10 @@ void check_groups(pipeline& p) {
     };
     const auto reader = std::find_if(p.stages.begin(), p.stages.end(), samples);
     const std::string& name = p.stages[stage].name;
-    refuse(
-        (reader != p.stages.end() ? *reader : p.stages[stage]).position_of("sampled"),
-        fmt::format("\"{}\" is named in sampled alone; a stage must read it, too, as one of its inputs, or "
-                    "every frame could be skipped",
-                    name));
+    refuse((reader != p.stages.end() ? *reader : p.stages[stage]).position_of("sampled"),
+           fmt::format("\"{}\" is only a sampled input; a stage must also read it as one of its inputs, or "
+                       "every frame could be skipped",
+                       name));
 }
 
 void check_readers(const pipeline& p) {
@@ -242,11 +239,11 @@ void complete_links(pipeline& p) {
         if (s == nullptr)
             refuse(link.at,
                    fmt::format(
-                       "[link.{}]: no stage \"{}\"; a link bears the name of the stage in front of it: {}{}",
+                       "[link.{}]: no stage \"{}\"; a link has the name of the stage that writes it: {}{}",
                        name, front, fmt::join(names_of(p), ", "), did_you_mean_clause(front, names_of(p))));
         if (!s->has_output)
             refuse(link.at,
-                   fmt::format("[link.{}]: stage \"{}\" has no ring behind it, for no stage reads it", name,
+                   fmt::format("[link.{}]: stage \"{}\" has no output ring, because no stage reads it", name,
                                front));
     }
     for (const stage_spec& s : p.stages) {
@@ -271,13 +268,10 @@ void check_rings(const pipeline& p) {
         const u32 window = ring::derived_window(plan, k), slots = ring::derived_slots(plan, k);
         if (window <= shm::max_window && slots <= shm::max_slots) continue;
         const link_spec& link = p.links.at(s.name);
-        refuse(
-            link.window ? link.key_at.at("window") : s.position_of("in_flight"),
-            fmt::format(
-                "the ring behind \"{}\" needs a window of {} frames and {} buffers; at most {} and {}: lower "
-                "in_flight, instances "
-                "or window",
-                s.name, window, slots, shm::max_window, shm::max_slots));
+        refuse(link.window ? link.key_at.at("window") : s.position_of("in_flight"),
+               fmt::format("the output ring of \"{}\" needs a window of {} frames and {} buffers; at most {} "
+                           "and {}: lower in_flight, instances or window",
+                           s.name, window, slots, shm::max_window, shm::max_slots));
     }
 }
 

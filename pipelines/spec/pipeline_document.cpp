@@ -75,7 +75,7 @@ void read_stages(document& d, const toml::node& node) {
     const toml::array* list = node.as_array();
     if (list == nullptr || !list->is_homogeneous(toml::node_type::table))
         refuse(place(d.file, node.source()),
-               "stage: expected [[stage]] with double brackets, once for each stage");
+               "stage: expected [[stage]] with double brackets, once per stage");
     for (const toml::node& each : *list) {
         d.stages.push_back(section_from(*each.as_table(), "", d.file));
         d.stages.back().title = stage_title(d.stages.back(), d.stages.size() - 1);
@@ -145,7 +145,7 @@ std::vector<std::string> split_path(const key_override& o, const source_position
             parts.back() += c;
     }
     if (std::any_of(parts.begin(), parts.end(), [](const std::string& p) { return p.empty(); }))
-        refuse(at, fmt::format("\"{}\" is no key; expected KEY, STAGE.KEY or link.STAGE.KEY", o.path));
+        refuse(at, fmt::format("\"{}\" is not a key; expected KEY, STAGE.KEY or link.STAGE.KEY", o.path));
     return parts;
 }
 
@@ -184,7 +184,7 @@ std::vector<document_section*> displays_of(document& d, const source_position& a
     }
     if (!writing.empty() || all.size() == 1) return writing.empty() ? all : writing;
     if (all.empty()) refuse(at, fmt::format("no stage of {} runs carousel-display", d.file));
-    refuse(at, fmt::format("several displays of {} could write pictures, and none does; name one, e.g. --out "
+    refuse(at, fmt::format("several displays of {} can write pictures; choose one, e.g. --out "
                            "'{}=frame_%05d.png' (there are {})",
                            d.file, all.front()->text("name"), names));
 }
@@ -203,8 +203,8 @@ void apply_to_displays(document& d, const key_override& o, const source_position
 
 void apply_to_hosts(document& d, const key_override& o, const source_position& at) {
     if (d.hosts.empty())
-        refuse(at, fmt::format("{} has no section [hosts.NAME]; a stage of a link that is written by hand "
-                               "(carousel-send, carousel-receive) takes the key: {} = {}",
+        refuse(at, fmt::format("{} has no section [hosts.NAME]; set the key in the stage of a hand-written "
+                               "link (carousel-send, carousel-receive): {} = {}",
                                d.file, o.path, o.value.dump()));
     for (auto& [name, section] : d.hosts) put(section, {o.path}, o.value, at);
 }
@@ -260,7 +260,7 @@ document read_document(const std::string& text, const std::string& file) {
         else if (key == "stage")
             read_stages(d, node);
         else if (key == "link")
-            read_named(d.links, node, key, "[link.STAGE]", "the ring behind the stage of that name", file);
+            read_named(d.links, node, key, "[link.STAGE]", "the output ring of the stage of that name", file);
         else if (key == "hosts")
             read_named(d.hosts, node, key, "[hosts.NAME]", "a machine that stages run on", file);
         else
@@ -268,7 +268,7 @@ document read_document(const std::string& text, const std::string& file) {
                    fmt::format("unknown section or key \"{}\"; expected [pipeline], [parameters], [[stage]], "
                                "[link.STAGE] or [hosts.NAME]{}",
                                key,
-                               key == "scene" ? std::string("; what stood in [scene] stands in [parameters]")
+                               key == "scene" ? std::string("; keys of [scene] are now in [parameters]")
                                               : did_you_mean_clause(key, {"pipeline", "parameters", "stage",
                                                                           "link", "hosts"})));
     }

@@ -24,10 +24,10 @@ std::string read_text(const std::string& file) {
     std::error_code failed;
     const auto status = std::filesystem::status(file, failed);
     if (!std::filesystem::exists(status))
-        refuse(at,
-               fmt::format("no such pipeline file{}", failed && failed != std::errc::no_such_file_or_directory
-                                                          ? " can be seen: " + failed.message()
-                                                          : std::string("; expected a TOML file")));
+        refuse(at, fmt::format("the pipeline file does not exist{}",
+                               failed && failed != std::errc::no_such_file_or_directory
+                                   ? " exists: " + failed.message()
+                                   : std::string("; expected a TOML file")));
     if (std::filesystem::is_directory(status)) refuse(at, "is a folder; expected a pipeline file (TOML)");
     std::optional<std::string> text = read_file(file, longest_file);
     if (!text && errno == EFBIG) refuse(at, "is larger than 1 MiB; expected a pipeline file (TOML)");

@@ -29,9 +29,9 @@ constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "
 constexpr number_range lease_ms{1, hour_ms, "ms"};
 constexpr number_range grace_s{0, hour_ms / 1000, "s", "", "", false};
 constexpr number_range space_mib{1, 1U << 20U, "MiB"};
-constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as it goes", "", false};
+constexpr number_range pace{0.0001, 100'000, "frames/s", "as fast as possible", "", false};
 constexpr number_range side_pixels{1, max_extent, "pixels"};
-constexpr number_range number_of_frames{1, static_cast<f64>(max_frames), "frames", "no end of its own"};
+constexpr number_range number_of_frames{1, static_cast<f64>(max_frames), "frames", "no limit"};
 constexpr number_range dead_letter_limit{0, static_cast<f64>(max_frames), "frames", "", "true or false"};
 constexpr number_range lanes{1, max_in_flight, "frames", "", "\"auto\""};
 constexpr number_range turn_length{1, max_in_flight, "frames", "", "\"auto\" or \"off\""};
@@ -75,8 +75,8 @@ void read_stage_device(section_reader& r, stage_spec& s) {
         if (device == "cpu" || device == "auto")
             section_reader::refuse_value("device", *e,
                                          expected +
-                                             ": the instances of one stage all compute on GPUs, which are "
-                                             "named, or all on the CPU (device = \"cpu\")");
+                                             ": the instances of one stage either all run on named GPUs or "
+                                             "all on the CPU (device = \"cpu\")");
         if (!is_device(device))
             section_reader::refuse_value("device", *e,
                                          expected + did_you_mean_clause(device, {"cuda:0", "cuda:1"}));
@@ -89,9 +89,8 @@ void check_devices(const stage_spec& s, const document_section& section) {
     if (s.devices.size() <= s.instances) return;
     section_reader::refuse_value(
         "device", section.keys.at("device"),
-        fmt::format("no more devices than the stage has instances, which are {}: say "
-                    "instances = {}",
-                    s.instances, s.devices.size()));
+        fmt::format("at most one device per instance (the stage has {}): set instances = {}", s.instances,
+                    s.devices.size()));
 }
 
 /// A framework initialises with the first frame, so stages in Python and ports get time for that. Importing
@@ -138,7 +137,8 @@ u64 read_allowed(section_reader& r) {
     if (!e->value.is_number_integer() || !dead_letter_limit.contains(e->value.get<f64>()))
         section_reader::refuse_value(
             "allow_dead_letters", *e,
-            fmt::format("true, false, or how many frames may be given up, from 0 to {}", max_frames));
+            fmt::format("true, false, or the number of frames that may be given up, from 0 to {}",
+                        max_frames));
     return e->value.get<u64>();
 }
 
@@ -150,7 +150,7 @@ std::string read_stage_name(section_reader& r) {
     std::string name = r.text("name", "", expected);
     if (!is_stage_name(name)) section_reader::refuse_value("name", *e, expected);
     if (name == "pipeline" || name == "parameters" || name == "link" || name == "hosts")
-        section_reader::refuse_value("name", *e, "another name: this one stands for a section of the file");
+        section_reader::refuse_value("name", *e, "another name: this name is a section of the file");
     return name;
 }
 
@@ -158,8 +158,7 @@ std::string read_run(section_reader& r) {
     const document_entry* e = r.take("run");
     if (e == nullptr)
         refuse(r.section().at,
-               r.section().title +
-                   " does not say what to run; expected e.g. run = \"carousel-geometry\", or a path");
+               r.section().title + " has no program; expected e.g. run = \"carousel-geometry\", or a path");
     std::string run = r.text("run", "", "the name or path of a program");
     if (run.empty() || run.find('\0') != std::string::npos)
         section_reader::refuse_value("run", *e, "the name or path of a program");
@@ -173,7 +172,7 @@ void read_pipeline_name(section_reader& r, pipeline_spec& p) {
     if (const document_entry* e = r.take("name"); e != nullptr)
         section_reader::refuse_value("name", *e, expected);
     refuse(r.section().at,
-           fmt::format("the file's name makes no pipeline name (\"{}\"); expected [pipeline] name = {}",
+           fmt::format("the file's name is not a valid pipeline name (\"{}\"); expected [pipeline] name = {}",
                        p.name, expected));
 }
 
@@ -196,7 +195,7 @@ std::optional<u32> read_turns(section_reader& r) {
     if (!e->value.is_number_integer() || !turn_length.contains(e->value.get<f64>()))
         section_reader::refuse_value(
             "turns", *e,
-            fmt::format("\"auto\", \"off\", or how many frames a turn has, from 1 to {}", max_in_flight));
+            fmt::format("\"auto\", \"off\", or the number of frames per turn, from 1 to {}", max_in_flight));
     return e->value.get<u32>();
 }
 
@@ -280,7 +279,7 @@ const key_row<stage_spec> stage_rows[] = {
     {"sampled",
      [](auto& r, auto key, auto& s) {
          s.sampled_inputs =
-             r.texts(key, "a list of stages' names whose newest frame it takes, e.g. [\"pose\"]");
+             r.texts(key, "a list of stages' names whose newest frame it reads, e.g. [\"pose\"]");
      },
      [](auto& s) { return json(s.sampled_inputs); }},
     {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },

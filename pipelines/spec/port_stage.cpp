@@ -31,7 +31,7 @@ ring::frame_format output_of(const stage_spec& s) {
     const auto output = s.settings.find("output");
     if (output == s.settings.end())
         refuse(s.at,
-               fmt::format("port \"{}\" is read by others, but does not say what it writes; expected {}",
+               fmt::format("port \"{}\" is read by others, but its output is not described; expected {}",
                            s.name, output_hint));
     if (!output->is_object() || output->empty())
         refuse(s.position_of("output"), fmt::format("port \"{}\": output: expected {}", s.name, output_hint));
@@ -64,17 +64,15 @@ void check_port(stage_spec& s) {
     for (const char* key : of_programs)
         if (s.key_at.count(key) != 0)
             refuse(s.position_of(key),
-                   fmt::format("port \"{}\": {} is for stages whose programs the run starts; leave it out",
+                   fmt::format("port \"{}\": {} is only for stages whose programs the run starts; remove it",
                                s.name, key));
     if (!s.devices.empty())
         refuse(s.position_of("device"),
                fmt::format("port \"{}\": a port is one process, and has one device", s.name));
     if (s.settings.contains("outputs"))
-        refuse(
-            s.position_of("outputs"),
-            fmt::format("port \"{}\": outputs: a port has one output, with any planes ({}); a stage behind "
-                        "it can make several of them",
-                        s.name, output_hint));
+        refuse(s.position_of("outputs"), fmt::format("port \"{}\": outputs: a port has one output, with any "
+                                                     "planes ({}); a downstream stage can produce several",
+                                                     s.name, output_hint));
     for (const auto& [key, value] : s.settings.items()) {
         std::vector<std::string> known = stage_keys();
         known.insert(known.end(), {"output", "type", "ends", "vacant"});
@@ -84,37 +82,33 @@ void check_port(stage_spec& s) {
     }
     if (const auto v = s.settings.find("vacant"); v != s.settings.end()) {
         if (*v != "wait" && *v != "skip")
-            refuse(
-                s.position_of("vacant"),
-                fmt::format("port \"{}\": vacant = {}: expected \"wait\" (while no program has the port the "
-                            "pipeline waits for one) or \"skip\" (frames pass it by)",
-                            s.name, v->dump()));
+            refuse(s.position_of("vacant"),
+                   fmt::format("port \"{}\": vacant = {}: expected \"wait\" (while no program has the port, "
+                               "the pipeline waits for one) or \"skip\" (frames skip the port)",
+                               s.name, v->dump()));
         if (*v == "skip" && s.inputs.empty())
-            refuse(
-                s.position_of("vacant"),
-                fmt::format("port \"{}\": vacant = \"skip\" is for a port that reads: this one writes, and "
-                            "while nobody is in it there are no frames to pass by",
-                            s.name));
+            refuse(s.position_of("vacant"),
+                   fmt::format("port \"{}\": vacant = \"skip\" is only for a port that reads: this port "
+                               "writes, and without a program there are no frames",
+                               s.name));
     }
     if (const auto e = s.settings.find("ends"); e != s.settings.end()) {
         if (!e->is_boolean())
             refuse(s.position_of("ends"),
                    fmt::format("port \"{}\": ends = {}: expected true or false", s.name, e->dump()));
         if (!s.inputs.empty())
-            refuse(
-                s.position_of("ends"),
-                fmt::format("port \"{}\" reads \"{}\": a stream ends where it begins, at a port that writes",
-                            s.name, s.inputs.front()));
+            refuse(s.position_of("ends"),
+                   fmt::format("port \"{}\" reads \"{}\": only a port that writes can end the stream", s.name,
+                               s.inputs.front()));
     }
     if (!s.inputs.empty() && s.has_output)
         refuse(s.position_of("inputs"),
                fmt::format(
-                   "port \"{}\" reads and is read by others; a port is a source or a sink: put a port on "
-                   "either side",
+                   "port \"{}\" reads and is read by others; a port is a source or a sink: use two ports",
                    s.name));
     if (!s.inputs.empty() && s.settings.contains("output"))
         refuse(s.position_of("output"),
-               fmt::format("port \"{}\" reads \"{}\", and so writes nothing", s.name, s.inputs.front()));
+               fmt::format("port \"{}\" reads \"{}\", so it can't have an output", s.name, s.inputs.front()));
     s.in_flight = 1;
     s.isolation = isolation_kind::process;
 }

@@ -42,7 +42,7 @@ std::string starter() {
     if (const std::string folder = python_folder(); !folder.empty()) return folder + "/carousel_stage.py";
     const auto folders = possible_folders();
     throw config_error(fmt::format(
-        "the Python module is not here ({}, {}): install python3-dev and pybind11-dev, configure again, then "
+        "the Python module is missing ({}, {}): install python3-dev and pybind11-dev, configure again, then "
         "`cmake --build {} --target python_package`; ./pipelines/launch does all of that",
         folders[0].string(), folders[1].string(), executable_folder()));
 }

@@ -15,10 +15,9 @@ std::string host_of_rings(const pipeline& p, const stage_spec& recorder) {
     for (const std::string& name : recorder.inputs) {
         const stage_spec* s = p.find(ring_name_of(name).stage);
         if (first == nullptr || s == nullptr || s->host == first->host) continue;
-        refuse(recorder.at,
-               fmt::format("record = true for {} and {}, which are on different hosts: one process writes a "
-                           "recording, and reads the rings of its host",
-                           first->name, s->name));
+        refuse(recorder.at, fmt::format("record = true for {} and {}, which are on different hosts: one "
+                                        "process writes a recording, and it only reads rings of its host",
+                                        first->name, s->name));
     }
     return first != nullptr ? first->host : "";
 }
@@ -39,7 +38,7 @@ void add_recorder(pipeline& p) {
                                  s.inputs.size(), shm::max_inputs));
     if (const stage_spec* taken = p.find(recorder_name); taken != nullptr)
         refuse(taken->position_of("name"),
-               fmt::format("a stage \"{}\", and record = true: the stage that records bears that name",
+               fmt::format("a stage \"{}\", and record = true: the recording stage has that name",
                            recorder_name));
     s.host = host_of_rings(p, s);
     s.name = recorder_name;

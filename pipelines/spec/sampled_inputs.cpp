@@ -21,12 +21,12 @@ void require_taker(const stage_spec& s) {
         refuse(at, fmt::format("stage \"{}\" has {} sampled inputs; at most {}", s.name,
                                s.sampled_inputs.size(), shm::max_sampled_inputs));
     if (s.latest())
-        refuse(at, fmt::format("stage \"{}\" reads with group = \"latest\" and has sampled inputs; they are "
-                               "for stages that get every frame of their inputs",
+        refuse(at, fmt::format("stage \"{}\" reads with group = \"latest\" and has sampled inputs; only "
+                               "stages that get every frame of their inputs can have them",
                                s.name));
     if (s.is_port())
-        refuse(at, fmt::format("port \"{}\": sampled is for stages whose programs the run starts; a program "
-                               "looks at the newest frames by run.latest(...)",
+        refuse(at, fmt::format("port \"{}\": sampled is only for stages whose programs the run starts; a "
+                               "program reads the newest frames with run.latest(...)",
                                s.name));
 }
 
@@ -35,13 +35,13 @@ u32 sampled_stage(const pipeline& p, const stage_spec& s, const std::string& wri
     const ring_name ring = ring_name_of(written);
     if (ring.output.empty() && ring.stage != written)
         refuse(at,
-               fmt::format("stage \"{}\" looks at \"{}\"; expected STAGE or STAGE.OUTPUT", s.name, written));
+               fmt::format("stage \"{}\" samples \"{}\"; expected STAGE or STAGE.OUTPUT", s.name, written));
     if (ring.stage == s.name)
         refuse(at, fmt::format("stage \"{}\" names itself as its sampled input", s.name));
     if (const stage_spec* from = p.find(ring.stage)) return static_cast<u32>(from - p.stages.data());
     std::vector<std::string> names;
     for (const stage_spec& each : p.stages) names.push_back(each.name);
-    refuse(at, fmt::format("stage \"{}\" looks at \"{}\", which is no stage; the stages are {}{}", s.name,
+    refuse(at, fmt::format("stage \"{}\" samples \"{}\", which is not a stage; the stages are {}{}", s.name,
                            ring.stage, fmt::join(names, ", "), did_you_mean_clause(ring.stage, names)));
 }
 
@@ -55,10 +55,11 @@ u32 sampled_output(const stage_spec& s, std::size_t sampled, const stage_descrip
     if (name.empty()) return 0;
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
-        refuse(at, fmt::format("stage \"{}\" looks at \"{}\", but stage \"{}\" has no output \"{}\"; its "
-                               "outputs: {}{}",
-                               s.name, s.sampled_inputs[sampled], from.stage, name, output_names(from),
-                               did_you_mean_clause(name, names)));
+        refuse(at,
+               fmt::format(
+                   "stage \"{}\" samples \"{}\", but stage \"{}\" has no output \"{}\"; its outputs: {}{}",
+                   s.name, s.sampled_inputs[sampled], from.stage, name, output_names(from),
+                   did_you_mean_clause(name, names)));
     return static_cast<u32>(found - names.begin());
 }
 
@@ -91,9 +92,9 @@ void check_sampled_inputs(const pipeline& p, std::vector<stage_description>& all
         if (s.sampled_inputs.empty()) continue;
         const source_position& at = s.position_of(sampled_key);
         if (!all[k].accepts_sampled_inputs)
-            refuse(at, fmt::format("stage \"{}\" takes no sampled inputs: its program does not say so in "
-                                   "configure() (description::accepts_sampled_inputs; in Python: it takes "
-                                   "the argument frame). Remove the key sampled",
+            refuse(at, fmt::format("stage \"{}\" accepts no sampled inputs: its program does not declare "
+                                   "them in configure() (description::accepts_sampled_inputs; in Python: the "
+                                   "argument frame). Remove the key sampled",
                                    s.name));
         std::set<std::pair<u32, u32>> seen;
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {

@@ -16,7 +16,7 @@ std::vector<std::string> shell_words(const std::string& text, std::string& missi
         inside = true;
         if (c == '\\' && quote != '\'') {
             if (k + 1 == text.size()) {
-                missing = "something behind the last backslash";
+                missing = "a character after the last backslash";
                 return words;
             }
             words.back() += text[++k];

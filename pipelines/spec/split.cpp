@@ -88,12 +88,11 @@ void refuse_spread_assets(const pipeline& whole, const std::vector<stage_descrip
                 if (whole.stages[m].host == whole.stages[k].host ||
                     std::none_of(all[m].makes.begin(), all[m].makes.end(), makes))
                     continue;
-                refuse(
-                    whole.stages[k].position_of("host"),
-                    fmt::format("stage \"{}\" on host {} uses the asset {}, which \"{}\" makes on host {}: "
-                                "assets don't cross hosts; put both on one",
-                                whole.stages[k].name, shown(whole, whole.stages[k].host), used,
-                                whole.stages[m].name, shown(whole, whole.stages[m].host)));
+                refuse(whole.stages[k].position_of("host"),
+                       fmt::format("stage \"{}\" on host {} uses the asset {}, which \"{}\" produces on host "
+                                   "{}: assets can't be sent between hosts; place both on one host",
+                                   whole.stages[k].name, shown(whole, whole.stages[k].host), used,
+                                   whole.stages[m].name, shown(whole, whole.stages[m].host)));
             }
 }
 

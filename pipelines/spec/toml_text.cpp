@@ -45,7 +45,7 @@ void check_toml_text(const std::string& text, const std::string& file) {
         const auto byte = static_cast<unsigned char>(c);
         if ((byte < 0x20 && c != '\n' && c != '\r' && c != '\t') || byte == 0x7F)
             refuse({file, line, column, ""},
-                   fmt::format("not TOML: the control character 0x{:02x} stands here", byte));
+                   fmt::format("not TOML: found the control character 0x{:02x}", byte));
         if (k >= opaque_until) {
             if (c == '"' || c == '\'') opaque_until = k + length_of_string(std::string_view(text).substr(k));
             if (c == '#') opaque_until = std::min(text.find('\n', k), text.size());

@@ -106,17 +106,16 @@ void refuse_unshared(const stage_spec& s, const std::vector<stage_description>& 
     const stage_description& d = description_of(all, s.name);
     const source_position& at = s.position_of("host");
     if (d.outputs() > 1)
-        refuse(at, fmt::format("stage \"{}\" has {} outputs: an answer from another host is of one; keep its "
+        refuse(at, fmt::format("stage \"{}\" has {} outputs, but another host returns only one; keep its "
                                "instances on one host",
                                s.name, d.outputs()));
     for (const std::string& used : d.uses)
         for (const stage_description& maker : all)
             for (const asset_spec& a : maker.makes)
                 if (a.name == used && maker.stage != s.name)
-                    refuse(at,
-                           fmt::format("stage \"{}\" has instances on host {} and uses the asset {}, which "
-                                       "\"{}\" makes: assets don't cross hosts",
-                                       s.name, remote_host_of(s), used, maker.stage));
+                    refuse(at, fmt::format("stage \"{}\" has instances on host {} and uses the asset {}, "
+                                           "which \"{}\" produces: assets can't be sent between hosts",
+                                           s.name, remote_host_of(s), used, maker.stage));
 }
 
 void refuse_keys(const stage_spec& s) {
@@ -125,16 +124,17 @@ void refuse_keys(const stage_spec& s) {
         refuse(s.position_of(key),
                fmt::format("stage \"{}\" has instances on two hosts, so it {}", s.name, what));
     };
-    need(!s.is_port(), "run", "is a program: a port has one place");
+    need(!s.is_port(), "run", "must be a program: a port has only one process");
     need(s.inputs.size() == 1 && s.has_output && s.input_outputs.front().empty(), "inputs",
-         "reads the first output of one stage, and is read: a link carries one ring, and answers come "
-         "back");
-    need(s.sampled_inputs.empty(), "sampled", "has no sampled inputs: links carry inputs alone");
-    need(!s.standby, "standby", "has no standbys: say standby = false");
+         "must read the first output of exactly one stage, and be read: a link carries one ring, and results "
+         "are sent back");
+    need(s.sampled_inputs.empty(), "sampled", "can't have sampled inputs: links carry only inputs");
+    need(!s.standby, "standby", "can't have standbys: set standby = false");
     need(s.restart == restart_policy::always, "restart",
-         "is restarted always: a seat that gives frames back ends for that");
-    need(s.prefix.empty(), "prefix", "has no prefix: a tool would sit in front of the seat of the others");
-    need(s.devices.empty(), "device", "has one device on each: a list goes round instances of one host");
+         "needs restart = \"always\": a process that returns frames exits and is restarted");
+    need(s.prefix.empty(), "prefix",
+         "can't have a prefix: a tool would run the process that represents the other host's instances");
+    need(s.devices.empty(), "device", "has one device per host: a list is only for instances on one host");
 }
 
 // The other host's run has one END for all of its sources, and each source would count its own frames.
@@ -147,8 +147,8 @@ void refuse_company(const pipeline& p, const std::vector<remote_work>& works, co
             });
         if (there)
             refuse(s.position_of("host"),
-                   fmt::format("stage \"{}\" has instances on {}, and \"{}\" is there, too: a host that has "
-                               "instances of a stage has nothing else",
+                   fmt::format("stage \"{}\" has instances on {}, and \"{}\" is also there: a host with "
+                               "instances of a stage can have no other stage",
                                s.name, w.host, other.name));
     }
 }
@@ -157,11 +157,10 @@ void refuse_names_and_ports(const pipeline& p, const remote_work& w) {
     const stage_spec& s = *p.find(w.stage);
     const host_spec* const here = find_host(p, "");
     if (here == nullptr || here->address.empty())
-        refuse(
-            s.position_of("host"),
-            fmt::format("what \"{}\" makes on {} comes to the host of `carousel run`, whose address is not "
-                        "said; expected [hosts.{}] with launcher = \"here\" and address",
-                        w.stage, w.host, coordinator_name(p)));
+        refuse(s.position_of("host"),
+               fmt::format("results of \"{}\" on {} are sent to the host of `carousel run`, which has no "
+                           "address; expected [hosts.{}] with launcher = \"here\" and address",
+                           w.stage, w.host, coordinator_name(p)));
     for (const u32 port : {w.port, w.back_port})
         if (port > 65535 - ports_per_link)
             refuse(s.position_of("host"), fmt::format("port {} for its work: too high; lower `port` of the "
@@ -169,9 +168,9 @@ void refuse_names_and_ports(const pipeline& p, const remote_work& w) {
                                                       port));
     for (const std::string& name : {w.receive, w.send})
         if (p.find(name) != nullptr || name.size() > max_name)
-            refuse(s.position_of("name"), fmt::format("its stage on {} would be called {}: expected another "
-                                                      "or a shorter name",
-                                                      w.host, name));
+            refuse(s.position_of("name"),
+                   fmt::format("its stage on {} would be named {}: expected another or a shorter name",
+                               w.host, name));
 }
 
 }  // namespace
@@ -219,13 +218,12 @@ void read_host_list(const pipeline& p, stage_spec& s) {
             there.push_back(host);
     }
     if (s.hosts.size() > s.instances)
-        refuse(at, fmt::format("stage \"{}\": {} hosts for {} instances: say instances = {}", s.name,
+        refuse(at, fmt::format("stage \"{}\": {} hosts for {} instances: set instances = {}", s.name,
                                s.hosts.size(), s.instances, s.hosts.size()));
     if (there.size() > 1)
-        refuse(at,
-               fmt::format("stage \"{}\" has instances on {} and {}: they are here (\"{}\") and on one other "
-                           "host",
-                           s.name, there[0], there[1], coordinator));
+        refuse(at, fmt::format("stage \"{}\" has instances on {} and {}: expected instances here (\"{}\") "
+                               "and on one other host",
+                               s.name, there[0], there[1], coordinator));
     const bool here = std::find(s.hosts.begin(), s.hosts.end(), "") != s.hosts.end();
     s.host = here || there.empty() ? "" : there.front();
     if (here && !there.empty()) return;

@@ -77,15 +77,16 @@ void client::fail(failure what, int error_number, limits l) const {
             throw shm_error(
                 named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?",
                                     supervisor_, l.timeout_s)
-                      : fmt::format(
-                            "the supervisor didn't answer within {:.3g} s: is it stopped? (`carousel ps`)",
-                            l.timeout_s));
+                      : fmt::format("the supervisor didn't answer within {:.3g} s: check whether it is "
+                                    "stopped (`carousel ps`)",
+                                    l.timeout_s));
         case failure::unreadable:
             break;
     }
-    throw shm_error(named ? supervisor_ +
-                                " answered with something other than a JSON object; is it of another version?"
-                          : "the supervisor's answer can't be read: are both programs of one version?");
+    throw shm_error(
+        named ? supervisor_ +
+                    " answered with something other than a JSON object; check whether its version differs"
+              : "the supervisor's answer can't be read: check that both programs have the same version");
 }
 
 }  // namespace carousel::run

@@ -70,6 +70,6 @@ std::optional<shm::segment> recreated_block(const record& r, const shm::control_
     return std::nullopt;
 }
 
-std::string recreated_text(const record& r) { return r.name + " begins again with new memory"; }
+std::string recreated_text(const record& r) { return r.name + " restarts with new memory"; }
 
 }  // namespace carousel::run

@@ -63,7 +63,8 @@ mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path
         read_answer(c, parse_json(m.text, json_channel::message), r);
     } catch (const json::exception& e) {
         throw shm_error(fmt::format(
-            "the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));
+            "the supervisor's answer can't be read: {}: check that both programs have the same version",
+            e.what()));
     }
     check_extent(c, r);
     return r;

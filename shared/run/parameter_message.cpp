@@ -28,9 +28,10 @@ parameter_state parameters_from(const json& answer) {
         s.message = answer.value("message", "");
         return s;
     } catch (const json::exception& e) {
-        throw config_error(fmt::format(
-            "the supervisor's answer on the parameters can't be read ({}): are both programs of one version?",
-            e.what()));
+        throw config_error(
+            fmt::format("the supervisor's answer on the parameters can't be read ({}): check that both "
+                        "programs have the same version",
+                        e.what()));
     }
 }
 

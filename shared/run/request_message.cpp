@@ -27,7 +27,7 @@ request read_of_seats(const std::string& command, const json& message) {
     const shm::injected_fault fault = shm::fault_named(fault_name);
     if (command == "inject" && fault == shm::injected_fault::nothing)
         throw config_error(
-            fmt::format("inject: no such fault \"{}\": {} are known", fault_name, shm::fault_names(" and ")));
+            fmt::format("inject: unknown fault \"{}\": {} are known", fault_name, shm::fault_names(" and ")));
     const std::optional<seat_order> order = seat_order_named(command);
     if (!order && command != "kill" && command != "inject")
         throw config_error(fmt::format(

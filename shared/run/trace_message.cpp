@@ -48,7 +48,8 @@ trace_file_answer read_trace_file(const json& answer) {
         return {answer.at("id").get<u64>(), answer.value("records", false), answer.value("bytes", u64{0}),
                 answer.value("text", "")};
     } catch (const json::exception& e) {
-        throw config_error(fmt::format("its answer can't be read ({}): is it of another version?", e.what()));
+        throw config_error(
+            fmt::format("its answer can't be read ({}): check whether its version differs", e.what()));
     }
 }
 
@@ -63,7 +64,8 @@ trace_answer read_trace(const json& answer) {
         a.last = answer.value("last", u64{0});
         return a;
     } catch (const json::exception& e) {
-        throw config_error(fmt::format("its answer can't be read ({}): is it of another version?", e.what()));
+        throw config_error(
+            fmt::format("its answer can't be read ({}): check whether its version differs", e.what()));
     }
 }
 

@@ -225,7 +225,7 @@ void writer::bars() {
     for (const auto& [ring_sequence, all] : frames_)
         for (const bar& b : all) {
             const attempt& a = *b.a;
-            const char* category = b.f == fate::thrown_away ? "thrown away" : "frame";
+            const char* category = b.f == fate::thrown_away ? "discarded" : "frame";
             const char* note =
                 b.f == fate::thrown_away ? R"(,"note":"its process died: done again")"
                 : b.f == fate::inferred
@@ -233,10 +233,9 @@ void writer::bars() {
                 : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
                                     : "";
             put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"ring_sequence":{},"epoch":{},"tombstone":{}{}{}{}}}}})",
-                category, ring_sequence, b.f == fate::thrown_away ? " (thrown away)" : "",
-                process_of(b.stage), thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)),
-                us(a.claimed_ns), static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, ring_sequence, a.epoch,
-                a.is_tombstone,
+                category, ring_sequence, b.f == fate::thrown_away ? " (discarded)" : "", process_of(b.stage),
+                thread_of(b.stage, a.seat, std::min<u32>(a.lane, lanes_a_seat - 1)), us(a.claimed_ns),
+                static_cast<f64>(b.end_ns - a.claimed_ns) / 1e3, ring_sequence, a.epoch, a.is_tombstone,
                 a.capture_ns != 0 && a.capture_ns < a.claimed_ns
                     ? fmt::format(R"(,"since_capture_ms":{:.3f})",
                                   static_cast<f64>(a.claimed_ns - a.capture_ns) / 1e6)

@@ -227,7 +227,8 @@ void bind_stage(py::module_& m) {
         .def_property_readonly(
             "height", [](const config& c) { return c.with->height; }, "The pipeline's height.")
         .def_property_readonly(
-            "fps", [](const config& c) { return c.with->fps; }, "The pipeline's pace; 0: as fast as it goes.")
+            "fps", [](const config& c) { return c.with->fps; },
+            "The pipeline's pace; 0: as fast as possible.")
         .def_property_readonly(
             "device", [](const config& c) { return c.with->device; },
             "As the file asks for it: \"auto\", \"cpu\", \"cuda:0\".")

@@ -144,10 +144,9 @@ void stage_runner::check_own_canaries(const frame_in_work& f) {
         note_wild_write(
             ring::wild_write{ring::wild_write_target::output, out.index, f.job.output[k].index, offset}
                 .pack());
-        log::error(
-            "frame {}: a write beyond its slot in the ring {}, after plane {}, {} bytes behind its end",
-            f.job.ring_sequence, runtime_->control().link[out.index].name,
-            last_plane(runtime_->output_format(k)), first_damaged(found));
+        log::error("frame {}: a write beyond its slot in the ring {}, after plane {}, {} bytes after its end",
+                   f.job.ring_sequence, runtime_->control().link[out.index].name,
+                   last_plane(runtime_->output_format(k)), first_damaged(found));
         die(exit_code::stage_exception);
     }
 }

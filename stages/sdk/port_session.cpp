@@ -55,7 +55,7 @@ shm::unique_fd own_pidfd() {
 json parsed(const std::string& text) {
     json j = parse_json_or_discard(text, json_channel::message);
     if (j.is_object()) return j;
-    throw shm_error("the supervisor's answer can't be read: are both programs of one version?");
+    throw shm_error("the supervisor's answer can't be read: check that both programs have the same version");
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     const run::attach_message a = send_hello(folder, stage, writes, fds);
     incarnation_ = a.incarnation;
     if (a.control < 0 || static_cast<std::size_t>(a.control) >= fds.size())
-        throw shm_error("the supervisor sent no control block: are both programs of one version?");
+        throw shm_error(
+            "the supervisor sent no control block: check that both programs have the same version");
     block_ = std::make_unique<shm::segment>(
         shm::segment::attach_by(fds[static_cast<std::size_t>(a.control)].get()));
     take_lock(folder);
@@ -146,7 +147,7 @@ run::attach_message port_session::send_hello(const std::string& folder, const st
     shm::message m;
     if (shm::receive_message(socket_.get(), m, answer_patience_ns) != shm::receive_status::ok)
         throw shm_error(
-            fmt::format("the supervisor at {} gives no answer about the port {}: is it stopped? "
+            fmt::format("the supervisor at {} gives no answer about the port {}: check whether it is stopped "
                         "(`carousel ps`)",
                         path, stage));
     fds = std::move(m.fds);
@@ -157,7 +158,8 @@ run::attach_message port_session::send_hello(const std::string& folder, const st
         return run::read_attach(answer);
     } catch (const json::exception& e) {
         throw shm_error(fmt::format(
-            "the supervisor's answer can't be read: {}: are both programs of one version?", e.what()));
+            "the supervisor's answer can't be read: {}: check that both programs have the same version",
+            e.what()));
     }
 }
 

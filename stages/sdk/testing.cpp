@@ -24,7 +24,7 @@ struct chain::world : environment {
     device::queue& queue() override { return *work; }
     std::span<const std::byte> asset(std::string_view name) override {
         const auto at = assets.find(name);
-        if (at == assets.end()) throw shm_error(fmt::format("no stage makes the asset {}", name));
+        if (at == assets.end()) throw shm_error(fmt::format("no stage produces the asset {}", name));
         return {at->second->data(), at->second->bytes()};
     }
     [[nodiscard]] std::string runtime_directory() const override { return options.runtime_directory; }

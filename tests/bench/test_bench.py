@@ -52,7 +52,7 @@ class Bench(unittest.TestCase):
         for words in (["--threads", "1"], ["--threads", "3"], ["--simd", "baseline"], ["--simd", "avx2"], ["--simd", "avx512"]):
             done = bench("--triangles", "2k", "--size", "96x54", "--frames", "1", "--json", *words)
             if done.returncode == 3 and words[0] == "--simd":
-                self.assertIn("doesn't have it", done.stderr)
+                self.assertIn("does not support it", done.stderr)
                 print(f"{words[1]}: not on this processor")
                 continue
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -85,7 +85,7 @@ class Bench(unittest.TestCase):
             self.assertLess(c["peer_unlike"], 0.02)
 
     def test_errors_say_what_is_wrong_and_start_nothing(self):
-        for words, expected in ((["--triangels", "5"], 'did you mean "--triangles"'), (["--size", "12"], "is no size"),
+        for words, expected in ((["--triangels", "5"], 'did you mean "--triangles"'), (["--size", "12"], "is not a size"),
                                 (["--frames", "many"], "--frames"), (["--peer", "vulkan"], "none of opengl")):
             done = bench(*words)
             self.assertEqual(done.returncode, 2, done.stderr)
@@ -107,7 +107,7 @@ class Bench(unittest.TestCase):
             shutil.copy(os.path.join(PROGRAMS, "carousel"), lonely)
         done = subprocess.run([lonely, "bench", "raster"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("carousel-bench is not there", done.stderr)
+        self.assertIn("carousel-bench does not exist", done.stderr)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ TEST_CASE("each table of the results is followed by a legend of its columns") {
     r.memory = {{"local", 4, 4, 4, 100, 10, 1, {}, true}};
     r.primitives = {{"queue", "Carousel", true, 2, 1e6, 900, 950, true}};
     const std::string table = table_of(r);
-    for (const char* columns : {"chase: one dependent load", "to the floor: how many times the floor",
+    for (const char* columns : {"chase: one dependent load", "to the floor: the ratio to the floor",
                                 "ns: one operation of one worker", "H2D, D2H, both, memcpy: ",
                                 "to one process: to", "number: processes, or blocks"})
         CHECK_THAT(table, contains(columns));

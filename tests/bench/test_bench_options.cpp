@@ -41,7 +41,8 @@ TEST_CASE("Devices are cpu and cuda:N") {
     REQUIRE(third.cuda);
     REQUIRE(third.ordinal == 2);
     for (const char* bad : {"gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", ""})
-        REQUIRE(refusal([&](bench_texts& t) { t.device = bad; }).find("is no device") != std::string::npos);
+        REQUIRE(refusal([&](bench_texts& t) { t.device = bad; }).find("is not a device") !=
+                std::string::npos);
 }
 
 TEST_CASE("Each bad value is refused by the name of its option, and says what would do") {
@@ -58,7 +59,7 @@ TEST_CASE("Each bad value is refused by the name of its option, and says what wo
         {[](bench_texts& t) { t.shading = "litt"; }, "did you mean \"lit\""},
         {[](bench_texts& t) { t.path = "huge"; }, "--path: \"huge\""},
         {[](bench_texts& t) { t.peer = "vulkan"; }, "--peer: \"vulkan\""},
-        {[](bench_texts& t) { t.peer = "opengl", t.shading = "ids"; }, "lit pictures only"},
+        {[](bench_texts& t) { t.peer = "opengl", t.shading = "ids"; }, "only lit pictures"},
         {[](bench_texts& t) { t.simd = "mmx"; }, "--simd: \"mmx\""},
         {[](bench_texts& t) { t.device = "cuda:0", t.threads = 2; }, "for --device cpu"},
         {[](bench_texts& t) { t.plot = "x.png"; }, "must end in .svg"},
@@ -119,7 +120,7 @@ TEST_CASE("What a bench of a pipeline can't take is refused by the name of its o
         {[](pipeline_bench_texts& t) { t.rounds = 5000; }, "--rounds: 5000"},
         {[](pipeline_bench_texts& t) { t.seconds = "0"; }, "--seconds: \"0\""},
         {[](pipeline_bench_texts& t) { t.warm_up = "soon"; }, "--warm-up: \"soon\""},
-        {[](pipeline_bench_texts& t) { t.seconds = "1", t.frames = 10; }, "one of them ends a run"},
+        {[](pipeline_bench_texts& t) { t.seconds = "1", t.frames = 10; }, "exclude each other"},
         {[](pipeline_bench_texts& t) { t.depths = "0"; }, "--depths: \"0\""},
         {[](pipeline_bench_texts& t) { t.depths = "17"; }, "--depths: \"17\""},
         {[](pipeline_bench_texts& t) { t.depths = "3/"; }, "--depths: \"3/\""},

@@ -138,7 +138,7 @@ class BenchPipeline(unittest.TestCase):
             self.assertGreater(saturated["median"]["A"]["frames_per_second"], lone["median"]["A"]["frames_per_second"])
         with open(plot, encoding="utf-8") as f:
             drawn = f.read()
-        for text in ("kernels 96x64", "none 96x64", "process 96x64", "a frame that is alone"):
+        for text in ("kernels 96x64", "none 96x64", "process 96x64", "a single frame"):
             self.assertIn(text, drawn)
 
     def test_a_stage_that_is_not_shipped_or_that_fails_has_no_baseline_and_says_why(self):
@@ -155,10 +155,10 @@ class BenchPipeline(unittest.TestCase):
                 to.write(f.read().replace('inputs = ["fragment"]', more))
         for words, code, expected in (((path,), 2, "carousel-test-number"),
                                       ((named,), 2, 'stage "fragment" has no output "color"'),
-                                      ((beside,), 2, 'stage "display" takes no sampled inputs'),
+                                      ((beside,), 2, 'stage "display" accepts no sampled inputs'),
                                       ((DEMO, "--set", "geometry.mesh=none.obj"), 2, "none.obj"),
                                       ((DEMO, *SMALL[:2], "--out", "", "--set", "display.delay_ms=600000", "--patience", "3"), 1,
-                                       'no frame came through for 3 s: stage "display" has finished 0'),
+                                       'no frame was delivered for 3 s: stage "display" has finished 0'),
                                       ((DEMO, "--device", "cuda:7"), 3, "cuda:7")):
             done = subprocess.run([threads, *words], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
@@ -170,13 +170,13 @@ class BenchPipeline(unittest.TestCase):
         deadly = self.build(f'if [ "$1" = run ]; then {kills} fi\nexec "$real" "$@"')
         done = self.bench(DEMO, *SMALL, "--rounds", "1", "--seconds", "1", "--against", deadly)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, "its figures don't count, the report has [1-9] deaths")
+        self.assertRegex(done.stderr, "its figures are not valid: the report has [1-9] deaths")
         self.assertEqual(done.stdout, "")
 
     def test_what_cannot_be_measured_is_refused_before_anything_is_started(self):
         began = time.monotonic()
         for words, code, expected in (((DEMO, "--against", self.folder), 2, 'no program "carousel"'), (("none.toml",), 2, "none.toml"),
-                                      ((DEMO, "--modes", "mps", "--device", "cpu"), 3, "none of the stages runs on a GPU"),
+                                      ((DEMO, "--modes", "mps", "--device", "cpu"), 3, "MPS needs a GPU"),
                                       ((DEMO, "--set", "vertex.inflight=2"), 2, "in_flight"), ((DEMO, "--secnds", "2"), 2, '"--seconds"'),
                                       ((DEMO, "--json", os.path.join(self.folder, "no", "r.json")), 75, "r.json")):
             done = self.bench(*words)

@@ -86,7 +86,7 @@ TEST_CASE("The plot has a line and a legend a renderer, a dot a cell, and takes 
     REQUIRE(count(svg, "Carousel 640x480") == 1);
     REQUIRE(count(svg, "OpenGL 640x480") == 1);
     REQUIRE(svg.find("a &lt;device&gt; &amp; &quot;more&quot;") != std::string::npos);
-    REQUIRE(svg.find("ms a frame") != std::string::npos);
+    REQUIRE(svg.find("ms per frame") != std::string::npos);
     REQUIRE(svg.find("nan") == std::string::npos);
     REQUIRE(svg.find("inf") == std::string::npos);
 }

@@ -151,7 +151,7 @@ TEST_CASE(
     CAPTURE(text);
     REQUIRE_THAT(text, test::contains("0.90 of the kernels' 1500 frames/s"));
     REQUIRE_THAT(text, test::contains("2.00 of the kernels' 0.5 ms"));
-    REQUIRE_THAT(text, test::contains("process, 64x36, 3 in flight, windows of 4, frames that are alone\n"));
+    REQUIRE_THAT(text, test::contains("process, 64x36, 3 in flight, windows of 4, single frames\n"));
     const std::string json = json_of(r);
     REQUIRE_THAT(json, test::contains("\"load\": \"lone\"") && test::contains("\"in_flight\": 3"));
     r.cells[0].size = r.cells[1].size = picture_size{128, 72};  // whose bound was not measured
@@ -166,11 +166,11 @@ TEST_CASE("The plot of a pipeline's bench has a curve a mode and depth, and the 
     for (const u32 depth : {1U, 3U})
         r.cells.push_back({"mps", picture_size{64, 36}, forced_depth{depth, 4}, false, {{run}}});
     const std::string by_size = plot_of(r);
-    REQUIRE_THAT(by_size, test::contains(">demo.toml: as fast as it goes<") && test::contains(">mps 3/4<"));
+    REQUIRE_THAT(by_size, test::contains(">demo.toml: as fast as possible<") && test::contains(">mps 3/4<"));
     REQUIRE_THAT(by_size, test::contains("stroke-dasharray") && test::contains("pixels of a picture"));
     r.options.depths = {forced_depth{1, 4}, forced_depth{3, 4}};
     r.options.lone = true;
     const std::string by_depth = plot_of(r);
     REQUIRE_THAT(by_depth, test::contains("frames in flight") && test::contains(">mps 64x36<"));
-    REQUIRE_THAT(by_depth, test::contains("a frame that is alone"));
+    REQUIRE_THAT(by_depth, test::contains("a single frame"));
 }

@@ -100,11 +100,11 @@ TEST_CASE("faults that make no sense are refused with what does") {
         out,
         contains("sink runs on the CPU and can't have a GPU fault: use `carousel kill sink --signal SEGV`"));
     CHECK(inject(run, "ino", "sink", "hagn", out) == 2);
-    CHECK_THAT(out, contains("--fault hagn: no such fault") && contains("did you mean \"hang\"?"));
+    CHECK_THAT(out, contains("--fault hagn: unknown fault") && contains("did you mean \"hang\"?"));
     CHECK(inject(run, "ino", "middle", "hang", out) == 2);
     CHECK_THAT(out, contains("runs under a tool and has no deadline"));
     CHECK_THAT(run.ask({{"command", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(),
-               contains("no such fault"));
+               contains("unknown fault"));
     run.signal(SIGINT);
     check_whole(run, 0);
 }

@@ -402,5 +402,5 @@ TEST_CASE("isolation by MPS on the CPU is without effect, and says so") {
     run.start(run.pipeline("idle", shared("idle")), {"--frames", "10"});
     CHECK(run.wait() == 0);
     CHECK_THAT(run.log(),
-               contains("isolation = \"mps\" has no effect on numbers, middle, sink, which runs on the CPU"));
+               contains("isolation = \"mps\" has no effect on numbers, middle, sink: running on the CPU"));
 }

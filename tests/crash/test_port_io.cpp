@@ -301,7 +301,7 @@ TEST_CASE("a port that skips reads, beside somebody who reads every frame") {
     refuses(ports + skips, "every stage that reads \"camera\" may miss frames (vacant = \"skip\")");
     refuses(ports + witness() +
                 "[[stage]]\nname = \"other\"\nrun = \"port\"\noutput = { value = \"u8[4]\" }\n" + skips,
-            "is for a port that reads: this one writes");
+            "is only for a port that reads: this port writes");
 }
 
 TEST_CASE(
@@ -309,7 +309,10 @@ TEST_CASE(
     port_run run("empty", "frames = 5\n");
     std::string table;
     CHECK(run.command({"ps"}, table) == 0);
-    CHECK_THAT(table, contains("waiting: camera has no program (open(\"empty\").writer(\"camera\"))"));
+    CHECK_THAT(
+        table,
+        contains(
+            "waiting: camera has no program (a program opens it with open(\"empty\").writer(\"camera\"))"));
     CHECK_THAT(table, contains("port camera has no program: the other stages wait until a program opens it"));
     CHECK_THAT(table, !contains("is down"));
     external_program reads = run.reads("reads"), writes = run.writes("writes");

@@ -199,8 +199,8 @@ TEST_CASE("outputs that can't be are refused in one sentence") {
     CHECK_THAT(refused(forked("bad", "", "outputs = 5\n")),
                contains("stage \"fork\": 5 outputs are named; at most 4"));
     CHECK_THAT(refused(forked("bad", "", "outputs = 3\n")),
-               contains("stage \"fork\" makes \"more-2\" (test.square), which no stage reads; name "
-                        "\"fork.more-2\" in the inputs of a sink"));
+               contains("stage \"fork\" produces \"more-2\" (test.square), which no stage reads; add "
+                        "\"fork.more-2\" to the inputs of a sink"));
     CHECK_THAT(
         refused(forked("bad", "", "outputs = 1\n")),
         contains("stage \"join\" reads \"fork.square\", but stage \"fork\" has no output \"square\"; its "

@@ -116,7 +116,7 @@ TEST_CASE("rings that one port alone reads stand for it, and each of their frame
     REQUIRE(run.wait_until([&] { return run.stage("fragment")["state"] == "running"; }));
     external_program which = records_rings(run, "which", {"vertex", "--out", run.path("which.mcap")});
     CHECK(which.wait(20) == exit_code::usage);
-    CHECK_THAT(which.output(), contains("eye, other have those rings as their inputs: name one"));
+    CHECK_THAT(which.output(), contains("eye, other have those rings as inputs: name one"));
     run.signal(SIGTERM);
     run.signal(SIGTERM);
     (void)run.wait();
@@ -129,7 +129,7 @@ TEST_CASE("one ring without --latest is refused with what to write in place, too
     const std::string out = run.path("rec.mcap");
     external_program one = records_rings(run, "one", {"fragment", "--out", out});
     CHECK(one.wait(20) == exit_code::usage);
-    CHECK_THAT(one.output(), contains("fragment is a ring of rings, no port that reads"));
+    CHECK_THAT(one.output(), contains("fragment is a ring of rings, not a reading port"));
     CHECK_THAT(one.output(), contains("run = \"port\" inputs = [\"fragment\"] into the file of rings"));
     CHECK_THAT(one.output(), contains("`carousel record archive --out " + out + " -p rings`"));
     CHECK_THAT(one.output(), contains("--record fragment --record-to " + out));

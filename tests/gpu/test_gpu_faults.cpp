@@ -128,7 +128,7 @@ TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the 
     CHECK(run.report()["restarts"] == 1);
     CHECK_THAT(run.log(),
                contains("frame 120: a write beyond its slot in the ring middle, after plane value, "
-                        "104 bytes behind its end"));
+                        "104 bytes after its end"));
 }
 
 TEST_CASE(

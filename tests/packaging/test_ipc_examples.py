@@ -97,7 +97,7 @@ class IpcExamples(unittest.TestCase):
         self.assertEqual(self.run_example("semaphore", "3").count("has its turn"), 3)
         second.send_signal(signal.SIGINT)
         self.assertEqual(second.wait(60), 0)
-        self.assertIn("go on with", second.stderr.read())
+        self.assertIn("still use", second.stderr.read())
 
     def test_words_that_make_no_sense(self):
         for words, text in ((["la/b"], "can't be the name of a space"), (["lab"], "is held already by process"),

@@ -76,7 +76,7 @@ void wild_write_at(u64 frame_number, carousel::frame& f) {
 }
 std::string canary_message(u64 frame_number) {
     return "frame " + std::to_string(frame_number) +
-           ": a write beyond its slot in the ring stage0, after plane value, 100 bytes behind its end";
+           ": a write beyond its slot in the ring stage0, after plane value, 100 bytes after its end";
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ TEST_CASE("a write beyond a slot with a canary ends its writer before the frame 
         CHECK(e.code == exit_code::stage_exception);
         CHECK(e.committed == 20);
         CHECK(e.log.find("frame 20: a write beyond its slot in the ring stage0, after plane value, " +
-                         std::to_string(bytes) + " bytes behind its end") != std::string::npos);
+                         std::to_string(bytes) + " bytes after its end") != std::string::npos);
     }
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("a canary that is damaged while its slot is free is found behind the s
     });
     INFO(e.log);
     CHECK(e.code == exit_code::stage_exception);
-    CHECK(e.log.find(": a write beyond its slot in the ring stage0, after plane value, 100 bytes behind its "
+    CHECK(e.log.find(": a write beyond its slot in the ring stage0, after plane value, 100 bytes after its "
                      "end") != std::string::npos);
 }
 

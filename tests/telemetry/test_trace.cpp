@@ -189,8 +189,7 @@ const json* bar_of(const json& trace, u32 pid, u64 ring_sequence, const std::str
 
 }  // namespace
 
-TEST_CASE(
-    "a frame whose owner died behind its commit is there once, work done again is shown as thrown away") {
+TEST_CASE("a frame whose owner died behind its commit is there once, work done again is shown as discarded") {
     const snapshot shape = two_stages(3);
     const std::vector<attempt> attempts = {
         made(0, 0, 1, 1000, true),  made(0, 1, 1, 2000, true), made(1, 0, 1, 3000, true),
@@ -220,8 +219,8 @@ TEST_CASE(
     CHECK(s.lost_attempts == 1);
     CHECK(s.deaths == 1);
     CHECK(bar_of(t, 3, 0, "frame") != nullptr);
-    CHECK(bar_of(t, 3, 1, "thrown away")->at("args").at("epoch") == 1);
-    CHECK(bar_of(t, 3, 1, "thrown away")->at("dur") == 2.0);  // to the death
+    CHECK(bar_of(t, 3, 1, "discarded")->at("args").at("epoch") == 1);
+    CHECK(bar_of(t, 3, 1, "discarded")->at("dur") == 2.0);  // to the death
     CHECK(bar_of(t, 3, 1, "frame")->at("args").at("epoch") == 2);
     CHECK(bar_of(t, 3, 2, "frame")->at("args").at("note").get<std::string>().find("behind the commit") !=
           std::string::npos);

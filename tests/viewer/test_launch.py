@@ -116,7 +116,7 @@ class Launch(WindowCase):
         self.start_display()
         run = self.launch("nowhere.toml")
         self.assertEqual(run.wait(60), 2, self.output())
-        self.assertIn("nowhere.toml: no such pipeline file", self.output())
+        self.assertIn("nowhere.toml: the pipeline file does not exist", self.output())
         wait_for("no viewer", lambda: self.viewer_of(run) is None, 15)
 
     def test_without_a_display_there_is_no_viewer_and_an_end(self):

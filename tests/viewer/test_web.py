@@ -250,7 +250,7 @@ class Lives(Rig):
             run = self.start_run("--http", str(port), "--frames", "40")
             self.assertEqual(run.wait(60), 0, self.log(run))
             self.assertRegex(self.log(run), rf"can't be served at 127.0.0.1:{port}: .*in use.*choose another port")
-            self.assertIn("there is no web UI; and the pipeline continues", self.log(run))
+            self.assertIn("there is no web UI; the pipeline continues", self.log(run))
             view = self.start("carousel", "view", "--http", str(port))
             self.assertEqual(view.wait(20), 2)
             self.assertIn("choose another port", self.log(view))

@@ -61,7 +61,8 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
         u32 width = 0, height = 0;
         if (std::sscanf(m.text.c_str(), "%u %u", &width, &height) != 2 || width == 0 || height == 0 ||
             width > most_pixels / height)
-            throw config_error("a question that can't be read: are both programs of one version?");
+            throw config_error(
+                "a question that can't be read: check that both programs have the same version");
         std::string answer = "none";
         if (take_newest(t, have)) {
             const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);

@@ -93,7 +93,7 @@ bool crew::wait_for(const std::atomic<u32>& word, u32 value, u64 patience_ns, co
     board& b = **board_;
     for (const u64 end = now_ns() + patience_ns; word.load() < value; ::usleep(50)) {
         if (b.failed.load() == 0 && now_ns() < end) continue;
-        b.fail(fmt::format("{}: not all within {} ms", what, patience_ns / ns_per_ms));
+        b.fail(fmt::format("{}: not all finished within {} ms", what, patience_ns / ns_per_ms));
         return false;
     }
     return true;
@@ -112,7 +112,7 @@ std::optional<crew_round> crew::round(u32 what, u32 count, u32 active, u32 ms) {
     const u32 number = static_cast<u32>(b.call.load() >> 32U) + 1, begun = b.begun + active,
               done = b.done + active, settled = b.settled + active;
     b.call = u64{number} << 32U | active;
-    if (!wait_for(b.begun, begun, patience_.round_ns, "processes that have begun")) return std::nullopt;
+    if (!wait_for(b.begun, begun, patience_.round_ns, "processes that have started")) return std::nullopt;
     crew_round r;
     const u64 begin = now_ns();
     b.go = number;

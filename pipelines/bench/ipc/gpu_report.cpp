@@ -64,8 +64,8 @@ std::string memory_table(const gpu_result& r) {
 std::string hop_table(const gpu_result& r) {
     if (r.hops.empty()) return "";
     std::string text =
-        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "a kernel to another's kernel", "where",
-                    "us", "p95 us", "to its floor", "to one process");
+        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "a kernel to another process's kernel",
+                    "where", "us", "p95 us", "to its floor", "to one process");
     for (const gpu_hop_row& h : r.hops)
         text += fmt::format("{:<36} {:<12} {:>10.2f} {:>10.2f} {:>12} {:>18.2f}{}\n", h.means, h.where, h.us,
                             h.p95_us, h.floor_us > 0 ? fmt::format("{:.2f}", h.us / h.floor_us) : "", h.ratio,
@@ -75,10 +75,9 @@ std::string hop_table(const gpu_result& r) {
            "to one "
            "process: to\nthe same means within one process (1: the process boundary costs nothing)\n" +
            fmt::format(
-               "floors, by one thread: a kernel and its end seen by the host {:.2f} us (of a word and a "
-               "polled "
-               "event), the kernel behind it in its stream {:.2f} (of what a stream waits for), a word from "
-               "block to block {:.2f} (of spinning)\n",
+               "floors, by one thread: a kernel until the host sees its end {:.2f} us (for a word and a "
+               "polled event), until the next kernel in its stream starts {:.2f} (for stream waits), a word "
+               "from block to block {:.2f} (for spinning)\n",
                r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
 }
 
@@ -140,7 +139,7 @@ ordered_json gpu_json(const gpu_result& r) {
 std::string gpu_table(const gpu_result& r) {
     std::string text;
     if (!r.name.empty())
-        text = fmt::format("\n{} | SM {:.0f} MHz before, {:.0f} behind, memory {:.0f} MHz\n", r.name,
+        text = fmt::format("\n{} | SM {:.0f} MHz before, {:.0f} after, memory {:.0f} MHz\n", r.name,
                            r.sm_mhz_before, r.sm_mhz_after, r.memory_mhz);
     text += memory_table(r) + hop_table(r) + primitive_table(r);
     for (const auto& [need, why] : r.missing) text += fmt::format("not here: {}: {}\n", need, why);
@@ -165,7 +164,7 @@ plot::chart gpu_primitive_plot(const gpu_result& r) {
     return all;
 }
 plot::bar_chart gpu_hop_plot(const gpu_result& r) {
-    plot::bar_chart hops{"From a kernel to another's kernel", r.name, "us", {}};
+    plot::bar_chart hops{"From a kernel to another process's kernel", r.name, "us", {}};
     for (const gpu_hop_row& h : r.hops) hops.bars.push_back({h.where + ": " + h.means, h.us});
     return hops;
 }

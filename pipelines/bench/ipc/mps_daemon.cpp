@@ -51,7 +51,7 @@ mps_daemon::mps_daemon(const mps_folder& in) : in_(in) {
     if (pid == 0) {
         ::setpgid(0, 0);
         in.enter();
-        send_output_to(in.path() + "/said");
+        send_output_to(in.path() + "/output");
         ::execlp(program, program, "-f", nullptr);
         ::_exit(127);
     }
@@ -71,7 +71,7 @@ mps_daemon::~mps_daemon() {
         in_.enter();
         int ways[2];
         if (::pipe(ways) != 0 || ::write(ways[1], "quit -t 1\n", 10) != 10) ::_exit(1);
-        send_output_to(in_.path() + "/said");
+        send_output_to(in_.path() + "/output");
         ::dup2(ways[0], STDIN_FILENO), ::close(ways[1]);
         ::execlp(program, program, nullptr);
         ::_exit(127);

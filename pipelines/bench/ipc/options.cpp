@@ -21,26 +21,26 @@ Examples:
   carousel bench ipc --quick
   carousel bench ipc --tables primitives --processes 1,4,16 --json ipc.json --plot ipc.svg
 
-What crossing from one process to another costs on this machine:
-  memory      a process's own and a memfd of another process: GB/s, ns a step of a chase, us to open, map and close
-  hops        one process to another and back, by each means: us of one way, median and 95th percentile
-  primitives  operations of all workers per second, and ns that one takes: <carousel/ipc.hpp> between processes,
-              beside Boost's between processes and the best that threads of one process have
-  gpu-memory  a GPU's own memory and another process's by each kind of handle, of the same GPU and of a peer: GB/s by
+Measures the cost of communication between processes on this machine:
+  memory      a process's own memory and a memfd of another process: GB/s, ns per dependent load, us to open, map and close
+  hops        from one process to another and back, by each means: us for one way, median and 95th percentile
+  primitives  operations of all workers per second, and ns per operation: <carousel/ipc.hpp> between processes,
+              compared with Boost between processes and the best alternative between threads of one process
+  gpu-memory  own GPU memory and another process's by each kind of handle, on the same GPU and on a peer: GB/s by
               the driver's copies and by kernels, dependent loads (a pointer chase), us to open, map and close
   gpu-hops    a kernel of one process to a kernel of another by each means: time slices, MPS, two GPUs, one process
   gpu-primitives  <carousel/ipc_cuda.cuh> in kernels and streams of 1 to 16 processes, in time slices and under MPS,
-              beside libcu++ and cudaMallocAsync in one process; rows that its time (45 s quick, else 150) leaves out are named
-All by turns in the same run, medians of the rounds; what was moved is verified, and a row that isn't right fails the run.
-Where there is no GPU, no second one or no MPS, the rest is measured; the output says why.
-Exit codes: 0; 1 a row was wrong; 2 usage; 3 GPU tables alone, and no GPU; 74 no shared memory; 75 a file can't be written.)";
+              compared with libcu++ and cudaMallocAsync in one process; rows skipped by its time limit (45 s quick, else 150) are named
+All rows take turns in the same run; figures are medians of the rounds. Transferred data is verified, and a wrong row fails the run.
+Without a GPU, a second GPU or MPS, the other rows are measured, and the output has the cause.
+Exit codes: 0; 1 a row was wrong; 2 usage; 3 only GPU tables, and no GPU; 74 no shared memory; 75 a file can't be written.)";
 
 u32 count_from(const char* option, const std::string& text, u32 most) {
     u32 value = 0;
     const char* const end = text.data() + text.size();
     const auto got = std::from_chars(text.data(), end, value);
     if (got.ec != std::errc{} || got.ptr != end || value == 0 || value > most)
-        throw config_error(fmt::format("{}: \"{}\" is none of 1 to {}", option, text, most));
+        throw config_error(fmt::format("{}: \"{}\" is not a number from 1 to {}", option, text, most));
     return value;
 }
 
@@ -64,8 +64,8 @@ void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& t) {
     app.add_option("--processes", t.processes, "Workers of the primitives [1,2,4,8,16; quick: 1,4]")
         ->type_name("N[,N...]")
         ->take_last();
-    app.add_option("--rounds", t.rounds, "Of each row [5]")->type_name("N")->take_last();
-    app.add_flag("--quick", t.quick, "3 short rounds: a first look");
+    app.add_option("--rounds", t.rounds, "Rounds of each row [5]")->type_name("N")->take_last();
+    app.add_flag("--quick", t.quick, "3 short rounds, for a first impression");
     app.add_option("--json", t.json, "Write the results as JSON to FILE [stdout]")
         ->type_name("[FILE]")
         ->expected(0, 1);
@@ -81,7 +81,8 @@ ipc_bench_options read_options(const ipc_bench_texts& t) {
     o.quick = t.quick;
     if (t.quick) o.rounds = 3, o.round_ms = 20, o.hops = 2'000;
     if (t.rounds > most_ipc_rounds)
-        throw config_error(fmt::format("--rounds: {} is none of 1 to {}", t.rounds, most_ipc_rounds));
+        throw config_error(
+            fmt::format("--rounds: {} is not a number from 1 to {}", t.rounds, most_ipc_rounds));
     if (t.rounds > 0) o.rounds = t.rounds;
     for (const std::string& each : split_commas(!t.processes.empty() ? t.processes
                                                 : t.quick            ? "1,4"
@@ -91,7 +92,7 @@ ipc_bench_options read_options(const ipc_bench_texts& t) {
     o.tables = t.tables.empty() ? ipc_tables() : split_commas(t.tables);
     for (const std::string& each : o.tables)
         if (std::find(ipc_tables().begin(), ipc_tables().end(), each) == ipc_tables().end())
-            throw config_error(fmt::format("--tables: \"{}\" is none of {}{}", each,
+            throw config_error(fmt::format("--tables: \"{}\" is not one of {}{}", each,
                                            fmt::join(ipc_tables(), ", "),
                                            did_you_mean_clause(each, ipc_tables())));
     if (!t.plot.empty() && !t.plot.ends_with(".svg"))

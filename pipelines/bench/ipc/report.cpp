@@ -17,8 +17,8 @@ constexpr const char* memory_legend =
     "and close;\nratio: read rate, to local memory (1: another process's memory costs nothing)\n";
 constexpr const char* hop_legend =
     "us, p95 us: median and 95th percentile of one way, which is half a round trip; threads us: the same "
-    "between "
-    "threads of\none process; to the floor: how many times the floor (1: as fast as the hardware)\n";
+    "between threads of\n"
+    "one process; to the floor: the ratio to the floor (1: as fast as the hardware)\n";
 constexpr const char* primitive_legend =
     "operations/s: of all workers together; ns: one operation of one worker, median of the rounds; p95 ns: "
     "95th "
@@ -74,8 +74,8 @@ std::string json_of(const ipc_bench_result& r) {
 }
 
 std::string table_of(const ipc_bench_result& r) {
-    std::string text = fmt::format("{} | {:.0f} MHz before, {:.0f} behind | {} rounds, medians\n",
-                                   r.processor, r.mhz_before, r.mhz_after, r.rounds);
+    std::string text = fmt::format("{} | {:.0f} MHz before, {:.0f} after | {} rounds, medians\n", r.processor,
+                                   r.mhz_before, r.mhz_after, r.rounds);
     if (!r.memory.empty())
         text += fmt::format("\n{:<28} {:>9} {:>9} {:>9} {:>9} {:>9} {:>7}\n", "memory, 64 MiB", "read GB/s",
                             "write", "copy r+w", "chase ns", "open us", "ratio");

@@ -50,10 +50,10 @@ EGLDisplay open_gpu(int ordinal) {
         const EGLDisplay d = eglGetPlatformDisplayEXT(EGL_PLATFORM_DEVICE_EXT, devices[k], nullptr);
         if (d != EGL_NO_DISPLAY && eglInitialize(d, nullptr, nullptr) == EGL_TRUE) return d;
     }
-    throw device_error(fmt::format(
-        "--peer opengl: none of EGL's {} devices is the GPU cuda:{}; are the NVIDIA driver's EGL libraries "
-        "installed (libEGL_nvidia.so.0 and its file in egl_vendor.d)?",
-        count, ordinal));
+    throw device_error(
+        fmt::format("--peer opengl: none of EGL's {} devices is the GPU cuda:{}; check that the NVIDIA "
+                    "driver's EGL libraries are installed (libEGL_nvidia.so.0 and its file in egl_vendor.d)",
+                    count, ordinal));
 }
 
 EGLDisplay open_software(u32 threads) {

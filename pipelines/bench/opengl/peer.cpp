@@ -198,7 +198,7 @@ private:
         if (error != GL_NO_ERROR)
             throw device_error(fmt::format(
                 "--peer opengl: {} with {}: GL error {:#x}{}", what, renderer(), error,
-                error == GL_OUT_OF_MEMORY ? " (out of memory: take fewer triangles or a smaller size)" : ""));
+                error == GL_OUT_OF_MEMORY ? " (out of memory: use fewer triangles or a smaller size)" : ""));
     }
 
     gl_context context_;

@@ -35,14 +35,15 @@ struct thread_words {
 void add_options(CLI::App& app, thread_words& w) {
     app.add_option("FILE", w.file, "Pipeline file (TOML)")->required();
     app.add_option("--seconds", w.order.seconds, "Measured [5]");
-    app.add_option("--warm-up", w.order.warm_up_s, "Left out, once frames flow [1]");
-    app.add_option("--frames", w.order.frames, "Measured frames, in place of --seconds");
+    app.add_option("--warm-up", w.order.warm_up_s, "Warm-up, after the first frames [1]");
+    app.add_option("--frames", w.order.frames, "Measured frames, instead of --seconds");
     app.add_option("--patience", w.order.patience_s,
                    "Seconds without a frame, after which a stage is stuck [60]");
-    app.add_option("--exactly", w.order.exactly, "So many frames from the first on, and their image_hash");
-    app.add_option("--threads", w.order.cpu_threads, "Of the CPU's pool [all cores]");
+    app.add_option("--exactly", w.order.exactly,
+                   "Check this number of frames from the first on, and their image_hash");
+    app.add_option("--threads", w.order.cpu_threads, "Threads of the CPU pool [all cores]");
     app.add_flag("--kernels-alone", w.kernels_alone,
-                 "The stages' work in one queue after the other, --seconds for each number of queues");
+                 "The stages' work in 1, 2, ... queues, --seconds for each number of queues");
     app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
     app.add_option("--size", w.keys.size, "WxH [the file's]");
     app.add_option("--out", w.keys.out, "Pictures of the displays")->take_all();
@@ -94,7 +95,7 @@ int print_kernels_alone(const supervisor::pipeline& p, const bench::thread_order
 }
 
 int run(int argc, char** argv) {
-    CLI::App app("A pipeline's shipped stages as threads of one process, to be measured against",
+    CLI::App app("Run a pipeline's shipped stages as threads of one process, as a reference",
                  "carousel-bench-threads");
     thread_words w;
     add_options(app, w);

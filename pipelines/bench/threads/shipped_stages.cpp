@@ -39,7 +39,7 @@ std::unique_ptr<stage> make_shipped_stage(const std::string& stage_name, const s
         known += (known.empty() ? "" : ", ") + std::string(s.program);
     }
     throw config_error(fmt::format(
-        "--modes none: stage \"{}\" runs {}; stages in one process are those that Carousel ships: {}",
+        "--modes none: stage \"{}\" runs {}; only stages that Carousel ships can run in one process: {}",
         stage_name, program, known));
 }
 

@@ -128,7 +128,7 @@ private:
         const auto least = std::min_element(stages_.begin(), stages_.end(), [](const auto& a, const auto& b) {
             return a->delivered() < b->delivered();
         });
-        return fmt::format("no frame came through for {} s: stage \"{}\" has finished {}", order_.patience_s,
+        return fmt::format("no frame was delivered for {} s: stage \"{}\" has finished {}", order_.patience_s,
                            (*least)->name(), (*least)->delivered());
     }
 
@@ -164,7 +164,7 @@ thread_figures measure(thread_pipeline& all, const thread_order& o) {
     f.frames = all.delivered() - first;
     f.seconds = static_cast<f64>(now_ns() - began) / 1e9;
     const f64 cpu_last = cpu_ms();
-    if (f.frames == 0) throw error(exit_code::stage_failed, "no frame came in the measured time");
+    if (f.frames == 0) throw error(exit_code::stage_failed, "no frame was delivered in the measured time");
     f.cpu_ms_per_frame = (cpu_last - cpu_first) / static_cast<f64>(f.frames);
     all.take_latencies(first, f);
     if (o.before_the_end) o.before_the_end();

@@ -19,7 +19,8 @@ public:
     device::queue& queue() override { return queue_; }
     std::span<const std::byte> asset(std::string_view name) override {
         const auto at = world_.assets.find(name);
-        if (at == world_.assets.end()) throw config_error(fmt::format("no stage makes the asset {}", name));
+        if (at == world_.assets.end())
+            throw config_error(fmt::format("no stage produces the asset {}", name));
         return {at->second->data(), at->second->bytes()};
     }
     [[nodiscard]] std::string runtime_directory() const override { return world_.runtime_directory; }

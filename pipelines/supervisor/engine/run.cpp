@@ -171,9 +171,8 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
     for (u32 k = 0; k < s.stages.size(); ++k)
         if (p.stages[k].isolation == isolation_kind::mps && !s.stages[k].mps)
             names += (names.empty() ? "" : ", ") + s.stages[k].spec.name;
-    return names.empty()
-               ? ""
-               : fmt::format("isolation = \"mps\" has no effect on {}, which runs on the CPU", names);
+    return names.empty() ? ""
+                         : fmt::format("isolation = \"mps\" has no effect on {}: running on the CPU", names);
 }
 
 /// The run of that name that a killed supervisor has left, if its control block still exists. Called before

@@ -249,7 +249,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
         "given up after 4 ends");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
     fails_with([](outcome& o) { o.ended_early = true; }, "before all faults");
-    fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left behind");
+    fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "leftovers");
     fails_with([](outcome& o) { o.gpu_mib_before = 5, o.gpu_mib_after = 6; }, "GPU memory");
     fails_with([](outcome& o) { o.report = json(); }, "no report");
     fails_with(

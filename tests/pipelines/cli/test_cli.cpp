@@ -40,36 +40,36 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({}, "no command given");
     is_usage({"rnu"}, "unknown command \"rnu\"; the commands are run, validate, ps");
     is_usage({"rnu"}, "did you mean \"run\"?");
-    is_usage({"--frames", "3"}, "\"--frames\" comes behind a command, e.g. `carousel run FILE --frames`");
+    is_usage({"--frames", "3"}, "\"--frames\" is an option of a command, e.g. `carousel run FILE --frames`");
     is_usage({"run"}, "FILE is required (see `carousel run --help`)");
     is_usage({"run", "x.toml", "--framse", "3"},
              "carousel run: unknown option \"--framse\"; did you mean \"--frames\"?");
     is_usage({"trace", "x.json", "--near", "y.json"}, "did you mean \"--coordinator\"?");
     is_usage({"lab", "5", "--no-ask"}, "did you mean \"--no-prediction\"?");
-    is_usage({"run", "x.toml", "y.toml"}, "\"y.toml\" is one argument too many");
+    is_usage({"run", "x.toml", "y.toml"}, "unexpected argument \"y.toml\"");
     is_usage({"run", "x.toml", "--frames"}, "--frames");
     is_usage({"run", "x.toml", "--wait", "soon"}, "--wait soon: expected seconds, 0 or more");
     is_usage({"run", "x.toml", "--seconds", "-1"}, "--seconds -1: expected seconds, 0 or more");
-    is_usage({"run", "/nowhere.toml"}, "/nowhere.toml: no such pipeline file");
+    is_usage({"run", "/nowhere.toml"}, "/nowhere.toml: the pipeline file does not exist");
     is_usage({"kill"}, "STAGE is required");
     is_usage({"up"}, "STAGE is required");
-    is_usage({"up", "nosuch.toml"}, "nosuch.toml: no such pipeline file");
-    is_usage({"up", "fragment", "--frames", "3"}, "--frames goes with a pipeline file, and fragment is none");
-    is_usage({"up", "fragment", "--insecure"}, "--insecure goes with a pipeline file, and fragment is none");
-    is_usage({"up", "a.toml", "b"}, "a.toml is a pipeline file, which goes alone");
+    is_usage({"up", "nosuch.toml"}, "nosuch.toml: the pipeline file does not exist");
+    is_usage({"up", "fragment", "--frames", "3"}, "--frames needs a pipeline file, but fragment is not one");
+    is_usage({"up", "fragment", "--insecure"}, "--insecure needs a pipeline file, but fragment is not one");
+    is_usage({"up", "a.toml", "b"}, "a.toml is a pipeline file and must be the only argument");
     is_usage({"logs", "-n", "x"}, "-n x: expected a number of lines");
     is_usage({"logs", "--since", "x"}, "--since x: expected a span");
-    is_usage({"graph"}, "which pipeline? Expected a FILE, or -p NAME");
+    is_usage({"graph"}, "expected a FILE, or -p NAME");
     is_usage({"graph", "x.toml", "--live"}, "not both");
     is_usage({"graph", "x.toml", "--format", "svg"}, "--format");
     is_usage({"completion", "tcsh"}, "tcsh");
     is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
     is_usage({"inject", "x", "--fault", "hnag"},
-             "no such fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output, "
+             "unknown fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output, "
              "scribble-control; did you mean \"hang\"?");
-    is_usage({"inject", "x", "--fault", "nothing"}, "--fault nothing: no such fault");
+    is_usage({"inject", "x", "--fault", "nothing"}, "--fault nothing: unknown fault");
     is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");
-    is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: no signal of this system");
+    is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: unknown signal");
 }
 
 TEST_CASE("help and version are no errors") {
@@ -228,11 +228,11 @@ TEST_CASE("wrong options are refused by name before anything runs") {
         return s.err;
     };
     CHECK_THAT(refused({"--frames", "-5"}),
-               contains("--frames -5: expected a whole number of frames, 0 (no end) or more"));
+               contains("--frames -5: expected a whole number of frames, 0 (no limit) or more"));
     CHECK_THAT(refused({"--frames=1e9"}), contains("--frames 1e9: expected a whole number"));
     CHECK_THAT(refused({"--first", "-1"}),
-               contains("--first -1: expected a frame's number from 0 to 1000000000000"));
-    CHECK_THAT(refused({"--first", "x"}), contains("--first x: expected a frame's number"));
+               contains("--first -1: expected a frame number from 0 to 1000000000000"));
+    CHECK_THAT(refused({"--first", "x"}), contains("--first x: expected a frame number"));
     CHECK_THAT(refused({"--frames", "10", "--first", "10"}),
                contains("--first 10: the run ends after 10 frames"));
     CHECK_THAT(refused({"--size", "0x720"}),
@@ -241,7 +241,7 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK_THAT(refused({"--size", "640"}), contains("--size 640: expected WIDTHxHEIGHT"));
     CHECK_THAT(refused({"--size", "640x48.5"}), contains("expected WIDTHxHEIGHT"));
     CHECK_THAT(refused({"--size", "99999999999999999999x1"}), contains("expected WIDTHxHEIGHT"));
-    CHECK_THAT(refused({"--fps", "fast"}), contains("--fps fast: expected frames a second"));
+    CHECK_THAT(refused({"--fps", "fast"}), contains("--fps fast: expected frames per second"));
     CHECK_THAT(
         refused({"--allow-dead-letters", "some"}),
         contains("--allow-dead-letters some: allow_dead_letters = \"some\": expected true, false, or"));
@@ -279,7 +279,7 @@ launcher = "none"
         const command_result without = carousel::test::carousel(words);
         CHECK(without.code == 2);
         CHECK_THAT(without.err, contains("address = \"203.0.113.7\": expected a private address") &&
-                                    contains("or say insecure = true (of all hosts: --insecure)"));
+                                    contains("or set insecure = true (for all hosts: --insecure)"));
         CHECK(runs == 0);
         words.emplace_back("--insecure");
         const command_result with = carousel::test::carousel(words);

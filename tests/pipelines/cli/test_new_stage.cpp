@@ -166,20 +166,18 @@ TEST_CASE("what can't be a project is refused, and nothing is written") {
     refused({"new", "stage", "a/b", folder}, "expected 1 to 40 letters");
     refused({"new", "stage", std::string(41, 'a'), folder}, "expected 1 to 40 letters");
     refused({"new", "stage", "", folder}, "expected 1 to 40 letters");
-    refused({"new", "stage", "link", folder}, "stands for a section of a pipeline file");
-    refused({"new", "stage", "vertex", folder}, "vertex.toml has a stage of that name beside yours");
-    refused({"new", "stage", "kernel", "--cuda", folder},
-            "the project has a file kernel.hpp beside the stage's");
+    refused({"new", "stage", "link", folder}, "is a section of a pipeline file");
+    refused({"new", "stage", "vertex", folder}, "vertex.toml already has a stage of that name");
+    refused({"new", "stage", "kernel", "--cuda", folder}, "the project also has a file kernel.hpp");
     refused({"new", "stage", "class", folder, "--python"},
-            "another name: class.py would stand for a word of Python");
-    refused({"new", "stage", "random", folder, "--python"}, "random.py would stand for a module of Python");
+            "another name: class.py would hide a word of Python");
+    refused({"new", "stage", "random", folder, "--python"}, "random.py would hide a module of Python");
     refused({"new", "stage", "numpy", folder, "--python"}, "a module of Python");
     refused({"new", "stage", "lib2to3", folder, "--python"}, "a module of Python");
     refused({"new", "stage", "blur", folder, "--cuda", "--source"}, "excludes");
-    refused({"new", "stage", "blur", folder, "more"}, "\"more\" is one argument too many");
+    refused({"new", "stage", "blur", folder, "more"}, "unexpected argument \"more\"");
     refused({"new", "stage"}, "NAME is required");
-    refused({"new", "stag", "blur"},
-            "\"stag\" is no kind of project; expected `carousel new stage NAME`; did you mean \"stage\"?");
+    refused({"new", "stag", "blur"}, "\"stag\"; expected `carousel new stage NAME`; did you mean \"stage\"?");
     refused({"new"}, "(see `carousel new --help`)");
 }
 
@@ -188,8 +186,7 @@ TEST_CASE("a folder that holds something is left as it is") {
     w.write("blur/mine.txt", "mine");
     const command_result s = carousel::test::carousel({"new", "stage", "blur", w.path("blur")});
     CHECK(s.code == 2);
-    CHECK_THAT(s.err,
-               contains(w.path("blur") + " is there already and not an empty folder; nothing was written"));
+    CHECK_THAT(s.err, contains(w.path("blur") + " exists and is not an empty folder; nothing was written"));
     CHECK(files_below(w.path("blur")) == std::set<std::string>{"mine.txt"});
     const command_result file = carousel::test::carousel({"new", "stage", "blur", w.path("blur/mine.txt")});
     CHECK(file.code == 2);

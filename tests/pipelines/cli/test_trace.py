@@ -281,7 +281,7 @@ class Trace(unittest.TestCase):
         run.send_signal(signal.SIGINT)
         out, err = trace.communicate(timeout=30)
         self.assertEqual(trace.returncode, 0, err)
-        self.assertRegex(err, r"note: the pipeline ended after [0-9.]+ s: the trace holds what was until then")
+        self.assertRegex(err, r"note: the pipeline ended after [0-9.]+ s: the trace covers the time until then")
         t = self.load()
         self.check_every_frame(t)
         self.assertIn("the pipeline ended", t["otherData"]["ending"])

@@ -121,7 +121,7 @@ TEST_CASE("a graph's names are escaped for the language that it is written in") 
     const telemetry::snapshot none;
     CHECK_THAT(dot_text(drawing_of(run::read_ps(ps_of("x")), &none)),
                contains("1 failed, 1 running, 10.0 frames/s"));
-    CHECK_THROWS_WITH(drawing_of(run::read_ps(json::object()), nullptr), contains("of one version"));
+    CHECK_THROWS_WITH(drawing_of(run::read_ps(json::object()), nullptr), contains("have the same version"));
 }
 
 TEST_CASE("top cuts its lines to the terminal, with colours as without") {

@@ -71,7 +71,7 @@ class Lab(unittest.TestCase):
     def test_one_lesson_by_number_without_a_terminal_is_asked_nothing_and_says_so(self):
         done = self.lab("2")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("no terminal: no prediction is asked for", done.stderr)
+        self.assertIn("no terminal: skipping the prediction", done.stderr)
         self.assertIn("The answer: b)", done.stdout)
         self.assertNotIn("Your prediction", done.stdout)
 

@@ -58,14 +58,15 @@ TEST_CASE("a stage that can't run where the file puts it is refused before anyth
     sink_for("cuda");
     CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n") ==
           w.path("p.toml") +
-              ":9:1: stage \"b\" runs on a GPU alone, but device = \"cpu\" puts it on the CPU; give it "
+              ":9:1: stage \"b\" runs only on a GPU, but device = \"cpu\" places it on the CPU; set "
               "device = \"cuda:0\"");
     CHECK(describe_refusal(w, two_stages + "device = \"cuda:1\"\n").empty());
     CHECK(describe_refusal(w).empty());  // auto: the machine decides
     sink_for("cpu");
     CHECK(describe_refusal(w, two_stages + "device = \"cuda:0\"\n") ==
           w.path("p.toml") +
-              ":9:1: stage \"b\" runs on the CPU alone, but device = \"cuda:0\" puts it on a GPU; give it "
+              ":9:1: stage \"b\" runs only on the CPU, but device = \"cuda:0\" places it on a GPU; "
+              "give it "
               "device = \"cpu\"");
     sink_for("any");
     CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n").empty());
@@ -99,20 +100,20 @@ TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
     CHECK_THAT(describe_refusal(w),
                contains(":6:1: stage \"b\": run = \"./sink\": " + w.path("sink") + " does not exist"));
     w.write("sink", "no program");
-    CHECK_THAT(describe_refusal(w), contains("is no program that may be executed"));
+    CHECK_THAT(describe_refusal(w), contains("is not an executable program"));
     CHECK_THAT(
         describe_refusal(w,
                          "[[stage]]\nname=\"a\"\nrun=\"carousel-nonesuch\"\n[[stage]]\nname=\"b\"\nrun="
                          "\"x\"\ninputs=[\"a\"]\n"),
         contains("run = \"carousel-nonesuch\": no such program in " + executable_folder() + " or in PATH"));
     w.program("sink", "echo 'my last words' >&2; kill -SEGV $$");
-    CHECK_THAT(describe_refusal(w), contains("signal 11 (SIGSEGV); its last words: my last words"));
+    CHECK_THAT(describe_refusal(w), contains("signal 11 (SIGSEGV); its last output: my last words"));
     w.program("sink", "echo bad >&2; exit 7");
-    CHECK_THAT(describe_refusal(w), contains("ended with exit code 7; its last words: bad"));
+    CHECK_THAT(describe_refusal(w), contains("ended with exit code 7; its last output: bad"));
     w.program("sink", "cat > /dev/null; echo hello");
-    CHECK_THAT(describe_refusal(w), contains("something other than a JSON object; is it a Carousel stage?"));
+    CHECK_THAT(describe_refusal(w), contains("is not a JSON object; check that it is a Carousel stage"));
     w.program("sink", "cat > /dev/null; echo '{\"slot_bytes\": 3}'");
-    CHECK_THAT(describe_refusal(w), contains("in a form that this version does not know"));
+    CHECK_THAT(describe_refusal(w), contains("has an unknown format"));
     w.program("sink", "sleep 60");
     const auto before = std::chrono::steady_clock::now();
     CHECK_THAT(describe_refusal(w, two_stages, 2000),
@@ -133,16 +134,17 @@ TEST_CASE("outputs and assets must have two ends") {
     const world w;
     w.program("source", source_body);
     w.program("sink", source_body);
-    CHECK_THAT(describe_refusal(w), contains(":4:1: stage \"b\" makes frames (t) that no stage reads"));
+    CHECK_THAT(describe_refusal(w), contains(":4:1: stage \"b\" produces frames (t) that no stage reads"));
     w.program("source", R"(cat > /dev/null; echo '{"format":null}')");
     CHECK_THAT(describe_refusal(w), contains(":7:1: stage \"b\" reads \"a\", which has no output"));
     w.program("source", source_body);
     w.program("sink", R"(cat > /dev/null; echo '{"format":null,"uses":["mash"]}')");
-    CHECK_THAT(describe_refusal(w),
-               contains("stage \"b\" uses the asset \"mash\", which no stage makes; did you mean \"mesh\"?"));
+    CHECK_THAT(
+        describe_refusal(w),
+        contains("stage \"b\" uses the asset \"mash\", which no stage produces; did you mean \"mesh\"?"));
     w.program("sink", R"(cat > /dev/null; echo '{"format":null,"makes":[{"name":"mesh","bytes":1}]}')");
     CHECK_THAT(describe_refusal(w),
-               contains("stage \"b\" makes the asset \"mesh\", which another stage makes, too"));
+               contains("stage \"b\" produces the asset \"mesh\", which another stage also produces"));
 }
 
 TEST_CASE("sizes that a stage reports are bounded before the plan multiplies them") {

@@ -45,17 +45,17 @@ TEST_CASE("a host that no section names is refused, and sections that say too li
     CHECK_THAT(refusal(two + host("bb", "address = \"8.8.8.8\"\n")), contains("expected a private address"));
     CHECK(refusal(two + host("bb", "address = \"8.8.8.8\"\ninsecure = true\n")).empty());
     CHECK_THAT(refusal(two + host("bb", "address = \"10.0.0.2\"\nlogin = \"-oProxyCommand=x\"\n")),
-               contains("begins with \"-\""));
+               contains("does not begin with \"-\""));
     CHECK_THAT(refusal(two + host("bb", "address = \"10.0.0.2\"\nlauncher = \"shh\"\n")),
                contains("did you mean \"ssh\"?"));
     CHECK_THAT(refusal(two + host("bb", "adress = \"10.0.0.2\"\n")), contains("did you mean \"address\"?"));
     CHECK_THAT(refusal(stage("a", "", on("bb")) + stage("b", "\"a\"", on("bb")) + host("bb")),
-               contains("every stage has another host"));
+               contains("no stage runs on the host"));
     CHECK_THAT(refusal(stage("a", "", on("bb")) + stage("b", "\"a\"") + host("bb")),
                contains("expected [hosts.here] with launcher = \"here\" and address"));
     CHECK_THAT(
         refusal(two + host("bb") + host("x", "launcher = \"here\"\n") + host("y", "launcher = \"here\"\n")),
-        contains("`carousel run` is on one host"));
+        contains("`carousel run` is only on one host"));
     CHECK_THAT(refusal(two + host("bb") + stage("a-to-bb", "\"a\"")),
                contains("the stage of a link from here to bb"));
     CHECK_THAT(refusal(two + "[hosts]\nbb = 1\n"),
@@ -79,11 +79,11 @@ TEST_CASE("the option --insecure is the key of every host, also beside --set, an
                                      std::pair(&x, "a-from-me"), std::pair(&x, "b-to-me")})
         CHECK(part->find(name)->settings["insecure"] == true);
     CHECK(words_of(o) == std::vector<std::string>{"--set", "hosts.me.insecure=false", "--insecure"});
-    CHECK_THAT(refusal(text), contains("or say insecure = true (of all hosts: --insecure)"));
+    CHECK_THAT(refusal(text), contains("or set insecure = true (for all hosts: --insecure)"));
     o.set.clear();
     CHECK(refusal(chain, overrides_from(o)) ==
-          "--insecure: p.toml has no section [hosts.NAME]; a stage of a link that is written by hand "
-          "(carousel-send, carousel-receive) takes the key: insecure = true");
+          "--insecure: p.toml has no section [hosts.NAME]; set the key in the stage of a "
+          "hand-written link (carousel-send, carousel-receive): insecure = true");
 }
 
 TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each host that reads it") {
@@ -184,9 +184,10 @@ TEST_CASE("what a host's section can't ask of links is refused") {
                contains("expected \"staged\" or \"direct\""));
     CHECK_THAT(refusal(two + host("x", at + "compress = \"lz4\"\nmemory = \"direct\"\n")),
                contains("the CPU compresses frames"));
-    CHECK_THAT(refusal(two + host("x", at + "sync = true\n")), contains("release = \"durable\" beside it"));
+    CHECK_THAT(refusal(two + host("x", at + "sync = true\n")),
+               contains("it together with release = \"durable\""));
     CHECK_THAT(refusal(two + host("x", at) + host("me", me + durable)),
-               contains("release of [hosts.me] is of rings that go there, and none does"));
+               contains("release of [hosts.me] applies to rings that are sent there, but none is"));
     const std::string helping =
         stage("a", "") + stage("b", "\"a\"", "instances = 2\nhost = [\"\", \"x\"]") + stage("c", "\"b\"");
     for (const std::string& key :
@@ -194,13 +195,11 @@ TEST_CASE("what a host's section can't ask of links is refused") {
         std::string file = helping;
         file += host("x", at + key);
         file += host("me", me);
-        CHECK_THAT(
-            refusal(file),
-            contains("x has only instances of a stage: their frames are kept here until they are done"));
+        CHECK_THAT(refusal(file), contains("x has only instances of a stage: remove the key"));
     }
     CHECK_THAT(refusal(stage("a", "") + stage("c", "\"a\"") +
                        stage("b", "\"a\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable)),
-               contains("none of its stages is one that gets every frame"));
+               contains("no sink there gets every frame"));
     const std::string back = two + stage("c", "\"b\"");
     CHECK(refusal(back + host("x", at + durable) + host("me", me)).empty());
     CHECK(refusal(back + host("x", at) + host("me", me + durable)).empty());
@@ -229,7 +228,8 @@ TEST_CASE("an asset that would have to cross hosts is refused with both of its s
     } catch (const config_error& e) {
         error = e.what();
     }
-    CHECK_THAT(error, contains("stage \"b\" on host x uses the asset mesh, which \"a\" makes on host here"));
+    CHECK_THAT(error,
+               contains("stage \"b\" on host x uses the asset mesh, which \"a\" produces on host here"));
 }
 
 TEST_CASE("a file without other hosts is one part, as ever") {

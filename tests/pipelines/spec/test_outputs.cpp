@@ -83,15 +83,15 @@ TEST_CASE("outputs that aren't there, are read twice or not at all are refused w
     CHECK_THAT(w.refusal_of(fork_text("\"fork.square\", \"fork.square\"")),
                contains("stage \"sink\" names \"fork.square\" as its input twice"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork\"")),
-               contains(":1:1: stage \"fork\" makes \"square\" (s), which no stage reads; name "
-                        "\"fork.square\" in the inputs of a sink, or let the stage not write it"));
+               contains(":1:1: stage \"fork\" produces \"square\" (s), which no stage reads; add "
+                        "\"fork.square\" to the inputs of a sink, or remove the output"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork.square\"")),
-               contains("stage \"fork\" makes \"number\" (n), which no stage reads; name \"fork\" in"));
+               contains("stage \"fork\" produces \"number\" (n), which no stage reads; add \"fork\" to"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork.\"")),
                contains("stage \"sink\" reads \"fork.\"; expected STAGE or STAGE.OUTPUT"));
-    CHECK_THAT(
-        w.refusal_of(fork_text("\"frok.square\"")),
-        contains("stage \"sink\" reads \"frok\", which is no stage") && contains("did you mean \"fork\"?"));
+    CHECK_THAT(w.refusal_of(fork_text("\"frok.square\"")),
+               contains("stage \"sink\" reads \"frok\", which is not a stage") &&
+                   contains("did you mean \"fork\"?"));
     const std::string newest =
         "[[stage]]\nname = \"newest\"\nrun = \"./sink\"\ngroup = \"latest\"\n"
         "inputs = [\"fork.square\"]\n";
@@ -162,8 +162,8 @@ TEST_CASE("an output behind the first is not read over a link between hosts") {
         w.refusal_of("[[stage]]\nname = \"fork\"\nrun = \"./fork\"\n[[stage]]\nname = \"sink\"\n"
                      "run = \"./sink\"\nhost = \"b\"\ninputs = [\"fork\", \"fork.square\"]\n" +
                      hosts),
-        contains("stage \"sink\" reads \"fork.square\" on another host: a link between hosts carries the "
-                 "first output of a stage, \"fork\", and no other"));
+        contains("stage \"sink\" reads \"fork.square\" on another host: a link between hosts carries only "
+                 "the first output of a stage, \"fork\""));
 }
 
 TEST_CASE("a port has one output, and says so to who wants several") {

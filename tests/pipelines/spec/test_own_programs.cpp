@@ -38,12 +38,13 @@ TEST_CASE("a program of ours that isn't built is named with what it takes and th
     const world w;
     CHECK(refusal_of_ours(w.folder()) ==
           w.path("carousel-peek") +
-              " is not there; it comes with an installation of all programs (cmake --install)");
+              " does not exist; it comes with an installation of all programs (cmake --install)");
     w.write("CMakeCache.txt", "");
-    CHECK(refusal_of_ours(w.folder()) == w.path("carousel-peek") + " is not there; build it: cmake --build " +
-                                             w.folder() + " --target carousel-peek");
+    CHECK(refusal_of_ours(w.folder()) == w.path("carousel-peek") +
+                                             " does not exist; build it: cmake --build " + w.folder() +
+                                             " --target carousel-peek");
     CHECK_THAT(refusal_of_ours(w.folder(), "the page takes a library"),
-               contains("is not there: the page takes a library; build it: "));
+               contains("does not exist: the page takes a library; build it: "));
     w.program("carousel-peek", "true");
     CHECK(refusal_of_ours(w.folder()) == "found " + w.path("carousel-peek"));
 }

@@ -196,26 +196,27 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "p.toml:2:8: size = [640.5,2]: expected [width, height], each from 1 to 16384"},
         {"[pipeline]", "frames = -1",
          "p.toml:2:10: frames = -1: expected a whole number from 1 to 1000000000000, or 0 for "
-         "no end of its own"},
+         "no limit"},
         {"[pipeline]", "allow_dead_letters = -1",
-         "p.toml:2:22: allow_dead_letters = -1: expected true, false, or how many frames may be given up"},
+         "p.toml:2:22: allow_dead_letters = -1: expected true, false, or the number of frames that may be "
+         "given up"},
         {"[pipeline]", "allow_dead_letters = \"all\"",
-         "p.toml:2:22: allow_dead_letters = \"all\": expected true, false, or how many"},
+         "p.toml:2:22: allow_dead_letters = \"all\": expected true, false, or the number"},
         {"[pipeline]", "graphs = 3", "p.toml:2:10: graphs = 3: expected \"on\" or \"off\""},
         {"triangles = 100", "device = [\"cuda:0\", \"cpu\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"cpu\"]: expected a list of GPUs, e.g. [\"cuda:0\", "
          "\"cuda:1\"]: "
-         "the instances of one stage all compute on GPUs, which are named, or all on the CPU"},
+         "the instances of one stage either all run on named GPUs or all on the CPU"},
         {"triangles = 100", "device = [\"cuda:0\", \"auto\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"auto\"]: expected a list of GPUs"},
         {"triangles = 100", "device = [\"cuda:0\", \"cuda1\"]",
          "p.toml:8:10: device = [\"cuda:0\",\"cuda1\"]: expected a list of GPUs"},
         {"triangles = 100", "device = []", "p.toml:8:10: device = []: expected a list of GPUs"},
         {"triangles = 100", "device = [\"cuda:0\", \"cuda:1\"]",
-         "p.toml:8:10: device = [\"cuda:0\",\"cuda:1\"]: expected no more devices than the stage has "
-         "instances, which are 1: say instances = 2"},
+         "p.toml:8:10: device = [\"cuda:0\",\"cuda:1\"]: expected at most one device per instance "
+         "(the stage has 1): set instances = 2"},
         {"[pipeline]", "fps = -1",
-         "p.toml:2:7: fps = -1: expected a number from 0.0001 to 100000, or 0 for as fast as it goes"},
+         "p.toml:2:7: fps = -1: expected a number from 0.0001 to 100000, or 0 for as fast as possible"},
         {"[pipeline]", "fps = nan", "p.toml:2:7: fps: not a finite number"},
         {"[pipeline]", "frame_timeout_ms = 9",
          "p.toml:2:20: frame_timeout_ms = 9: expected a whole number from 10 to 3600000, or 0 for none"},
@@ -242,9 +243,10 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
         {"triangles = 100", "in_flight = \"all\"",
          "p.toml:8:13: in_flight = \"all\": expected a whole number from 1 to 16, or \"auto\""},
         {"[pipeline]", "turns = 0",
-         "p.toml:2:9: turns = 0: expected \"auto\", \"off\", or how many frames a turn has, from 1 to 16"},
+         "p.toml:2:9: turns = 0: expected \"auto\", \"off\", or the number of frames per turn, from 1 to 16"},
         {"[pipeline]", "turns = \"on\"",
-         "p.toml:2:9: turns = \"on\": expected \"auto\", \"off\", or how many frames a turn has, from 1 to "
+         "p.toml:2:9: turns = \"on\": expected \"auto\", \"off\", or the number of frames per turn, from 1 "
+         "to "
          "16"},
         {"[pipeline]", "latency = \"lo\"",
          "p.toml:2:11: latency = \"lo\": expected \"low\" or \"balanced\" or \"throughput\"; did you mean "
@@ -352,8 +354,7 @@ TEST_CASE("a text that is no TOML, or of another shape, is refused where it goes
                contains("p.toml:2:1: [link] has no keys of its own: expected [link.STAGE] above \"window\""));
     CHECK_THAT(refusal(""), contains("p.toml: no stages"));
     CHECK_THAT(refusal("[[stage]]\nrun = \"x\""), contains("p.toml:1:1: stage number 1 has no name"));
-    CHECK_THAT(refusal("[[stage]]\nname = \"x\""),
-               contains("p.toml:1:1: stage \"x\" does not say what to run"));
+    CHECK_THAT(refusal("[[stage]]\nname = \"x\""), contains("p.toml:1:1: stage \"x\" has no program"));
     CHECK_THAT(refusal("[[stage]]\nname = \"a.b\"\nrun = \"x\""),
                contains("p.toml:2:8: name = \"a.b\": expected a name of 1 to 47"));
     CHECK_THAT(refusal("[[stage]]\nname = \"link\"\nrun = \"x\""), contains("expected another name"));
@@ -372,6 +373,7 @@ TEST_CASE("a file that is not there, or no file, is refused in one sentence") {
             return e.what();
         }
     };
-    CHECK(refused("/nowhere/x.toml") == "/nowhere/x.toml: no such pipeline file; expected a TOML file");
+    CHECK(refused("/nowhere/x.toml") ==
+          "/nowhere/x.toml: the pipeline file does not exist; expected a TOML file");
     CHECK(refused("/tmp") == "/tmp: is a folder; expected a pipeline file (TOML)");
 }

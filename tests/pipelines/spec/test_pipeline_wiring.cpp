@@ -22,7 +22,7 @@ TEST_CASE("stages are put in the links' order, else in the file's") {
 
 TEST_CASE("inputs that lead nowhere are refused at their line") {
     CHECK_THAT(refusal(stage("geometry", "") + stage("b", "\"geometri\"")),
-               contains("p.toml:9:1: stage \"b\" reads \"geometri\", which is no stage; the stages are "
+               contains("p.toml:9:1: stage \"b\" reads \"geometri\", which is not a stage; the stages are "
                         "geometry, b; did you mean "
                         "\"geometry\"?"));
     CHECK_THAT(refusal(stage("a", "\"a\"")), contains("p.toml:4:1: stage \"a\" names itself as its input"));
@@ -39,7 +39,7 @@ TEST_CASE("inputs that lead nowhere are refused at their line") {
 TEST_CASE("a cycle is refused and named in the direction of the frames") {
     CHECK_THAT(
         refusal(stage("a", "\"c\"") + stage("b", "\"a\"") + stage("c", "\"b\"")),
-        contains("p.toml:4:1: the stages' inputs form a cycle: a -> b -> c -> a; frames flow one way"));
+        contains("p.toml:4:1: the stages' inputs form a cycle: a -> b -> c -> a; frames can only flow"));
     // The stages in front of a cycle and behind it are no part of it.
     const std::string message = refusal(stage("source", "") + stage("tail", "\"y\"") +
                                         stage("x", "\"source\", \"y\"") + stage("y", "\"x\""));
@@ -106,15 +106,15 @@ TEST_CASE("a link is named after the stage in front of it") {
                contains("p.toml:13:1: [link.geometrie]: no stage \"geometrie\"") &&
                    contains("did you mean \"geometry\"?"));
     CHECK_THAT(refusal(chain + "[link.display]\nwindow = 9\n"),
-               contains("p.toml:13:1: [link.display]: stage \"display\" has no ring behind it"));
+               contains("p.toml:13:1: [link.display]: stage \"display\" has no output ring"));
 }
 
 TEST_CASE("a ring that would need more buffers than there are is refused where its size is said") {
     CHECK_THAT(refusal(stage("a", "", "in_flight = 16") + stage("b", "\"a\"") + "[link.a]\nwindow = 48\n"),
-               contains("p.toml:12:1: the ring behind \"a\" needs a window of 48 frames and") &&
+               contains("p.toml:12:1: the output ring of \"a\" needs a window of 48 frames and") &&
                    contains("lower in_flight, instances or window"));
     CHECK_THAT(refusal(stage("a", "", "in_flight = 16\ninstances = 4") + stage("b", "\"a\"")),
-               contains("p.toml:5:1: the ring behind \"a\""));
+               contains("p.toml:5:1: the output ring of \"a\""));
 }
 
 TEST_CASE(
@@ -136,7 +136,7 @@ TEST_CASE(
               .find("record")
               ->settings.at("out") == "p.mcap");
     CHECK_THAT(refusal(rings + "[link.a]\nrecord = 1\n"), contains("record = 1"));
-    CHECK_THAT(refusal(rings + "[link.d]\nrecord = true\n"), contains("reads \"d\", which is no stage"));
+    CHECK_THAT(refusal(rings + "[link.d]\nrecord = true\n"), contains("reads \"d\", which is not a stage"));
     CHECK_THAT(refusal(stage("record", "") + stage("b", "\"record\"") + "[link.record]\nrecord = true\n"),
                contains("a stage \"record\", and record = true"));
 }

@@ -105,11 +105,11 @@ TEST_CASE("a source may look at what is made of its own frames, whose format it 
 TEST_CASE("sampled inputs that can't be are refused with a place and a guess") {
     const sampled_world w;
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"poze\"]\n")),
-               contains(":8:1: stage \"middle\" looks at \"poze\", which is no stage; the stages are") &&
+               contains(":8:1: stage \"middle\" samples \"poze\", which is not a stage; the stages are") &&
                    contains("did you mean \"pose\"?"));
     CHECK_THAT(
         w.refusal_of(sampled_text("sampled = [\"pose.clout\"]\n")),
-        contains("stage \"middle\" looks at \"pose.clout\", but stage \"pose\" has no output \"clout\"; its "
+        contains("stage \"middle\" samples \"pose.clout\", but stage \"pose\" has no output \"clout\"; its "
                  "outputs: pose, cloud; did you mean \"cloud\"?"));
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose.\"]\n")),
                contains("expected STAGE or STAGE.OUTPUT"));
@@ -118,14 +118,15 @@ TEST_CASE("sampled inputs that can't be are refused with a place and a guess") {
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\", \"pose.pose\"]\n")),
                contains("stage \"middle\" names \"pose.pose\" as its sampled input twice"));
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"sink\"]\n")),
-               contains(":8:1: \"sink\" is named in sampled alone; a stage must read it, too"));
+               contains(":8:1: \"sink\" is only a sampled input; a stage must also read it"));
     CHECK_THAT(w.refusal_of(sampled_text("sampled = \"pose\"\n")),
                contains("sampled") && contains("expected"));
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"a\", \"b\", \"c\", \"d\", \"e\"]\n")),
                contains("stage \"middle\" has 5 sampled inputs; at most 4"));
     w.program("maker", R"(cat > /dev/null; echo '{"format":{"type":"n","planes":[]},"slot_bytes":512}')");
-    CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\n")),
-               contains(":8:1: stage \"middle\" takes no sampled inputs: its program does not say so"));
+    CHECK_THAT(
+        w.refusal_of(sampled_text("sampled = [\"pose\"]\n")),
+        contains(":8:1: stage \"middle\" accepts no sampled inputs: its program does not declare them"));
 }
 
 TEST_CASE("who only looks is no reader that a ring could wait for, and there are eight places") {
@@ -134,7 +135,7 @@ TEST_CASE("who only looks is no reader that a ring could wait for, and there are
                               stage_text("middle", "maker", "\"source\"", "sampled = [\"lamp\"]\n") +
                               stage_text("sink", "sink", "\"middle\"") + stage_text("lamp", "maker", "");
     CHECK_THAT(w.refusal_of(alone),
-               contains(":8:1: \"lamp\" is named in sampled alone; a stage must read it, too"));
+               contains(":8:1: \"lamp\" is only a sampled input; a stage must also read it"));
     CHECK(w.refusal_of(sampled_text("sampled = [\"pose\"]\ninstances = 8\n")).empty());
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\ninstances = 9\n")),
                contains("\"pose\" is read by 1 blocking and 9 latest stages"));
@@ -148,11 +149,11 @@ TEST_CASE("who only looks is no reader that a ring could wait for, and there are
     CHECK_THAT(w.refusal_of(sampled_text("", "",
                                          "[[stage]]\nname = \"way\"\nrun = \"port\"\ninputs = [\"pose\"]\n"
                                          "sampled = [\"middle\"]\n")),
-               contains("port \"way\": sampled is for stages whose programs the run starts"));
+               contains("port \"way\": sampled is only for stages whose programs the run starts"));
     CHECK_THAT(w.refusal_of(sampled_text("sampled = [\"pose\"]\nhost = \"b\"\n", "",
                                          "[hosts.here]\nlauncher = \"here\"\naddress = \"10.0.0.1\"\n"
                                          "[hosts.b]\naddress = \"10.0.0.2\"\n")),
-               contains("stage \"middle\" looks at \"pose\" on another host"));
+               contains("stage \"middle\" samples \"pose\" on another host"));
 }
 
 TEST_CASE("a plan shows who looks at a ring, and says that hashes of such a run say nothing") {

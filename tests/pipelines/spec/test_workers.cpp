@@ -83,27 +83,28 @@ TEST_CASE("what can't be on two hosts is refused where it stands") {
     CHECK_THAT(refusal_with(workers("[]")), contains("a list of hosts"));
     CHECK_THAT(refusal_with(workers(list, "instances = 1")), contains("2 hosts for 1 instances"));
     CHECK_THAT(refusal_with(workers("[\"\", \"x\", \"z\"]") + "[hosts.z]\naddress = \"10.0.0.3\"\n"),
-               contains("instances on x and z: they are here (\"me\") and on one other host"));
-    CHECK_THAT(refusal_with(workers(list, "instances = 2\nstandby = true")), contains("say standby = false"));
+               contains("instances on x and z: expected instances here (\"me\") and on one other host"));
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nstandby = true")), contains("set standby = false"));
     CHECK_THAT(refusal_with(workers(list, "instances = 2\nrestart = \"no\"")),
-               contains("is restarted always"));
-    CHECK_THAT(refusal_with(workers(list, "instances = 2\nprefix = \"gdb\"")), contains("has no prefix"));
+               contains("needs restart = \"always\""));
+    CHECK_THAT(refusal_with(workers(list, "instances = 2\nprefix = \"gdb\"")),
+               contains("can't have a prefix"));
     CHECK_THAT(refusal_with(workers(list, "instances = 2\ndevice = [\"cuda:0\", \"cuda:1\"]")),
-               contains("has one device on each"));
+               contains("has one device per host"));
     CHECK_THAT(refusal_with(workers(list, "instances = 2\nsampled = [\"a\"]")),
-               contains("has no sampled inputs"));
+               contains("can't have sampled inputs"));
     CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2")),
-               contains("answers come back"));
+               contains("results are sent back"));
     CHECK_THAT(
         refusal_with(stage("a", "") + stage("d", "") +
                      stage("b", "\"a\", \"d\"", "host = " + list + "\ninstances = 2") + stage("c", "\"b\"")),
-        contains("reads the first output of one stage"));
+        contains("must read the first output of exactly one stage"));
     CHECK_THAT(refusal_with(workers(list) + stage("d", "\"b\"", "host = \"x\"")),
-               contains("\"d\" is there, too: a host that has instances of a stage has nothing else"));
+               contains("\"d\" is also there: a host with instances of a stage can have no other stage"));
     CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2") +
                             stage("c", "\"b\"", "host = " + list + "\ninstances = 2") + stage("d", "\"c\"")),
                contains("and \"c\" is there, too"));
-    CHECK_THAT(refusal_with(workers(list) + stage("b-work", "\"a\"")), contains("would be called b-work"));
+    CHECK_THAT(refusal_with(workers(list) + stage("b-work", "\"a\"")), contains("would be named b-work"));
     CHECK_THAT(refusal(workers(list) + "[hosts.x]\naddress = \"10.0.0.2\"\n"),
                contains("expected [hosts.here] with launcher = \"here\" and address"));
 }
@@ -125,7 +126,8 @@ TEST_CASE("several outputs, and assets of others, keep a stage's instances on on
     all = described(p);
     all[0].makes = {{"mesh", 64}};
     all[1].uses = {"mesh"};
-    CHECK_THAT(refused(all), contains("uses the asset mesh, which \"a\" makes: assets don't cross hosts"));
+    CHECK_THAT(refused(all),
+               contains("uses the asset mesh, which \"a\" produces: assets can't be sent between hosts"));
     all[0].makes.clear();
     all[1].makes = {{"mesh", 64}};
     CHECK(refused(all).empty());

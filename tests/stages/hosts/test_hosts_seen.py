@@ -171,7 +171,7 @@ class Traces(Hosts):
         wait_for("it is lost", lambda: coordinator.ps()["hosts"][0]["state"] == "lost", 30)
         done = coordinator.command("trace", files["near"], "--seconds", "0.5")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "^warning: the part of host b is not in it: host b can't be queried now: ")
+        self.assertRegex(done.stderr, "^warning: the trace of host b is missing: host b can't be queried now: ")
         remote.process.send_signal(signal.SIGCONT)
         wait_for("it is back", lambda: coordinator.ps()["hosts"][0]["state"] == "running", 30)
         coordinator.command("cont", "b/sink")
@@ -190,7 +190,7 @@ class Traces(Hosts):
         wait_for("b records", lambda: os.listdir(there))
         remote.supervisor_is_killed()   # its recorder ends with it, and the next one knows nothing of it
         wait_for("no recorder is left", lambda: subprocess.run(["pgrep", "-f", there], stdout=subprocess.DEVNULL, check=False).returncode == 1)
-        self.assertRegex(recorder.communicate(timeout=30)[1], "the part of host b is not in it: (trace: there is no trace|host b can't be asked)")
+        self.assertRegex(recorder.communicate(timeout=30)[1], "the trace of host b is missing: (trace: there is no trace|host b can't be queried)")
         self.assertEqual(recorder.returncode, 0)
         wait_for("b is back", lambda: coordinator.ps()["hosts"][0]["state"] == "running", 30)
         coordinator.interrupt()

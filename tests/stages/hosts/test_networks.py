@@ -76,7 +76,7 @@ class Networks(Case):
         for host in (coordinator, b):
             self.assertEqual(host.start().wait(20), 2, host.text())
             self.assertRegex(host.text(), r'address = "203\.0\.113\.[12]": expected a private address: '
-                             r'.* or say insecure = true \(of all hosts: --insecure\)')
+                             r'.* or set insecure = true \(for all hosts: --insecure\)')
         coordinator.start("--insecure")
         coordinator.expect_log("Start it there: carousel host --file .* --as b .*--insecure")
         b.start("--insecure")

@@ -315,7 +315,7 @@ class Rig:
         report = self.end(run, None)
         if not report.get("not_comparable"):
             undisturbed = self.end(self.start(stages, report["frames"], name=f"{job}"))["image_hash"]
-            require(report["image_hash"] == undisturbed, f"{report['frames']} frames have another hash than those of an undisturbed run")
+            require(report["image_hash"] == undisturbed, f"{report['frames']} frames have another hash than those of a fault-free run")
         return report["frames"]
 
     def kills(self):

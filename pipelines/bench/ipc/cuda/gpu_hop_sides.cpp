@@ -40,7 +40,7 @@ bool meet(hop_board& b, u32& meetings) {
     return meets(b, b.ready, 2 * ++meetings);
 }
 void require(bool met, const char* what) {
-    if (!met) throw shm_error(std::string(what) + ": the other side of the hop didn't come");
+    if (!met) throw shm_error(std::string(what) + ": the other side of the hop did not start");
 }
 /// Takes this side's turns of `hops` round trips; the first side begins. One kernel per turn.
 void take_turns(hop_board& b, side& s, means by, u32 hops) {

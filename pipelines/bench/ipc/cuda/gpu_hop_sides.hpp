@@ -11,7 +11,7 @@
 namespace carousel::bench::gpu {
 
 enum means : u32 { host_word, event_polled, event_waited, wait_value, spin, all_means };
-inline constexpr const char* means_names[] = {"word on the CPU, behind a sync", "IPC event, polled",
+inline constexpr const char* means_names[] = {"word on the CPU, after a sync", "IPC event, polled",
                                               "IPC event, stream waits", "value, stream waits",
                                               "a kernel spins"};
 

@@ -52,7 +52,7 @@ u32 wrong_words(const void* at, u64 bytes, u32 seed) {
     check(cudaMalloc(&wrong, sizeof n), "cudaMalloc");
     check(cudaMemset(wrong, 0, sizeof n), "cudaMemset");
     count_wrong(at, bytes, seed, wrong, nullptr);
-    check(cudaMemcpy(&n, wrong, sizeof n, cudaMemcpyDeviceToHost), "checking what was moved");
+    check(cudaMemcpy(&n, wrong, sizeof n, cudaMemcpyDeviceToHost), "checking the transferred data");
     check(cudaFree(wrong), "cudaFree");
     return n;
 }
@@ -166,12 +166,12 @@ void measure_round(bench_tools& t, subject& s) {
     for (std::size_t k = 0; k < std::size(sizes) && sizes[k] <= n; ++k)
         s.by_size[k].push_back(
             t.rate_of(sizes[k], 2 * many, [&] { read_all(at, sizes[k], t.result, t.one); }));
-    check(cudaMemcpy(at, t.ring, n, cudaMemcpyDefault), "laying a ring");
+    check(cudaMemcpy(at, t.ring, n, cudaMemcpyDefault), "creating a pointer ring");
     add(1e6 / steps * t.time_of(1, [&] { chase(at, steps, t.result, t.one); }));
 }
 void warm_up(bench_tools& t) {
     make_ring(t);
-    check(cudaMemcpy(t.device, t.ring, t.bytes, cudaMemcpyDefault), "laying a ring");
+    check(cudaMemcpy(t.device, t.ring, t.bytes, cudaMemcpyDefault), "creating a pointer ring");
     chase(t.device, 1, t.result, t.one);
     read_all(t.device, t.bytes, t.result, t.one), write_all(t.device, t.bytes, 7, t.one);
     copy_all(t.device, t.device, t.bytes, t.one), fill(t.device, t.bytes, 1, t.one);
@@ -303,7 +303,7 @@ void measure_place(int device, u64 bytes, const ipc_bench_options& o, gpu_result
     const bool well = end_child(reads);
     if (!well) b->step = 2;
     if (!end_child(makes) || !well) {
-        r.missing["memory, " + on] = b->why[0] != 0 ? b->why : "a process of the bench came to no end";
+        r.missing["memory, " + on] = b->why[0] != 0 ? b->why : "a process of the benchmark did not finish";
         return;
     }
     r.memory.push_back(row_from(b->own, "own memory", on, bytes, b->own.column[5]));
@@ -341,7 +341,7 @@ void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
         measure_place(1, bytes, o, r.gpu);
     } else {
         r.gpu.missing["memory, peer GPU"] =
-            before.devices > 1 ? "the first two GPUs are no peers" : "only one GPU here";
+            before.devices > 1 ? "the first two GPUs have no peer access" : "only one GPU here";
     }
     record_gpu(query_gpus(), false, r.gpu);
 }

@@ -40,7 +40,7 @@ bool measure(const table& t, crew& c, u32 what, u32 number, const char* where) {
         const auto found =
             c.round(what, number, k.processes ? number : 1, std::max(shortest_round_ms, t.o.round_ms));
         if (!found) {
-            t.r.missing[fmt::format("{} in kernels, {}, {} of {}, and what comes behind", k.primitive, k.by,
+            t.r.missing[fmt::format("{} in kernels, {}, {} of {}, and the rows after it", k.primitive, k.by,
                                     number, row.where)] = c.why();
             return false;
         }
@@ -79,7 +79,7 @@ void measure_place(const table& t, const std::string& space, const char* where, 
         for (const u32 number : t.numbers) {
             if (t.is_late()) {
                 t.r.missing[fmt::format("primitives in kernels, {}, from {}, {} on", where, k.primitive,
-                                        k.by)] = "the table's time was over";
+                                        k.by)] = "the time limit of the table was reached";
                 return;
             }
             if (!measure(t, c, what, number, where)) return;

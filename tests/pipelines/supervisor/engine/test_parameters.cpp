@@ -73,7 +73,7 @@ TEST_CASE(
 
 TEST_CASE("a set that changes nothing, or that is refused, leaves no trace") {
     lamp_run r;
-    CHECK_THAT(r.set({{"level", 0.25}}).message, contains("nothing changes"));
+    CHECK_THAT(r.set({{"level", 0.25}}).message, contains("no change"));
     CHECK_THAT(r.refusal({{"level", 7}}), contains("level = 7"));
     CHECK_THAT(r.refusal({{"on", true}, {"lever", 1}}), contains("did you mean \"level\"?"));
     CHECK_THAT(r.refusal(json::object()), contains("known are level, on"));
@@ -91,7 +91,7 @@ TEST_CASE(
     u32 taken = 0;
     while (taken < 1000 && r.refusal({{"level", taken % 2 == 0 ? 1.0 : 0.5}}).empty()) ++taken;
     CHECK(taken == ring::readable_sets - 1);
-    CHECK_THAT(r.refusal({{"level", 2}}), contains("later: ") && contains("nothing moves"));
+    CHECK_THAT(r.refusal({{"level", 2}}), contains("later: ") && contains("no frame moves"));
     (void)r.level_of(1);
     r.c->link[0].tail.store(1);
     CHECK(r.set({{"level", 2}}).from == 2);
