@@ -1,10 +1,12 @@
-// `carousel explain`: the meaning of a word from a log, a report, `ps` or CUDA.
+// `carousel explain`: the meaning of a word from a log, a report, `ps` or CUDA, and of the keys of a pipeline
+// file.
 
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "cli/start.hpp"
 #include "doctor/explanations.hpp"
+#include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -26,8 +28,11 @@ int print_explanation(const std::vector<std::string>& words, bool as_json, const
 
 command_action add_explain_command(const command_parts& p) {
     const auto words = std::make_shared<std::vector<std::string>>();
+    const auto keys = std::make_shared<bool>(false);
     CLI::Option* word =
         p.app.add_option("WORD", *words, "An exit code, a CUDA error, a state or a word of a log [all]");
+    p.app.add_flag("--keys", *keys, "Print the reference of the keys of a pipeline file, as Markdown")
+        ->excludes(word);
     std::vector<std::string> known;
     for (const explanation& e : all_explanations()) known.emplace_back(e.word);
     for (const cuda_error_name& e : all_cuda_errors()) known.emplace_back(e.word);
@@ -36,8 +41,12 @@ command_action add_explain_command(const command_parts& p) {
     p.app.footer(
         "\nExamples:\n  carousel explain 71\n  carousel explain cudaErrorIllegalAddress\n  carousel explain "
         "400\n"
-        "  carousel explain given up");
-    return [words](const common_words& c, const cli_environment& env) {
+        "  carousel explain in_flight\n  carousel explain --keys");
+    return [words, keys](const common_words& c, const cli_environment& env) {
+        if (*keys) {
+            env.out << key_reference();
+            return static_cast<int>(exit_code::ok);
+        }
         return print_explanation(*words, c.json, env);
     };
 }

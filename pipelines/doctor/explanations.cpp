@@ -100,22 +100,26 @@ void add_cuda_errors(std::string_view query, const std::string& word, std::vecto
     }
 }
 
-/// The numeric keys of a pipeline file; a key that several sections have is one word.
+/// The keys of a pipeline file; a key that several sections have is one word.
 const std::vector<explanation>& explained_keys() {
     struct texts {
         std::string key, means, here;
     };
     static const std::vector<texts> all = [] {
         std::vector<texts> out;
-        for (const numeric_key& k : numeric_keys()) {
-            const std::string of =
-                fmt::format("In {}: {}; unit: {}.", k.section, k.range.text(), k.range.unit);
+        for (const key_description& k : all_keys()) {
+            const std::string unit =
+                k.range != nullptr && k.range->unit[0] != 0 ? fmt::format(" ({})", k.range->unit) : "";
+            const std::string accepts =
+                fmt::format("In {}: {}{}; default: {}.", k.section, k.values, unit, k.default_value);
             const auto same =
                 std::find_if(out.begin(), out.end(), [&](const texts& t) { return t.key == k.key; });
-            if (same == out.end())
-                out.push_back({k.key, "This pipeline-file key takes a number.", of});
-            else
-                same->here += " " + of;
+            if (same == out.end()) {
+                out.push_back({k.key, k.meaning, accepts});
+            } else {
+                same->means += fmt::format(" In {}: {}", k.section, k.meaning);
+                same->here += " " + accepts;
+            }
         }
         return out;
     }();

@@ -8,6 +8,7 @@
 #include "core/did_you_mean.hpp"
 #include "core/private_address.hpp"
 #include "run/directory.hpp"
+#include "spec/key_table.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/section_reader.hpp"
 #include "spec/split.hpp"
@@ -16,24 +17,64 @@
 namespace carousel::supervisor {
 namespace {
 
+using nlohmann::json;
 constexpr std::size_t longest_host_name = 16;
+
+const key_row<host_spec> host_rows[] = {
+    {"address",
+     [](auto& r, auto key, auto& h) {
+         h.address = r.text(key, "", "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
+     },
+     [](auto& h) { return json(h.address); }, "a numeric IPv4 address",
+     "Address of the host in the network between the hosts.", "none"},
+    {"port",
+     [](auto& r, auto key, auto& h) { h.port = static_cast<u32>(r.integer(key, h.port, host_ports)); },
+     [](auto& h) { return json(h.port); }, &host_ports,
+     "The host's supervisor listens there; each link takes 65 ports above it."},
+    {"launcher", [](auto& r, auto key, auto& h) { h.launcher = r.choice(key, h.launcher, launcher_words); },
+     [](auto& h) { return json(word_of(launcher_words, h.launcher)); }, words_of<launcher_words>,
+     "How the host's supervisor is started: `here` names the host of `carousel run`; with `none` a user "
+     "starts it."},
+    {"login",
+     [](auto& r, auto key, auto& h) {
+         h.login = r.text(key, "", "the destination for ssh or srun, e.g. \"me@b\"");
+     },
+     [](auto& h) { return json(h.login); }, "a text", "What ssh or srun connects to, e.g. `me@b`.",
+     "the address (ssh), the name (slurm)"},
+    {"program",
+     [](auto& r, auto key, auto& h) { h.program = r.text(key, "", "the path of `carousel` on that host"); },
+     [](auto& h) { return json(h.program); }, "a path", "Path of `carousel` on that host.",
+     "the path on this host"},
+    {"file",
+     [](auto& r, auto key, auto& h) {
+         h.file = r.text(key, "", "the path of this pipeline file on that host");
+     },
+     [](auto& h) { return json(h.file); }, "a path", "Path of the pipeline file on that host.",
+     "the path on this host"},
+    {"insecure", [](auto& r, auto key, auto& h) { h.insecure = r.flag(key, false); },
+     [](auto& h) { return json(h.insecure); }, "true or false",
+     "Whether an address outside private networks is accepted. Frames travel unencrypted."},
+    {"release", [](auto& r, auto key, auto& h) { h.release = r.choice(key, h.release, release_words); },
+     [](auto& h) { return json(word_of(release_words, h.release)); }, words_of<release_words>,
+     "When a frame sent to this host is released by its sender: once the host's ring has it, or once its "
+     "sinks have recorded it."},
+    {"sync", [](auto& r, auto key, auto& h) { h.sync = r.flag(key, false); },
+     [](auto& h) { return json(h.sync); }, "true or false",
+     "With `release = \"durable\"`: the host calls sync(2) before it reports frames as durable."},
+    {"compress", [](auto& r, auto key, auto& h) { h.compress = r.choice(key, h.compress, packing_words); },
+     [](auto& h) { return json(word_of(packing_words, h.compress)); }, words_of<packing_words>,
+     "Compression of frames sent to this host, of those that become smaller by it."},
+    {"memory", [](auto& r, auto key, auto& h) { h.memory = r.choice(key, h.memory, leaving_words); },
+     [](auto& h) { return json(word_of(leaving_words, h.memory)); }, words_of<leaving_words>,
+     "How a frame on a GPU leaves it: through memory of the CPU, or read directly by UCX."},
+};
 
 host_spec read_host(const document_section& s, const std::string& name) {
     section_reader r(s);
     host_spec h;
     h.name = name;
     h.at = s.at;
-    h.address = r.text("address", "", "the host's numeric IPv4 address, e.g. \"10.0.0.2\"");
-    h.port = static_cast<u32>(r.integer("port", h.port, host_ports));
-    h.launcher = r.choice("launcher", h.launcher, launcher_words);
-    h.login = r.text("login", "", "the destination for ssh or srun, e.g. \"me@b\"");
-    h.program = r.text("program", "", "the path of `carousel` on that host");
-    h.file = r.text("file", "", "the path of this pipeline file on that host");
-    h.insecure = r.flag("insecure", false);
-    h.release = r.choice("release", h.release, release_words);
-    h.sync = r.flag("sync", false);
-    h.compress = r.choice("compress", h.compress, packing_words);
-    h.memory = r.choice("memory", h.memory, leaving_words);
+    read_all(host_rows, r, h);
     r.refuse_unknown();
     for (const auto& [key, entry] : s.keys) h.key_at[key] = entry.key_at;
     for (const char* key : {"login", "program", "file"})
@@ -131,6 +172,8 @@ bool is_host_name(const std::string& name) {
 }
 
 }  // namespace
+
+void describe_host_keys(std::vector<key_description>& to) { describe_all(host_rows, "[hosts.NAME]", to); }
 
 std::string coordinator_name(const pipeline& p) {
     const host_spec* coordinator = find_host(p, "");

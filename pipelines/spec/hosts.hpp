@@ -11,6 +11,11 @@ namespace carousel::supervisor {
 inline constexpr u32 ports_per_link = 65;  ///< one listens, the 64 after it carry frames
 inline constexpr number_range host_ports{1024, 65535 - ports_per_link, "port"};
 
+struct key_description;
+
+/// Appends a description of each key of [hosts.NAME].
+void describe_host_keys(std::vector<key_description>& to);
+
 /// Name of the coordinator, the host of `carousel run`.
 [[nodiscard]] std::string coordinator_name(const pipeline& p);
 /// Section of a host; "": the coordinator. Null: it has none.

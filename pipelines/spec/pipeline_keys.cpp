@@ -10,6 +10,7 @@
 #include "run/directory.hpp"
 #include "shm/control_block.hpp"
 #include "spec/hosts.hpp"
+#include "spec/key_table.hpp"
 #include "spec/python_program.hpp"
 #include "spec/section_reader.hpp"
 #include "spec/shell_words.hpp"
@@ -20,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 constexpr u32 max_device = 63;
+constexpr const char* device_values = "\"auto\", \"cpu\" or \"cuda:N\"";
 constexpr u32 framework_first_frame_ms = 30'000;
 
 // The ranges of the numeric keys. The supervisor cannot distinguish less than 10 ms from its own ticks; one
@@ -208,145 +210,173 @@ bool read_graphs(section_reader& r) {
 
 json number_or_auto(const std::optional<u32>& number) { return number ? json(*number) : json("auto"); }
 
-/// A key of a section: how it is read (the value in the spec is the default), and how its value is returned.
-template <typename Spec>
-struct key_row {
-    const char* key;
-    void (*read)(section_reader& r, const char* key, Spec& to);
-    json (*value)(const Spec& from);
-    const number_range* range = nullptr;  ///< for a numeric key
-};
-
 const key_row<pipeline_spec> pipeline_rows[] = {
-    {"name", [](auto& r, auto, auto& p) { read_pipeline_name(r, p); }, [](auto& p) { return json(p.name); }},
+    {"name", [](auto& r, auto, auto& p) { read_pipeline_name(r, p); }, [](auto& p) { return json(p.name); },
+     "1 to 40 letters, digits, -, _ and inner dots",
+     "Name of the pipeline: its run and its files are found by it.", "the name of the file"},
     {"device", [](auto& r, auto, auto& p) { p.device = read_device(r, p.device); },
-     [](auto& p) { return json(p.device); }},
+     [](auto& p) { return json(p.device); }, device_values,
+     "Device of the stages that have no `device` of their own. `auto` is the first GPU, or the CPU if there "
+     "is none."},
     {"size", [](auto& r, auto, auto& p) { read_size(r, p); },
      [](auto& p) {
          return json{p.width, p.height};
      },
-     &side_pixels},
+     &side_pixels, "Width and height of the pictures, in pixels, as a list of two numbers."},
     {"frame_timeout_ms",
      [](auto& r, auto key, auto& p) {
          p.frame_timeout_ms = read_u32(r, key, p.frame_timeout_ms, timeout_ms);
      },
-     [](auto& p) { return json(p.frame_timeout_ms); }, &timeout_ms},
+     [](auto& p) { return json(p.frame_timeout_ms); }, &timeout_ms,
+     "Time that a stage may take for one frame. A process that takes longer is replaced."},
     {"stall_timeout_ms",
      [](auto& r, auto key, auto& p) { p.stall_timeout_ms = read_u32(r, key, p.stall_timeout_ms, any_ms); },
-     [](auto& p) { return json(p.stall_timeout_ms); }, &any_ms},
+     [](auto& p) { return json(p.stall_timeout_ms); }, &any_ms,
+     "If no frame moves for this time and no stage reports a reason, the control block is rebuilt; 0: "
+     "never."},
     {"latest_lease_ms",
      [](auto& r, auto key, auto& p) { p.latest_lease_ms = read_u32(r, key, p.latest_lease_ms, lease_ms); },
-     [](auto& p) { return json(p.latest_lease_ms); }, &lease_ms},
+     [](auto& p) { return json(p.latest_lease_ms); }, &lease_ms,
+     "Time after which the lease of a viewer, or of another reader of the newest frame, may be revoked."},
     {"supervisor_grace_s",
      [](auto& r, auto key, auto& p) { p.supervisor_grace_s = r.number(key, p.supervisor_grace_s, grace_s); },
-     [](auto& p) { return json(p.supervisor_grace_s); }, &grace_s},
+     [](auto& p) { return json(p.supervisor_grace_s); }, &grace_s,
+     "Time for which the stages continue without a supervisor. Within it, `carousel run FILE` takes the run "
+     "over."},
     {"space_mib", [](auto& r, auto key, auto& p) { p.space_mib = read_u32(r, key, p.space_mib, space_mib); },
-     [](auto& p) { return json(p.space_mib); }, &space_mib},
+     [](auto& p) { return json(p.space_mib); }, &space_mib,
+     "Size of the shared-memory space that the run offers to other programs; allocated when one opens it."},
     {"latency", [](auto& r, auto key, auto& p) { p.latency = r.choice(key, p.latency, latency_words); },
-     [](auto& p) { return json(word_of(latency_words, p.latency)); }},
+     [](auto& p) { return json(word_of(latency_words, p.latency)); }, words_of<latency_words>,
+     "How many frames `auto` keeps in flight: the fewest, the fewest that reach 95 % of the best rate, or as "
+     "many as there is room for."},
     {"turns", [](auto& r, auto, auto& p) { p.turn_frames = read_turns(r); },
-     [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }, &turn_length},
+     [](auto& p) { return p.turn_frames == 0U ? json("off") : number_or_auto(p.turn_frames); }, &turn_length,
+     "Frames per turn of stages that share a GPU and have a context each; `off`: no turns."},
     {"graphs", [](auto& r, auto, auto& p) { p.graphs = read_graphs(r); },
-     [](auto& p) { return json(p.graphs ? "on" : "off"); }},
+     [](auto& p) { return json(p.graphs ? "on" : "off"); }, "\"on\" or \"off\"",
+     "Whether stages whose work is the same for every frame run it as CUDA graphs."},
     {"fps", [](auto& r, auto key, auto& p) { p.fps = r.number(key, p.fps, pace); },
-     [](auto& p) { return json(p.fps); }, &pace},
+     [](auto& p) { return json(p.fps); }, &pace,
+     "Frames per second: the time base of the frames, and their pace."},
     {"frames", [](auto& r, auto key, auto& p) { p.frames = r.integer(key, p.frames, number_of_frames); },
-     [](auto& p) { return json(p.frames); }, &number_of_frames},
+     [](auto& p) { return json(p.frames); }, &number_of_frames, "The run ends after this number of frames."},
     {"allow_dead_letters", [](auto& r, auto, auto& p) { p.allow_dead_letters = read_allowed(r); },
      [](auto& p) { return p.allow_dead_letters == ~u64{0} ? json(true) : json(p.allow_dead_letters); },
-     &dead_letter_limit},
+     &dead_letter_limit,
+     "Number of frames that may be abandoned without an effect on the exit code; `true`: any number."},
     {"record_to", [](auto& r, auto key, auto& p) { p.record_to = r.text(key, p.record_to); },
-     [](auto& p) { return json(p.record_to); }},
+     [](auto& p) { return json(p.record_to); }, "a path",
+     "The recording of the rings that have `record = true`.", "NAME.mcap next to the file"},
     {"record_compression",
      [](auto& r, auto key, auto& p) {
          p.compression = r.text(key, p.compression, "\"lz4\", \"zstd\" or \"none\"");
      },
-     [](auto& p) { return json(p.compression); }},
+     [](auto& p) { return json(p.compression); }, "\"lz4\", \"zstd\" or \"none\"",
+     "Compression of the recording.", "`\"lz4\"`"},
     {"isolation",
      [](auto& r, auto key, auto& p) { p.isolation = r.choice(key, p.isolation, isolation_words); },
-     [](auto& p) { return json(word_of(isolation_words, p.isolation)); }},
+     [](auto& p) { return json(word_of(isolation_words, p.isolation)); }, words_of<isolation_words>,
+     "`process`: each stage has a GPU context of its own; `mps`: the stages share an MPS domain, which is "
+     "faster, but a GPU fault ends all of its processes."},
 };
 
 const key_row<stage_spec> stage_rows[] = {
     {"name", [](auto& r, auto, auto& s) { s.name = read_stage_name(r); },
-     [](auto& s) { return json(s.name); }},
-    {"run", [](auto& r, auto, auto& s) { s.run = read_run(r); }, [](auto& s) { return json(s.run); }},
+     [](auto& s) { return json(s.name); }, "1 to 47 letters, digits, - and _", "Name of the stage.",
+     "(required)"},
+    {"run", [](auto& r, auto, auto& s) { s.run = read_run(r); }, [](auto& s) { return json(s.run); },
+     "a program's name or path, a Python class (`file.py:Class`), or \"port\"",
+     "What runs the stage: a program next to `carousel` or in PATH, or a path relative to the file; `port`: "
+     "an external program.",
+     "(required)"},
     {"inputs",
      [](auto& r, auto key, auto& s) {
          s.inputs = r.texts(key, "a list of stages' names, e.g. [\"vertex\"]");
      },
-     [](auto& s) { return json(s.inputs); }},
+     [](auto& s) { return json(s.inputs); }, "a list of \"STAGE\" or \"STAGE.OUTPUT\"",
+     "Stages whose frames it reads, each frame once and in order. Without inputs the stage is a source."},
     {"sampled",
      [](auto& r, auto key, auto& s) {
          s.sampled_inputs =
              r.texts(key, "a list of stages' names whose newest frame it reads, e.g. [\"pose\"]");
      },
-     [](auto& s) { return json(s.sampled_inputs); }},
+     [](auto& s) { return json(s.sampled_inputs); }, "a list of \"STAGE\" or \"STAGE.OUTPUT\", at most 4",
+     "Stages of which it takes the newest frame when it begins a frame of its own."},
     {"device", [](auto& r, auto, auto& s) { read_stage_device(r, s); },
-     [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }},
+     [](auto& s) { return s.devices.empty() ? json(s.device) : json(s.devices); }, device_values,
+     "Device of the stage; with several `instances` also a list of GPUs, assigned round robin.",
+     "the pipeline's"},
     {"in_flight", [](auto& r, auto key, auto& s) { s.in_flight = read_u32_or_auto(r, key, lanes); },
-     [](auto& s) { return number_or_auto(s.in_flight); }, &lanes},
+     [](auto& s) { return number_or_auto(s.in_flight); }, &lanes,
+     "Number of frames that one process of the stage keeps in flight."},
     {"instances",
      [](auto& r, auto key, auto& s) { s.instances = read_u32(r, key, s.instances, instance_count); },
-     [](auto& s) { return json(s.instances); }, &instance_count},
+     [](auto& s) { return json(s.instances); }, &instance_count,
+     "Number of processes that share the stage's frames."},
     {"standby", [](auto& r, auto key, auto& s) { s.standby = r.flag(key, s.standby); },
-     [](auto& s) { return json(s.standby); }},
+     [](auto& s) { return json(s.standby); }, "true or false",
+     "Whether each process has a warm replacement, which takes over when the process dies.",
+     "false; true for a stage in Python"},
     {"restart", [](auto& r, auto key, auto& s) { s.restart = r.choice(key, s.restart, restart_words); },
-     [](auto& s) { return json(word_of(restart_words, s.restart)); }},
+     [](auto& s) { return json(word_of(restart_words, s.restart)); }, words_of<restart_words>,
+     "When a process that has ended is replaced."},
     {"max_attempts",
      [](auto& r, auto key, auto& s) { s.max_attempts = read_u32(r, key, s.max_attempts, attempts); },
-     [](auto& s) { return json(s.max_attempts); }, &attempts},
+     [](auto& s) { return json(s.max_attempts); }, &attempts,
+     "Number of deaths over one frame after which the frame is abandoned and forwarded as a tombstone."},
     {"frame_timeout_ms",
      [](auto& r, auto key, auto& s) {
          s.frame_timeout_ms = read_u32(r, key, s.frame_timeout_ms, timeout_ms);
      },
-     [](auto& s) { return json(s.frame_timeout_ms); }, &timeout_ms},
+     [](auto& s) { return json(s.frame_timeout_ms); }, &timeout_ms, "As in `[pipeline]`, for this stage.",
+     "the pipeline's"},
     {"first_frame_timeout_ms",
      [](auto& r, auto key, auto& s) {
          s.first_frame_timeout_ms = read_u32(r, key, s.first_frame_timeout_ms, any_ms);
      },
-     [](auto& s) { return json(s.first_frame_timeout_ms); }, &any_ms},
+     [](auto& s) { return json(s.first_frame_timeout_ms); }, &any_ms,
+     "The timeout of the first frame of a process, which may initialise a framework. A value below "
+     "`frame_timeout_ms` has no effect.",
+     "0; 30000 for a stage in Python and a port"},
     {"optional", [](auto& r, auto key, auto& s) { s.optional = r.flag(key, s.optional); },
-     [](auto& s) { return json(s.optional); }},
+     [](auto& s) { return json(s.optional); }, "true or false",
+     "Whether the run continues without the stage if it fails for good. Only for a stage that no other stage "
+     "needs."},
     {"host", [](auto& r, auto, auto& s) { read_stage_host(r, s); },
-     [](auto& s) { return s.hosts.empty() ? json(s.host) : json(s.hosts); }},
+     [](auto& s) { return s.hosts.empty() ? json(s.host) : json(s.hosts); },
+     "the NAME of a section `[hosts.NAME]`",
+     "Host that the stage runs on; with several `instances` also a list, assigned round robin.",
+     "the host of `carousel run`"},
     {"group", [](auto& r, auto key, auto& s) { s.group = r.choice(key, s.group, group_words); },
-     [](auto& s) { return json(word_of(group_words, s.group)); }},
+     [](auto& s) { return json(word_of(group_words, s.group)); }, words_of<group_words>,
+     "`blocking`: the stage gets every frame; `latest`: it shows the newest one and never delays a producer. "
+     "Only for a stage without outputs."},
     {"isolation",
      [](auto& r, auto key, auto& s) { s.isolation = r.choice(key, s.isolation, isolation_words); },
-     [](auto& s) { return json(word_of(isolation_words, s.isolation)); }},
+     [](auto& s) { return json(word_of(isolation_words, s.isolation)); }, words_of<isolation_words>,
+     "As in `[pipeline]`, for this stage. It has no effect on the CPU.", "the pipeline's"},
     {"prefix", [](auto& r, auto, auto& s) { s.prefix = read_prefix(r); },
-     [](auto& s) { return json(s.prefix); }},
+     [](auto& s) { return json(s.prefix); }, "a command, or a list of its words",
+     "A tool that the stage runs under, such as `gdb --args`. The stage has no timeout then."},
 };
 
 const key_row<link_spec> link_rows[] = {
     {"window", [](auto& r, auto key, auto& l) { l.window = read_u32_or_auto(r, key, window_frames); },
-     [](auto& l) { return number_or_auto(l.window); }, &window_frames},
+     [](auto& l) { return number_or_auto(l.window); }, &window_frames,
+     "Number of frames after the oldest one that is not delivered."},
     {"record", [](auto& r, auto key, auto& l) { l.record = r.flag(key, l.record); },
-     [](auto& l) { return json(l.record); }},
+     [](auto& l) { return json(l.record); }, "true or false",
+     "Whether the frames of this ring are written to the run's recording."},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
-     [](auto& l) { return json(word_of(link_memory_words, l.memory)); }},
+     [](auto& l) { return json(word_of(link_memory_words, l.memory)); }, words_of<link_memory_words>,
+     "Kind of GPU memory of the ring. With `ipc` the run is rebuilt if the process that owns the memory "
+     "dies. A ring "
+     "with an end on the CPU is in host memory."},
     {"guard", [](auto& r, auto key, auto& l) { l.guard = r.choice(key, l.guard, guard_words); },
-     [](auto& l) { return json(word_of(guard_words, l.guard)); }},
+     [](auto& l) { return json(word_of(guard_words, l.guard)); }, words_of<guard_words>,
+     "What follows each slot, to detect a write beyond it: an unmapped gap, a canary, or nothing."},
 };
-
-template <typename Spec, std::size_t N>
-void read_all(const key_row<Spec> (&rows)[N], section_reader& r, Spec& to) {
-    for (const key_row<Spec>& row : rows) row.read(r, row.key, to);
-}
-
-template <typename Spec, std::size_t N>
-json values_of(const key_row<Spec> (&rows)[N], const Spec& from) {
-    json out = json::object();
-    for (const key_row<Spec>& row : rows) out[row.key] = row.value(from);
-    return out;
-}
-
-template <typename Spec, std::size_t N>
-void add_numbers(const key_row<Spec> (&rows)[N], const char* section, std::vector<numeric_key>& to) {
-    for (const key_row<Spec>& row : rows)
-        if (row.range != nullptr) to.push_back({section, row.key, *row.range});
-}
 
 std::map<std::string, source_position> places_of(const document_section& s) {
     std::map<std::string, source_position> out;
@@ -398,16 +428,30 @@ link_spec read_link_keys(const document_section& s) {
     return out;
 }
 
-const std::vector<numeric_key>& numeric_keys() {
-    static const std::vector<numeric_key> keys = [] {
-        std::vector<numeric_key> all;
-        add_numbers(pipeline_rows, "[pipeline]", all);
-        add_numbers(stage_rows, "[[stage]]", all);
-        add_numbers(link_rows, "[link.STAGE]", all);
-        all.push_back({"[hosts.NAME]", "port", host_ports});
+const std::vector<key_description>& all_keys() {
+    static const std::vector<key_description> keys = [] {
+        std::vector<key_description> all;
+        describe_all(pipeline_rows, "[pipeline]", all);
+        describe_all(stage_rows, "[[stage]]", all);
+        describe_all(link_rows, "[link.STAGE]", all);
+        describe_host_keys(all);
         return all;
     }();
     return keys;
+}
+
+std::string key_reference() {
+    std::string text, section;
+    for (const key_description& k : all_keys()) {
+        if (k.section != section) {
+            section = k.section;
+            text += fmt::format(
+                "\n## `{}`\n\n| key | values | unit | default | meaning |\n|---|---|---|---|---|\n", section);
+        }
+        text += fmt::format("| `{}` | {} | {} | {} | {} |\n", k.key, k.values,
+                            k.range != nullptr ? k.range->unit : "", k.default_value, k.meaning);
+    }
+    return text;
 }
 
 json values_of(const pipeline_spec& p) { return values_of(pipeline_rows, p); }

@@ -1,7 +1,7 @@
 #pragma once
-// The keys of a pipeline file: one table per section, with a row for each key: how it is read and how its
-// value is printed. All lists of keys (messages, `validate --json`, the identity of a run) are made from
-// these tables. Checks that involve more than one section are in pipeline_check.hpp.
+// The keys of a pipeline file: one table per section (key_table.hpp), from which all lists of keys are made
+// (messages, `validate --json`, the identity of a run, the reference). Checks that involve more than one
+// section are in pipeline_check.hpp.
 
 #include "spec/number_range.hpp"
 #include "spec/pipeline_document.hpp"
@@ -17,13 +17,18 @@ inline constexpr std::size_t max_name = 47;  ///< the control block's fields
 /// The stage keys that the supervisor knows; all others are for the stage itself.
 [[nodiscard]] const std::vector<std::string>& stage_keys();
 
-/// A key whose value is a number, or may be one.
-struct numeric_key {
-    std::string section, key;  ///< "[pipeline]", "fps"
-    number_range range;
+/// A key as the reference and `carousel explain` present it.
+struct key_description {
+    std::string section, key;   ///< "[pipeline]", "fps"
+    const number_range* range;  ///< of a key whose value is a number, or may be one; else null
+    std::string values;         ///< what it accepts: "a whole number from 1 to 16, or \"auto\""
+    std::string default_value;  ///< as a file writes it, or a description: "the pipeline's"
+    std::string meaning;        ///< one or two sentences
 };
-/// All numeric keys, in the order of the sections.
-[[nodiscard]] const std::vector<numeric_key>& numeric_keys();
+/// All keys, in the order of the sections. The settings of the stages' own programs are not among them.
+[[nodiscard]] const std::vector<key_description>& all_keys();
+/// The reference of all keys, in Markdown: pipelines/docs/keys.md.
+[[nodiscard]] std::string key_reference();
 
 void read_pipeline_keys(const document_section& s, pipeline& p);
 /// `p` has the defaults.
