@@ -13,7 +13,7 @@
 
 #include "core/json.hpp"
 #include "core/runs_on.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace carousel::supervisor {

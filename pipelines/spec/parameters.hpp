@@ -1,7 +1,7 @@
 #pragma once
 // The parameters of a pipeline: the schema that its stages name, and the initial values.
 
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "spec/describe.hpp"
 
 namespace carousel::supervisor {

@@ -47,7 +47,7 @@ struct attach_message {
     std::vector<input> inputs;
     std::vector<sampled_input> sampled;
     std::vector<output> outputs;  ///< in the order of the stage's rings
-    nlohmann::json parameters;    ///< ring/parameter_schema.hpp; null: none
+    nlohmann::json parameters;    ///< parameters/parameter_schema.hpp; null: none
     nlohmann::json depth;         ///< limits of the frames in flight; null: as the control block has them
     int control = -1;             ///< for a port's program: index of the control block's descriptor
     i32 pid = 0;                  ///< for a port's program: the pid in its entry

@@ -18,7 +18,7 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "ring/used_extents.hpp"
 
 namespace carousel::run {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/json.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 
 namespace carousel::run {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "parameters/parameter_schema.hpp"
 #include "ring/frame_format.hpp"
-#include "ring/parameter_schema.hpp"
 #include "stages/recording/mcap/scan.hpp"
 
 namespace carousel::stages {

@@ -4,7 +4,7 @@
 
 #include <carousel/stage.hpp>
 #include "kernels/scene.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 
 namespace carousel::stages {
 

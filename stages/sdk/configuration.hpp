@@ -10,8 +10,8 @@
 
 #include "core/runs_on.hpp"
 #include "core/types.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "ring/frame_format.hpp"
-#include "ring/parameter_schema.hpp"
 #include "stages/sdk/settings.hpp"
 
 namespace carousel {

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 
 namespace carousel::viewer {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 
 namespace carousel::viewer {
 

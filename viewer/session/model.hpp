@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "run/liveness.hpp"
 #include "shm/injected_fault.hpp"
 #include "telemetry/snapshot_events.hpp"

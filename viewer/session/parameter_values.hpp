@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 
 namespace carousel::viewer {
 

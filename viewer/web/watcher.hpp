@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "run/observer.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"

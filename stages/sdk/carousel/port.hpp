@@ -43,7 +43,7 @@
 #include "core/owner_process.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 #include "stages/sdk/port_frames.hpp"

@@ -7,7 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

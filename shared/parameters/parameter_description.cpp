@@ -8,8 +8,8 @@
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "ring/parameter_range.hpp"
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_range.hpp"
+#include "parameters/parameter_schema.hpp"
 
 namespace carousel::ring {
 namespace {

@@ -1,4 +1,4 @@
-#include "ring/parameter_schema.hpp"
+#include "parameters/parameter_schema.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "ring/parameter_range.hpp"
+#include "parameters/parameter_range.hpp"
 
 namespace carousel::ring {
 namespace {
