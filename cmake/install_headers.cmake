@@ -2,8 +2,8 @@
 # `cmake --install`, so that a changed header is found without configuring again. Variables: SOURCE (the
 # tree), TO (the include folder of the prefix).
 #
-# A header of the tree contains #include "ring/frame_format.hpp", relative to one of the roots below; the
-# installed one contains #include <carousel/detail/ring/frame_format.hpp>, so that one include folder is
+# A header of the tree contains #include "frame/frame_format.hpp", relative to one of the roots below; the
+# installed one contains #include <carousel/detail/frame/frame_format.hpp>, so that one include folder is
 # enough and no name clashes with other projects. Public headers such as <carousel/stage.hpp> have the
 # same form in the tree.
 cmake_policy(VERSION 3.25)

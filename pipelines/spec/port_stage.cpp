@@ -6,7 +6,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/json_text.hpp"
-#include "ring/format_text.hpp"
+#include "frame/format_text.hpp"
 #include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {

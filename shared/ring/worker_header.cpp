@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "frame/metadata.hpp"
 #include "ring/header_check.hpp"
-#include "ring/metadata.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/worker.hpp"
 

@@ -24,7 +24,7 @@ namespace carousel::run {
 struct attach_message {
     struct input {
         std::string stage;      ///< STAGE, or STAGE.OUTPUT
-        nlohmann::json format;  ///< ring/frame_format.hpp
+        nlohmann::json format;  ///< frame/frame_format.hpp
     };
     struct output {
         std::string name;  ///< "": unnamed

@@ -18,8 +18,8 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "frame/used_extents.hpp"
 #include "parameters/parameter_schema.hpp"
-#include "ring/used_extents.hpp"
 
 namespace carousel::run {
 

@@ -13,7 +13,7 @@
 
 #include "core/clock.hpp"
 #include "device/backend.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_fd.hpp"

@@ -9,7 +9,7 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 #include "ring/own_pages.hpp"
 
 namespace carousel::run {

@@ -41,7 +41,7 @@ public:
         u64 took_ns = 0;  ///< lease to release
         u64 capture_ns = 0;
         shm::capture_clock clock = shm::capture_clock::none;
-        std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
+        std::vector<std::byte> metadata = {};  ///< frame/metadata.hpp
         /// Parameter set of the run that the frame was made with; empty: none.
         std::vector<std::byte> parameters = {};
         u64 parameter_number = 0;  ///< of that set: number of changes before it

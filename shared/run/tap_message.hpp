@@ -22,7 +22,7 @@ struct tap_answer {
     u32 link = 0;
     std::string stage;
     u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
-    nlohmann::json format, memory;  ///< of the ring: ring/frame_format.hpp; memory_message.hpp
+    nlohmann::json format, memory;  ///< of the ring: frame/frame_format.hpp; memory_message.hpp
     device::device_id device;       ///< of the stage that writes it
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/json.hpp"
-#include "ring/metadata.hpp"
-#include "ring/used_extents.hpp"
+#include "frame/metadata.hpp"
+#include "frame/used_extents.hpp"
 #include "ring/words.hpp"
 
 namespace carousel::telemetry {

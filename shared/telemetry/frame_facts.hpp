@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::telemetry {
@@ -21,7 +21,7 @@ struct frame_facts {
     shm::capture_clock clock = shm::capture_clock::none;
     bool is_tombstone = false;
     u32 metadata_omitted = 0;
-    std::vector<std::byte> metadata = {};  ///< ring/metadata.hpp
+    std::vector<std::byte> metadata = {};  ///< frame/metadata.hpp
     shm::used_extents used = {};
     std::vector<u64> sampled_frames = {};  ///< of its producer's sampled inputs, or shm::no_sampled_frame
     [[nodiscard]] bool empty() const noexcept {

@@ -6,9 +6,9 @@
 #include <array>
 #include <memory>
 
+#include "frame/frame_format.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/shape_net.hpp"
-#include "ring/frame_format.hpp"
 
 namespace carousel::stages {
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "stages/python/lease.hpp"
 
 namespace carousel::python {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/errors.hpp"
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 #include "stages/recording/frame_schema.hpp"
 #include "stages/recording/protobuf.hpp"
 

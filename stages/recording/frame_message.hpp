@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/used_extents.hpp"
+#include "frame/used_extents.hpp"
 #include "stages/recording/mcap/record.hpp"
 
 namespace carousel::stages {
@@ -30,7 +30,7 @@ struct frame_facts {
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};
     u64 capture_ns = 0;
-    std::vector<std::byte> metadata = {};  ///< in the format of ring/metadata.hpp
+    std::vector<std::byte> metadata = {};  ///< in the format of frame/metadata.hpp
     shm::used_extents used = {};
 };
 

@@ -17,7 +17,7 @@ inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number
 namespace plane_field {
 inline constexpr u32 name = 1, data = 2, used = 3;
 }
-/// The number of an entry's kind in ring/metadata.hpp is one less than its field here.
+/// The number of an entry's kind in frame/metadata.hpp is one less than its field here.
 namespace entry_field {
 inline constexpr u32 key = 1, truth = 2, whole = 3, natural = 4, number = 5, text = 6, bytes = 7;
 }

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "frame/frame_format.hpp"
 #include "parameters/parameter_schema.hpp"
-#include "ring/frame_format.hpp"
 #include "stages/recording/mcap/scan.hpp"
 
 namespace carousel::stages {

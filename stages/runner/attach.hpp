@@ -17,7 +17,7 @@
 
 #include <carousel/stage.hpp>
 #include "device/backend.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "ring/participants.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/runner/depth_governor.hpp"

@@ -10,8 +10,8 @@
 
 #include "device/canary.hpp"
 #include "device/same_work.hpp"
+#include "frame/metadata.hpp"
 #include "ledger/ledger.hpp"
-#include "ring/metadata.hpp"
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
 

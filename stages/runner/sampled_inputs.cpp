@@ -11,8 +11,8 @@
 #include "core/crash_point.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/log.hpp"
-#include "ring/metadata.hpp"
-#include "ring/used_extents.hpp"
+#include "frame/metadata.hpp"
+#include "frame/used_extents.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "core/runs_on.hpp"
 #include "core/types.hpp"
+#include "frame/frame_format.hpp"
 #include "parameters/parameter_schema.hpp"
-#include "ring/frame_format.hpp"
 #include "stages/sdk/settings.hpp"
 
 namespace carousel {

@@ -4,8 +4,8 @@
 //   f.metadata().set("exposure_ms", 3.5);                  // in process(), of a stage with an output
 //   f.metadata().get<f64>("exposure_ms").value_or(0);      // in every stage downstream
 //
-// A view of the frame's own bytes: valid as long as the frame is. ring/metadata.hpp defines the encoding, the
-// rule for joins and the limit: 1,024 bytes per frame; an entry takes 4 bytes plus its key and value.
+// A view of the frame's own bytes: valid as long as the frame is. frame/metadata.hpp defines the encoding,
+// the rule for joins and the limit: 1,024 bytes per frame; an entry takes 4 bytes plus its key and value.
 
 #include <concepts>
 #include <optional>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 
 namespace carousel {
 

@@ -10,8 +10,8 @@
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
-#include "ring/frame_format.hpp"
-#include "ring/used_extents.hpp"
+#include "frame/frame_format.hpp"
+#include "frame/used_extents.hpp"
 
 namespace carousel {
 
@@ -134,7 +134,7 @@ public:
 
     [[nodiscard]] explicit operator bool() const noexcept { return slot_ != nullptr; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return *format_; }
-    /// The start of the slot; planes are at their offsets (ring/frame_format.hpp).
+    /// The start of the slot; planes are at their offsets (frame/frame_format.hpp).
     [[nodiscard]] Byte* slot() const noexcept { return slot_; }
     [[nodiscard]] extents* used() const noexcept { return used_; }
 

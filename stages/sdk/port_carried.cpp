@@ -5,7 +5,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/sdk/port_session.hpp"
 

@@ -116,7 +116,7 @@ public:
     /// The planes of input `index`, in the file's order; read-only.
     [[nodiscard]] input_payload input(std::size_t index = 0) const;
     /// The metadata that the stages have set, read-only; several inputs are merged as at any join
-    /// (ring/metadata.hpp).
+    /// (frame/metadata.hpp).
     [[nodiscard]] frame_metadata metadata() const;
     /// Records a hash of the frame's input in the ledger, as frame::set_hash() of a stage. Before commit().
     void set_hash(u64 hash, std::string_view name = "own");

@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "device/bind_thread.hpp"
-#include "ring/format_text.hpp"
+#include "frame/format_text.hpp"
 #include "run/directory.hpp"
 
 namespace carousel {

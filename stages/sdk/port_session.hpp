@@ -29,8 +29,8 @@
 
 #include "core/errors.hpp"
 #include "device/backend.hpp"
+#include "frame/frame_format.hpp"
 #include "ledger/ledger.hpp"
-#include "ring/frame_format.hpp"
 #include "ring/worker.hpp"
 #include "run/attach_message.hpp"
 #include "shm/fd_socket.hpp"

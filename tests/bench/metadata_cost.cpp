@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/clock.hpp"
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 #include "ring/participants.hpp"
 #include "ring/recovery.hpp"
 #include "ring/topology.hpp"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "core/errors.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/recording/frame_message.hpp"
 #include "stages/recording/mcap/scan.hpp"

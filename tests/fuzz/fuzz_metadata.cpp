@@ -2,8 +2,8 @@
 // number of bytes given in the header, the used extents of a plane, then the bytes.
 #include <utility>
 
-#include "ring/metadata.hpp"
-#include "ring/used_extents.hpp"
+#include "frame/metadata.hpp"
+#include "frame/used_extents.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {

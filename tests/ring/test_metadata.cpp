@@ -1,6 +1,6 @@
 // The entries that travel with a frame: what is put in comes out, and bytes that no writer of this format
 // made are never followed beyond their end.
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 
 #include <limits>
 #include <random>

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "frame/metadata.hpp"
 #include "ring/block_check.hpp"
 #include "ring/header_check.hpp"
-#include "ring/metadata.hpp"
 #include "ring/stream_end.hpp"
 #include "tests/ring/seated.hpp"
 

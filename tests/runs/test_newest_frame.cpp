@@ -11,8 +11,8 @@
 
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
+#include "frame/metadata.hpp"
 #include "ring/header_check.hpp"
-#include "ring/metadata.hpp"
 #include "ring/recovery.hpp"
 #include "run/newest_frame.hpp"
 #include "tests/support/catch.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/recording/frame_message.hpp"

@@ -2,8 +2,8 @@
 #include "telemetry/frame_facts.hpp"
 
 #include "core/json.hpp"
-#include "ring/metadata.hpp"
-#include "ring/used_extents.hpp"
+#include "frame/metadata.hpp"
+#include "frame/used_extents.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
 

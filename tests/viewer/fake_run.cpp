@@ -16,7 +16,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "device/cpu/memfd.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "ring/parameter_box.hpp"
 #include "shm/process_id.hpp"
 #include "telemetry/histogram.hpp"

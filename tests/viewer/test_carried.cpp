@@ -2,8 +2,8 @@
 #include "viewer/watch/carried.hpp"
 
 #include "core/clock.hpp"
-#include "ring/metadata.hpp"
-#include "ring/used_extents.hpp"
+#include "frame/metadata.hpp"
+#include "frame/used_extents.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -1,7 +1,7 @@
 // Any plane as a picture: which planes of a ring are some, and where their pixels lie.
 #include "viewer/watch/plane_picture.hpp"
 
-#include "ring/used_extents.hpp"
+#include "frame/used_extents.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ring/used_extents.hpp"
+#include "frame/used_extents.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "shm/frame_header.hpp"
 
 namespace carousel::viewer {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 
 namespace carousel::viewer {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "frame/frame_format.hpp"
 #include "os/table.hpp"
-#include "ring/frame_format.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"

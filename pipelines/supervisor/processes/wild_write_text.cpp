@@ -8,7 +8,7 @@
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "ring/wild_write.hpp"
 #include "shm/block_parts.hpp"
 

@@ -108,7 +108,7 @@ struct frame_message {
     u64 frame_number = 0;  ///< as stages see it, while `ring_sequence` is the position on this link
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
-    std::vector<std::byte> metadata;  ///< entries as in a frame's header (ring/metadata.hpp)
+    std::vector<std::byte> metadata;  ///< entries as in a frame's header (frame/metadata.hpp)
     used_planes used;
     std::string tombstone_reason;  ///< not empty: the frame was abandoned, and has no bytes
     bool operator==(const frame_message&) const = default;

@@ -10,7 +10,7 @@ MAX_PROSE = 120
 
 # Which folders a folder may include, besides itself and its own subfolders. Includes go down only. The longest name that fits counts.
 BASE = ["core", "shm"]
-RUN = BASE + ["ipc", "parameters", "ring", "ledger", "telemetry", "run"]   # what a process needs that loads no CUDA
+RUN = BASE + ["ipc", "frame", "parameters", "ring", "ledger", "telemetry", "run"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
     "plan", "mps", "hosts", "policy", "stores", "processes", "engine"))]
@@ -22,11 +22,12 @@ LAYERS = {
     "ipc": BASE,
     "ipc/cuda": BASE + ["ipc", "device"],
     "device": BASE,
+    "frame": BASE,
     "parameters": BASE,
-    "ring": BASE + ["device"],
+    "ring": BASE + ["device", "frame"],
     "ledger": ["core"],
-    "telemetry": BASE + ["device", "ring"],
-    "run": BASE + ["device", "parameters", "ring", "ledger", "telemetry"],
+    "telemetry": BASE + ["device", "frame", "ring"],
+    "run": BASE + ["device", "frame", "parameters", "ring", "ledger", "telemetry"],
     "hosts": ["core"],     # several hosts: for supervisors and links
     "picture": ["core"],   # for who makes pictures; the library that is installed has none of it
     "kernels": ["core", "device"],

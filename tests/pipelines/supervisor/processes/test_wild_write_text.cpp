@@ -1,7 +1,7 @@
 // A place in a slot, by the planes of its format.
 
 #include "core/json.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "supervisor/processes/wild_write_text.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,4 +1,4 @@
-#include "ring/used_extents.hpp"
+#include "frame/used_extents.hpp"
 
 #include <fmt/format.h>
 

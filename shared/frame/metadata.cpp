@@ -1,4 +1,4 @@
-#include "ring/metadata.hpp"
+#include "frame/metadata.hpp"
 
 #include <fmt/format.h>
 

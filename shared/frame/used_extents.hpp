@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "shm/frame_header.hpp"
 
 namespace carousel::ring {

@@ -1,7 +1,7 @@
 #include <string>
 
 #include "core/errors.hpp"
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

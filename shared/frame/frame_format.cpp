@@ -1,4 +1,4 @@
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "ring/format_text.hpp"
+#include "frame/format_text.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // The text form of a plane: "u8[720,1280,4]", an element type and its extents, the slowest first. Pipeline
 // files use it to declare what a port writes, and programs to declare what they expect.
 
-#include "ring/frame_format.hpp"
+#include "frame/frame_format.hpp"
 
 namespace carousel::ring {
 
