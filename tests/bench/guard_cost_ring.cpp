@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/errors.hpp"
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/header_check.hpp"
 #include "ring/own_pages.hpp"
 #include "ring/parameter_box.hpp"

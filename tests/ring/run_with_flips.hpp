@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "ring/word_repair.hpp"
+#include "ring/check/word_repair.hpp"
 #include "seated.hpp"
 
 namespace carousel::test {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "core/errors.hpp"
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 #include "simulated_process.hpp"

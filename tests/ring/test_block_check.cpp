@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 #include "simulation.hpp"

@@ -4,7 +4,7 @@
 
 #include "core/errors.hpp"
 #include "frame/metadata.hpp"
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/header_check.hpp"
 #include "ring/stream_end.hpp"
 #include "tests/ring/seated.hpp"

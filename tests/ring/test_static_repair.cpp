@@ -3,8 +3,8 @@
 // it.
 #include <cstring>
 
+#include "ring/check/static_repair.hpp"
 #include "ring/parameter_box.hpp"
-#include "ring/static_repair.hpp"
 #include "seated.hpp"
 #include "tests/support/catch.hpp"
 

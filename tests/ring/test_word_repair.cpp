@@ -3,9 +3,9 @@
 #include <array>
 
 #include "core/crash_hook.hpp"
+#include "ring/check/word_repair.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
-#include "ring/word_repair.hpp"
 #include "run_with_flips.hpp"
 #include "simulation.hpp"
 

@@ -1,8 +1,8 @@
 // engine: a damaged control block, and a run that stalls. Any process of the user may have written anywhere
 // in the block, so nothing in it is trusted: its static parts are compared with a copy, END and seats with
-// what this process has set, and every word with the protocol (ring/block_check.hpp): once per second, after
-// each death, and when nothing moves without a reason. A word with one flipped bit is repaired if the others
-// determine its value, and a static part that no process acts on is restored from the copy
+// what this process has set, and every word with the protocol (ring/check/block_check.hpp): once per second,
+// after each death, and when nothing moves without a reason. A word with one flipped bit is repaired if the
+// others determine its value, and a static part that no process acts on is restored from the copy
 // (word_repairs.cpp). All other damage is repaired in one way: the block is rebuilt (rebuild.cpp). A run that
 // is repaired three times without a frame in between ends.
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/clock.hpp"
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 
 namespace carousel::supervisor {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "ring/static_repair.hpp"
+#include "ring/check/static_repair.hpp"
 #include "supervisor/engine/engine.hpp"
 
 namespace carousel::supervisor {

@@ -1,10 +1,11 @@
 #pragma once
 // A word of the control block with one flipped bit, between two checks of the engine: it is repaired when two
-// consecutive checks compute the same value (ring/word_repair.hpp); if they never do, the block is rebuilt.
+// consecutive checks compute the same value (ring/check/word_repair.hpp); if they never do, the block is
+// rebuilt.
 
 #include <optional>
 
-#include "ring/word_repair.hpp"
+#include "ring/check/word_repair.hpp"
 
 namespace carousel::supervisor {
 

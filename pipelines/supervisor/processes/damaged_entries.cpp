@@ -5,10 +5,10 @@
 #include <csignal>
 
 #include "core/json.hpp"
-#include "ring/entry_repair.hpp"
+#include "ring/check/entry_repair.hpp"
+#include "ring/check/static_repair.hpp"
+#include "ring/check/word_repair.hpp"
 #include "ring/names.hpp"
-#include "ring/static_repair.hpp"
-#include "ring/word_repair.hpp"
 #include "shm/process_id.hpp"
 #include "shm/run_member.hpp"
 

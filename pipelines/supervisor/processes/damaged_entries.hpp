@@ -9,9 +9,9 @@
 
 namespace carousel::supervisor {
 
-/// Repairs each entry with one flipped bit (ring/entry_repair.hpp) before any other use. `remembered`: the
-/// processes that the dead supervisor knew, by seat. If the owner of an entry cannot be determined, that is
-/// logged, and each process of this run that may be its owner is killed; the word stays as it is, so the
+/// Repairs each entry with one flipped bit (ring/check/entry_repair.hpp) before any other use. `remembered`:
+/// the processes that the dead supervisor knew, by seat. If the owner of an entry cannot be determined, that
+/// is logged, and each process of this run that may be its owner is killed; the word stays as it is, so the
 /// block is rebuilt.
 void repair_adopted_entries(process_table& t, const nlohmann::json& remembered, const std::string& run_id);
 

@@ -21,7 +21,7 @@
 
 #include "os/event_loop.hpp"
 #include "os/log_pipe.hpp"
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/recovery.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/policy/mps_policy.hpp"

@@ -25,6 +25,7 @@ LAYERS = {
     "frame": BASE,
     "parameters": BASE,
     "ring": BASE + ["device", "frame"],
+    "ring/check": BASE + ["ring"],   # reads a control block that may be damaged; the protocol does not depend on it
     "ledger": ["core"],
     "telemetry": BASE + ["device", "frame", "ring"],
     "run": BASE + ["device", "frame", "parameters", "ring", "ledger", "telemetry"],
@@ -48,7 +49,7 @@ LAYERS = {
     "stages/hosts": LIBRARY + ["hosts", "kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
     "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
-    **{folder: RUN + SUPERVISOR[:number] + ["hosts"] * (folder == "supervisor/hosts") for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
+    **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] + ["hosts"] * (folder == "supervisor/hosts") for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
 #include "run/answer_message.hpp"

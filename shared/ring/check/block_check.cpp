@@ -1,4 +1,4 @@
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 #include "ring/header_check.hpp"
 
 namespace carousel::ring {

@@ -1,4 +1,4 @@
-#include "ring/entry_repair.hpp"
+#include "ring/check/entry_repair.hpp"
 
 #include <algorithm>
 

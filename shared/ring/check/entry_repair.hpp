@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 
 namespace carousel::ring {
 

@@ -1,9 +1,9 @@
 // check_parity(): which words are damaged by one bit, and the name of each.
 #include <fmt/format.h>
 
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
+#include "ring/check/word_repair.hpp"
 #include "ring/names.hpp"
-#include "ring/word_repair.hpp"
 
 namespace carousel::ring {
 namespace {

@@ -1,4 +1,4 @@
-#include "ring/static_repair.hpp"
+#include "ring/check/static_repair.hpp"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "ring/authoritative_words.hpp"
-#include "ring/block_check.hpp"
+#include "ring/check/authoritative_words.hpp"
+#include "ring/check/block_check.hpp"
 
 namespace carousel::ring {
 

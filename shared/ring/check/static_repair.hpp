@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/block_check.hpp"
+#include "ring/check/block_check.hpp"
 
 namespace carousel::ring {
 
