@@ -8,12 +8,13 @@
 // With --repair it repairs the words of a space in GPU memory for `carousel hold` (repair.hpp) and allocates
 // nothing. Without --requests the requests are read from stdin.
 //
-// N is one end of a SOCK_SEQPACKET pair; run/alloc_message.hpp defines its messages. Blocks of kind vmm are
-// kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
+// N is one end of a SOCK_SEQPACKET pair; control/alloc_message.hpp defines its messages. Blocks of kind vmm
+// are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
 // Blocks of kind ipc are kept alive by this process, which then stays, asleep, until its socket reads EOF:
 // its supervisor is dead. For S seconds it then tries to connect to the next supervisor of run ID at
-// DIR/control.sock, presents itself there as the owner, and stays if it is welcomed (run/stage_message.hpp).
-// Exit codes: 0, 2 (usage), 3 (device), 74 (the other end closed before it had everything).
+// DIR/control.sock, presents itself there as the owner, and stays if it is welcomed
+// (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74 (the other end closed before it had
+// everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -32,14 +33,14 @@
 #include <string_view>
 #include <thread>
 
+#include "control/alloc_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/process_limits.hpp"
 #include "pipelines/alloc/repair.hpp"
-#include "run/alloc_message.hpp"
 #include "run/directory.hpp"
-#include "run/stage_message.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #if defined(CAROUSEL_WITH_CUDA)

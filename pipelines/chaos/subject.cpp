@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
-#include "run/client.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
 

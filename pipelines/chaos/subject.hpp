@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "control/answer_message.hpp"
+#include "control/ps_message.hpp"
+#include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "core/types.hpp"
 #include "os/spawn.hpp"
-#include "run/answer_message.hpp"
-#include "run/ps_message.hpp"
-#include "run/request_message.hpp"
 
 namespace carousel::supervisor::chaos {
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "cli/completers.hpp"
+#include "control/answer_message.hpp"
+#include "control/client.hpp"
 #include "core/json.hpp"
 #include "os/table.hpp"
-#include "run/answer_message.hpp"
-#include "run/client.hpp"
 #include "runs/client.hpp"
 
 namespace carousel::supervisor {

@@ -5,8 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/options.hpp"
+#include "control/request_message.hpp"
 #include "run/directory.hpp"
-#include "run/request_message.hpp"
 
 namespace carousel::supervisor {
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "run/client.hpp"
-#include "run/parameter_message.hpp"
-#include "run/ps_message.hpp"
+#include "control/client.hpp"
+#include "control/parameter_message.hpp"
+#include "control/ps_message.hpp"
 #include "runs/client.hpp"
 #include "runs/spaces.hpp"
 

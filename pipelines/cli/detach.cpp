@@ -12,6 +12,8 @@
 #include <csignal>
 #include <deque>
 
+#include "control/client.hpp"
+#include "control/ps_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
@@ -21,8 +23,6 @@
 #include "os/pending_signal.hpp"
 #include "os/spawn.hpp"
 #include "os/table.hpp"
-#include "run/client.hpp"
-#include "run/ps_message.hpp"
 #include "shm/fd_socket.hpp"
 
 extern char** environ;

@@ -6,7 +6,7 @@
 
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
-#include "run/client.hpp"
+#include "control/client.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
 #include "supervisor/plan/graph.hpp"

@@ -11,13 +11,13 @@
 
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
+#include "control/client.hpp"
+#include "control/ps_message.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/json.hpp"
 #include "os/log_pipe.hpp"
 #include "os/table.hpp"
-#include "run/client.hpp"
 #include "run/lost_run.hpp"
-#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 #include "runs/log_reader.hpp"
 

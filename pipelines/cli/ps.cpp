@@ -7,10 +7,10 @@
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
+#include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "os/table.hpp"
-#include "run/client.hpp"
 #include "run/lost_run.hpp"
 #include "runs/client.hpp"
 #include "runs/spaces.hpp"

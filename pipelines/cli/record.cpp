@@ -12,9 +12,9 @@
 #include "cli/clients.hpp"
 #include "cli/options.hpp"
 #include "cli/record.hpp"
+#include "control/client.hpp"
+#include "control/ps_message.hpp"
 #include "core/user_path.hpp"
-#include "run/client.hpp"
-#include "run/ps_message.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
 

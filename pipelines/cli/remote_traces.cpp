@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <future>
 
+#include "control/answer_message.hpp"
+#include "control/client.hpp"
+#include "control/ps_message.hpp"
+#include "control/trace_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/interrupts.hpp"
-#include "run/answer_message.hpp"
-#include "run/client.hpp"
-#include "run/ps_message.hpp"
-#include "run/trace_message.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
+#include "control/answer_message.hpp"
+#include "control/client.hpp"
+#include "control/parameter_message.hpp"
 #include "os/table.hpp"
-#include "run/answer_message.hpp"
-#include "run/client.hpp"
-#include "run/parameter_message.hpp"
 #include "runs/client.hpp"
 
 namespace carousel::supervisor {

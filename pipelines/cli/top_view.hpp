@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "run/ps_message.hpp"
+#include "control/ps_message.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_rates.hpp"
 

@@ -8,13 +8,13 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "os/table.hpp"
-#include "run/client.hpp"
 #include "run/liveness.hpp"
 #include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"

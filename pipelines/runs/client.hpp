@@ -1,13 +1,13 @@
 #pragma once
 // What the command line needs from running pipelines: which one is meant, whether it continues, the table of
-// `carousel ps`, ending it. Requests are sent by run/client.hpp. Errors: config_error for what the user can
-// correct (no such pipeline, several of them), shm_error for a supervisor that does not do what is requested.
-// Every wait has a timeout.
+// `carousel ps`, ending it. Requests are sent by control/client.hpp. Errors: config_error for what the user
+// can correct (no such pipeline, several of them), shm_error for a supervisor that does not do what is
+// requested. Every wait has a timeout.
 
 #include <string>
 
+#include "control/ps_message.hpp"
 #include "run/directory.hpp"
-#include "run/ps_message.hpp"
 
 namespace carousel::supervisor {
 

@@ -8,15 +8,15 @@
 #include <cstdlib>
 #include <thread>
 
+#include "control/attach_message.hpp"
+#include "control/memory_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "run/attach_message.hpp"
 #include "run/directory.hpp"
-#include "run/memory_message.hpp"
-#include "run/stage_message.hpp"
 #include "shm/process_id.hpp"
 #include "stages/runner/membership.hpp"
 

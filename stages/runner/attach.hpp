@@ -4,8 +4,8 @@
 // within a millisecond, because its fd is moved above the driver's: files are closed in the order of their
 // numbers, and closing a GPU driver's takes about 90 ms.
 //
-//   stage      -> hello (run/stage_message.hpp)
-//   supervisor -> attach with fds (run/attach_message.hpp), or a refusal
+//   stage      -> hello (control/stage_message.hpp)
+//   supervisor -> attach with fds (control/attach_message.hpp), or a refusal
 //   stage      -> ready, once it is LIVE
 //
 // The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" (seat, entry, epoch) in its environment; a

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
@@ -15,7 +16,6 @@
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
 #include "run/directory.hpp"
-#include "run/stage_message.hpp"
 #include "shm/process_id.hpp"
 #include "stages/runner/exit_note.hpp"
 

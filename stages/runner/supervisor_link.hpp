@@ -3,7 +3,7 @@
 // The stage continues (frames need no supervisor), polls DIR/control.sock for a second supervisor and
 // introduces itself there:
 //
-//   stage      -> return (run/stage_message.hpp) with the fds of all memory of the run; a standby, which
+//   stage      -> return (control/stage_message.hpp) with the fds of all memory of the run; a standby, which
 //                 waits too, sends epoch 0 until it is promoted
 //   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
 //   stage      -> back, when it writes there: its output of the meantime is complete

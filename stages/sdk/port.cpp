@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
+#include "control/client.hpp"
+#include "control/newest_frame.hpp"
+#include "control/parameter_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/json.hpp"
 #include "device/bind_thread.hpp"
-#include "run/client.hpp"
-#include "run/newest_frame.hpp"
-#include "run/parameter_message.hpp"
-#include "run/request_message.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/sdk/port_attachment.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the ports of one open run share: the observed run (run/observer.hpp) and the devices on which frames
-// are delivered. One thread at a time.
+// What the ports of one open run share: the observed run (control/observer.hpp) and the devices on which
+// frames are delivered. One thread at a time.
 
 #include <memory>
 #include <string>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <carousel/port.hpp>
+#include "control/mapped_ring.hpp"
+#include "control/observer.hpp"
 #include "core/owner_process.hpp"
-#include "run/mapped_ring.hpp"
-#include "run/observer.hpp"
 
 namespace carousel {
 

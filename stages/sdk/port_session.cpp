@@ -13,6 +13,8 @@
 #include <system_error>
 #include <utility>
 
+#include "control/memory_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
@@ -25,8 +27,6 @@
 #include "ring/latest.hpp"
 #include "ring/own_pages.hpp"
 #include "run/directory.hpp"
-#include "run/memory_message.hpp"
-#include "run/stage_message.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/process_id.hpp"
 #include "telemetry/busy_time.hpp"

@@ -27,12 +27,12 @@
 #include <thread>
 #include <vector>
 
+#include "control/attach_message.hpp"
 #include "core/errors.hpp"
 #include "device/backend.hpp"
 #include "frame/frame_format.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/worker.hpp"
-#include "run/attach_message.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_fd.hpp"
 #include "shm/segment.hpp"

@@ -4,10 +4,10 @@
 #include <csignal>
 #include <utility>
 
+#include "control/mapped_ring.hpp"
 #include "core/errors.hpp"
 #include "device/canary.hpp"
 #include "device/cpu/memfd.hpp"
-#include "run/mapped_ring.hpp"
 #include "tests/crash/fork_run.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/crash/overruns.hpp"

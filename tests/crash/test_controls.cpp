@@ -5,10 +5,10 @@
 #include <csignal>
 #include <utility>
 
+#include "control/mapped_ring.hpp"
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/words.hpp"
-#include "run/mapped_ring.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "tests/crash/crash_plan.hpp"

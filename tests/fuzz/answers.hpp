@@ -2,12 +2,12 @@
 // Any text as a supervisor's reply: what each reader of replies makes of it. What was read is written again
 // exactly as it was read.
 
+#include "control/answer_message.hpp"
+#include "control/parameter_message.hpp"
+#include "control/ps_message.hpp"
+#include "control/trace_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "run/answer_message.hpp"
-#include "run/parameter_message.hpp"
-#include "run/ps_message.hpp"
-#include "run/trace_message.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace carousel::test {

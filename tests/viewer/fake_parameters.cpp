@@ -3,10 +3,10 @@
 #include <cstring>
 #include <utility>
 
+#include "control/parameter_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "ring/parameter_box.hpp"
-#include "run/parameter_message.hpp"
 #include "tests/viewer/fake_run.hpp"
 
 namespace carousel::test {

@@ -2,7 +2,7 @@
 // what a click on one of their buttons asks for.
 #include <csignal>
 
-#include "run/ps_message.hpp"
+#include "control/ps_message.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/canvas.hpp"
 #include "tests/viewer/models.hpp"

@@ -6,9 +6,9 @@
 #include <csignal>
 #include <utility>
 
+#include "control/parameter_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "run/parameter_message.hpp"
 #include "telemetry/run_end.hpp"
 #include "viewer/session/picture_store.hpp"
 #include "viewer/window/make_interop.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/newest_frame.hpp"
+#include "control/newest_frame.hpp"
 
 namespace carousel::viewer {
 

@@ -8,14 +8,14 @@
 #include <optional>
 #include <utility>
 
+#include "control/answer_message.hpp"
+#include "control/client.hpp"
+#include "control/parameter_message.hpp"
+#include "control/ps_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "run/answer_message.hpp"
-#include "run/client.hpp"
-#include "run/parameter_message.hpp"
-#include "run/ps_message.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "run/ps_message.hpp"
+#include "control/ps_message.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -1,14 +1,14 @@
 #pragma once
-// Reads one plane of one ring, frame by frame. run/newest_frame.hpp takes a frame completely or not at all,
-// and never blocks the run. Use from one thread at a time. The constructor throws error (no answer, no such
-// picture, no such device here); take() throws cuda_error if the GPU failed.
+// Reads one plane of one ring, frame by frame. control/newest_frame.hpp takes a frame completely or not at
+// all, and never blocks the run. Use from one thread at a time. The constructor throws error (no answer, no
+// such picture, no such device here); take() throws cuda_error if the GPU failed.
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "control/newest_frame.hpp"
 #include "device/backend.hpp"
-#include "run/newest_frame.hpp"
 #include "viewer/watch/interop.hpp"
 #include "viewer/watch/picture_choice.hpp"
 

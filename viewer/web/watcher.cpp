@@ -6,9 +6,9 @@
 #include <chrono>
 #include <utility>
 
+#include "control/parameter_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "run/parameter_message.hpp"
 #include "telemetry/run_end.hpp"
 
 namespace carousel::viewer::web {

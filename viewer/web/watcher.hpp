@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "control/observer.hpp"
 #include "parameters/parameter_schema.hpp"
-#include "run/observer.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"
 #include "viewer/watch/control.hpp"

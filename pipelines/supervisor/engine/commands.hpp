@@ -1,15 +1,15 @@
 #pragma once
-// The requests of clients (run/request_message.hpp): each is carried out, or refused with the reason.
+// The requests of clients (control/request_message.hpp): each is carried out, or refused with the reason.
 
 #include <functional>
 #include <string>
 
+#include "control/answer_message.hpp"
+#include "control/parameter_message.hpp"
+#include "control/ps_message.hpp"
+#include "control/request_message.hpp"
+#include "control/trace_message.hpp"
 #include "core/json.hpp"
-#include "run/answer_message.hpp"
-#include "run/parameter_message.hpp"
-#include "run/ps_message.hpp"
-#include "run/request_message.hpp"
-#include "run/trace_message.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/processes/process_table.hpp"
 

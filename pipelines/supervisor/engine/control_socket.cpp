@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "os/descriptors.hpp"
-#include "run/stage_message.hpp"
 #include "shm/peer_process.hpp"
 
 namespace carousel::supervisor {

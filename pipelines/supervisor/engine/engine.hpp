@@ -18,13 +18,13 @@
 #include <memory>
 #include <string>
 
+#include "control/ps_message.hpp"
+#include "control/stage_message.hpp"
+#include "control/tap_message.hpp"
+#include "control/trace_message.hpp"
 #include "ipc/holder.hpp"
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
-#include "run/ps_message.hpp"
-#include "run/stage_message.hpp"
-#include "run/tap_message.hpp"
-#include "run/trace_message.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/engine/commands.hpp"

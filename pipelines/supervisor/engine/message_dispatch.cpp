@@ -3,11 +3,11 @@
 // {"tap"}; clients send one {"command"} and get one reply.
 #include <fmt/format.h>
 
+#include "control/answer_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/clock_identity.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
-#include "run/answer_message.hpp"
-#include "run/stage_message.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/handshake.hpp"
 #include "supervisor/processes/port_seats.hpp"

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
+#include "control/answer_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/recovery.hpp"
-#include "run/answer_message.hpp"
 
 namespace carousel::supervisor {
 namespace {

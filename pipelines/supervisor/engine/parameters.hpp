@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "control/parameter_message.hpp"
+#include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "ring/parameter_box.hpp"
-#include "run/parameter_message.hpp"
-#include "run/request_message.hpp"
 #include "shm/control_block.hpp"
 #include "spec/parameters.hpp"
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
@@ -16,7 +17,6 @@
 #include "core/read_file.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
-#include "run/stage_message.hpp"
 #include "shm/peer_process.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/adoption.hpp"

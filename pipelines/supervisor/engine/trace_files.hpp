@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "control/trace_message.hpp"
 #include "core/clock.hpp"
 #include "os/spawn.hpp"
-#include "run/trace_message.hpp"
 
 namespace carousel::supervisor {
 

@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
 #include "core/secret_file.hpp"
 #include "os/own_command.hpp"
 #include "os/pending_signal.hpp"
-#include "run/answer_message.hpp"
 #include "run/directory.hpp"
-#include "run/request_message.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "control/request_message.hpp"
 #include "core/errors.hpp"
-#include "run/request_message.hpp"
 #include "supervisor/hosts/coordinator.hpp"
 
 namespace carousel::supervisor {

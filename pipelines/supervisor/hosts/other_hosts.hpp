@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "control/ps_message.hpp"
 #include "core/json.hpp"
 #include "os/console.hpp"
 #include "os/event_loop.hpp"
-#include "run/ps_message.hpp"
 
 namespace carousel::supervisor {
 
@@ -29,7 +29,7 @@ public:
     virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
     /// A partition of the pipeline has failed, and with it the run.
     virtual void host_has_failed(const std::string& host, const std::string& what, int code) = 0;
-    /// Executes a request as at the control socket (run/request_message.hpp), and returns its answer.
+    /// Executes a request as at the control socket (control/request_message.hpp), and returns its answer.
     virtual nlohmann::json carry_out_for(const nlohmann::json& request) = 0;
     /// The run is over on this host: serves requests and new connections at the control socket for up to
     /// `timeout_ms`.

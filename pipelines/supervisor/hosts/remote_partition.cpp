@@ -12,13 +12,13 @@
 #include <iterator>
 #include <utility>
 
+#include "control/answer_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
 #include "core/read_file.hpp"
 #include "core/secret_file.hpp"
 #include "os/pending_signal.hpp"
-#include "run/answer_message.hpp"
 #include "run/directory.hpp"
 #include "supervisor/hosts/first_kept.hpp"
 #include "supervisor/plan/run_identity.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "run/ps_message.hpp"
+#include "control/ps_message.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "telemetry/snapshot.hpp"
 

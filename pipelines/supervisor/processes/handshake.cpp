@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <csignal>
 
+#include "control/attach_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "os/spawn.hpp"
-#include "run/attach_message.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/processes/adoption.hpp"

@@ -2,7 +2,7 @@
 // Handshake of a stage process with the supervisor: HELLO, or RETURN after a takeover. Every function gets
 // the connection as a descriptor, which the engine owns.
 
-#include "run/stage_message.hpp"
+#include "control/stage_message.hpp"
 #include "shm/peer_process.hpp"
 #include "supervisor/processes/process_table.hpp"
 

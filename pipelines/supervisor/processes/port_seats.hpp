@@ -10,7 +10,7 @@
 //     from before its claim until after its last mapping, on a descriptor above the driver's. The kernel
 //     releases that lock after memory and device.
 
-#include "run/stage_message.hpp"
+#include "control/stage_message.hpp"
 #include "shm/peer_process.hpp"
 #include "supervisor/processes/process_table.hpp"
 

@@ -6,12 +6,12 @@
 #include <csignal>
 #include <optional>
 
+#include "control/alloc_message.hpp"
+#include "control/memory_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
 #include "device/cpu/memfd.hpp"
-#include "run/alloc_message.hpp"
-#include "run/memory_message.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {

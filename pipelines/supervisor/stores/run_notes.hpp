@@ -5,8 +5,8 @@
 #include <deque>
 #include <string>
 
+#include "control/trace_message.hpp"
 #include "core/types.hpp"
-#include "run/trace_message.hpp"
 
 namespace carousel::supervisor {
 

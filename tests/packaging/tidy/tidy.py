@@ -10,7 +10,7 @@ MAX_PROSE = 120
 
 # Which folders a folder may include, besides itself and its own subfolders. Includes go down only. The longest name that fits counts.
 BASE = ["core", "shm"]
-RUN = BASE + ["ipc", "frame", "parameters", "ring", "ledger", "telemetry", "run"]   # what a process needs that loads no CUDA
+RUN = BASE + ["ipc", "frame", "parameters", "ring", "ledger", "telemetry", "run", "control"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
     "plan", "mps", "hosts", "policy", "stores", "processes", "engine"))]
@@ -29,6 +29,7 @@ LAYERS = {
     "ledger": ["core"],
     "telemetry": BASE + ["device", "frame", "ring"],
     "run": BASE + ["device", "frame", "parameters", "ring", "ledger", "telemetry"],
+    "control": BASE + ["device", "frame", "parameters", "ring", "telemetry", "run"],
     "hosts": ["core"],     # several hosts: for supervisors and links
     "picture": ["core"],   # for who makes pictures; the library that is installed has none of it
     "kernels": ["core", "device"],
@@ -57,7 +58,7 @@ LAYERS = {
     "bench": LIBRARY + ["ipc/cuda", "kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
-    "alloc": BASE + ["ipc", "ipc/cuda", "device", "ring", "telemetry", "run"],
+    "alloc": BASE + ["ipc", "ipc/cuda", "device", "run", "control"],
     "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/watch": LIBRARY + ["picture"],

@@ -9,8 +9,8 @@
 #include <functional>
 #include <thread>
 
+#include "control/client.hpp"
 #include "core/json.hpp"
-#include "run/client.hpp"
 #include "runs/client.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/pipelines/spec/world.hpp"

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <memory>
 
+#include "control/answer_message.hpp"
 #include "ring/check/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
-#include "run/answer_message.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "tests/support/catch.hpp"
 

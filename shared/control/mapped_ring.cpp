@@ -1,15 +1,15 @@
-#include "run/mapped_ring.hpp"
+#include "control/mapped_ring.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "control/memory_message.hpp"
+#include "control/tap_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "run/memory_message.hpp"
-#include "run/tap_message.hpp"
 
 namespace carousel::run {
 namespace {

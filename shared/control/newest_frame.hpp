@@ -17,9 +17,9 @@
 #include <memory>
 #include <vector>
 
+#include "control/mapped_ring.hpp"
 #include "device/backend.hpp"
 #include "ring/latest.hpp"
-#include "run/mapped_ring.hpp"
 
 namespace carousel::run {
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "control/newest_frame.hpp"
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
 #include "frame/metadata.hpp"
 #include "ring/header_check.hpp"
 #include "ring/recovery.hpp"
-#include "run/newest_frame.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
 

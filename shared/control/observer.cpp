@@ -1,4 +1,4 @@
-#include "run/observer.hpp"
+#include "control/observer.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "run/request_message.hpp"
+#include "control/request_message.hpp"
 
 #include <fmt/format.h>
 

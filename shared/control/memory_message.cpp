@@ -1,4 +1,4 @@
-#include "run/memory_message.hpp"
+#include "control/memory_message.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "run/trace_message.hpp"
+#include "control/trace_message.hpp"
 
 #include <fmt/format.h>
 

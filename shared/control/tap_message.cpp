@@ -1,4 +1,4 @@
-#include "run/tap_message.hpp"
+#include "control/tap_message.hpp"
 
 #include <algorithm>
 

@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "run/directory.hpp"
-#include "run/request_message.hpp"
 
 namespace carousel::run {
 

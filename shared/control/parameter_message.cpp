@@ -1,4 +1,4 @@
-#include "run/parameter_message.hpp"
+#include "control/parameter_message.hpp"
 
 #include <fmt/format.h>
 

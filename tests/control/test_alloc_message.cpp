@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "run/alloc_message.hpp"
-#include "run/memory_message.hpp"
+#include "control/alloc_message.hpp"
+#include "control/memory_message.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

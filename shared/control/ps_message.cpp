@@ -1,4 +1,4 @@
-#include "run/ps_message.hpp"
+#include "control/ps_message.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "run/stage_message.hpp"
+#include "control/stage_message.hpp"
 
 #include "core/json_text.hpp"
 

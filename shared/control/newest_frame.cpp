@@ -1,4 +1,4 @@
-#include "run/newest_frame.hpp"
+#include "control/newest_frame.hpp"
 
 #include <fmt/format.h>
 

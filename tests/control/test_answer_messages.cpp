@@ -1,11 +1,11 @@
 // What a supervisor answers, written and read: verdicts, ps, traces, parameters.
 
+#include "control/answer_message.hpp"
+#include "control/parameter_message.hpp"
+#include "control/ps_message.hpp"
+#include "control/tap_message.hpp"
+#include "control/trace_message.hpp"
 #include "core/errors.hpp"
-#include "run/answer_message.hpp"
-#include "run/parameter_message.hpp"
-#include "run/ps_message.hpp"
-#include "run/tap_message.hpp"
-#include "run/trace_message.hpp"
 #include "shm/control_block.hpp"
 #include "tests/support/catch.hpp"
 

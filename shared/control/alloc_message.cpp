@@ -1,10 +1,10 @@
-#include "run/alloc_message.hpp"
+#include "control/alloc_message.hpp"
 
 #include <fmt/format.h>
 
+#include "control/memory_message.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
-#include "run/memory_message.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::run {

@@ -1,8 +1,8 @@
 // What stages, owners of memory and supervisors say to each other, written and read.
 
+#include "control/attach_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/errors.hpp"
-#include "run/attach_message.hpp"
-#include "run/stage_message.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

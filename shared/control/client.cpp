@@ -1,4 +1,4 @@
-#include "run/client.hpp"
+#include "control/client.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "run/attach_message.hpp"
+#include "control/attach_message.hpp"
 
 #include "core/errors.hpp"
 

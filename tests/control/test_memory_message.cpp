@@ -1,8 +1,8 @@
 #include <fcntl.h>
 
+#include "control/memory_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "run/memory_message.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

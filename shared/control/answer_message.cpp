@@ -1,4 +1,4 @@
-#include "run/answer_message.hpp"
+#include "control/answer_message.hpp"
 
 #include <utility>
 

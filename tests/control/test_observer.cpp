@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
+#include "control/observer.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/words.hpp"
-#include "run/observer.hpp"
 #include "telemetry/run_end.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -9,10 +9,10 @@
 #include <functional>
 #include <thread>
 
+#include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "run/client.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

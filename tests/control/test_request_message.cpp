@@ -1,8 +1,8 @@
 // What may be asked of a run: the JSON of each request, as programs of other versions send and expect it, and
 // what is refused.
 
+#include "control/request_message.hpp"
 #include "core/errors.hpp"
-#include "run/request_message.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
