@@ -1,4 +1,4 @@
-// `carousel replay`: runs a stage again on one frame that it has abandoned (run/dead_letter.hpp).
+// `carousel replay`: runs a stage again on one frame that it has abandoned (dead_letters/dead_letter.hpp).
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 #include "cli/options.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/user_path.hpp"
+#include "dead_letters/dead_letter.hpp"
 #include "os/table.hpp"
-#include "run/dead_letter.hpp"
 #include "run/directory.hpp"
 #include "spec/own_programs.hpp"
 #include "spec/python_program.hpp"

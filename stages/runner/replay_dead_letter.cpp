@@ -12,7 +12,7 @@
 
 #include "core/log.hpp"
 #include "core/whole_io.hpp"
-#include "run/dead_letter.hpp"
+#include "dead_letters/dead_letter.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/sdk/output_directory.hpp"
 #include "stages/sdk/process_call.hpp"

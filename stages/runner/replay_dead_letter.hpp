@@ -1,7 +1,7 @@
 #pragma once
-// `PROGRAM --replay FOLDER`: runs the stage of a dead letter (run/dead_letter.hpp) on its frame alone, in
-// this process: no supervisor, no rings, no deadlines. Meant for debuggers and sanitizers: each input has its
-// own block of memory that ends with its last plane, so that an access beyond it is detected.
+// `PROGRAM --replay FOLDER`: runs the stage of a dead letter (dead_letters/dead_letter.hpp) on its frame
+// alone, in this process: no supervisor, no rings, no deadlines. Meant for debuggers and sanitizers: each
+// input has its own block of memory that ends with its last plane, so that an access beyond it is detected.
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #pragma once
 // A frame that has ended its stage's process max_attempts times is saved before it is passed on as a
-// tombstone (run/dead_letter.hpp), by the stage's next process: that process holds the frame's inputs, which
-// no producer can write into before it commits, and its stage's code is not called for this frame. What a
-// crash leaves at each step:
+// tombstone (dead_letters/dead_letter.hpp), by the stage's next process: that process holds the frame's
+// inputs, which no producer can write into before it commits, and its stage's code is not called for this
+// frame. What a crash leaves at each step:
 //   NAME.part1 made    the next incarnation sees it and tries once more, as NAME.part2; a third one leaves it
 //   files written      the same
 //   renamed to NAME    the dead letter is complete; the next incarnation finds it and writes nothing

@@ -10,7 +10,7 @@ MAX_PROSE = 120
 
 # Which folders a folder may include, besides itself and its own subfolders. Includes go down only. The longest name that fits counts.
 BASE = ["core", "shm"]
-RUN = BASE + ["ipc", "frame", "parameters", "ring", "ledger", "telemetry", "run", "control"]   # what a process needs that loads no CUDA
+RUN = BASE + ["ipc", "frame", "parameters", "ring", "ledger", "telemetry", "run", "dead_letters", "control"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
     "plan", "mps", "hosts", "policy", "stores", "processes", "engine"))]
@@ -28,7 +28,8 @@ LAYERS = {
     "ring/check": BASE + ["ring"],   # reads a control block that may be damaged; the protocol does not depend on it
     "ledger": ["core"],
     "telemetry": BASE + ["device", "frame", "ring"],
-    "run": BASE + ["device", "frame", "parameters", "ring", "ledger", "telemetry"],
+    "run": BASE + ["ring", "ledger", "telemetry"],
+    "dead_letters": BASE + ["device", "frame", "parameters", "run"],
     "control": BASE + ["device", "frame", "parameters", "ring", "telemetry", "run"],
     "hosts": ["core"],     # several hosts: for supervisors and links
     "picture": ["core"],   # for who makes pictures; the library that is installed has none of it

@@ -1,4 +1,4 @@
-#include "run/dead_letter.hpp"
+#include "dead_letters/dead_letter.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "run/traceback.hpp"
+#include "dead_letters/traceback.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "run/dead_letter.hpp"
+#include "dead_letters/dead_letter.hpp"
 #include "run/directory.hpp"
 
 namespace carousel::run {
