@@ -7,9 +7,9 @@
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
 #include "control/client.hpp"
+#include "graph/drawing.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
-#include "supervisor/plan/graph.hpp"
 #include "supervisor/plan/setup_from.hpp"
 
 namespace carousel::supervisor {

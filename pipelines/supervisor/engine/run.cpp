@@ -23,7 +23,7 @@
 #include "supervisor/engine/run_space.hpp"
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/plan/depth_plan.hpp"
-#include "supervisor/plan/pictures.hpp"
+#include "supervisor/plan/output_directory.hpp"
 #include "supervisor/plan/run_identity.hpp"
 #include "supervisor/plan/setup_from.hpp"
 

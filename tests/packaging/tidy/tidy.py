@@ -52,6 +52,7 @@ LAYERS = {
     "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
     **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] + ["hosts"] * (folder == "supervisor/hosts") for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
+    "graph": RUN + ["os", "spec", "supervisor/plan"],
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],
@@ -60,7 +61,7 @@ LAYERS = {
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["ipc", "ipc/cuda", "device", "run", "control"],
-    "cli": RUN + SUPERVISOR + ["doctor", "chaos", "bench", "lab"],
+    "cli": RUN + SUPERVISOR + ["graph", "doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/watch": LIBRARY + ["picture"],
     "viewer/peek": LIBRARY + ["viewer/watch"],

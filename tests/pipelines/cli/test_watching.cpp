@@ -7,11 +7,11 @@
 
 #include "cli/top_view.hpp"
 #include "core/json.hpp"
+#include "graph/drawing.hpp"
 #include "os/log_pipe.hpp"
 #include "os/own_command.hpp"
 #include "os/table.hpp"
 #include "runs/log_reader.hpp"
-#include "supervisor/plan/graph.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;

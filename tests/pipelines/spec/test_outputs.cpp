@@ -4,9 +4,10 @@
 
 #include "core/json.hpp"
 #include "core/read_file.hpp"
+#include "graph/drawing.hpp"
 #include "spec/describe.hpp"
 #include "spec/outputs.hpp"
-#include "supervisor/plan/graph.hpp"
+#include "supervisor/plan/links.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"

@@ -4,9 +4,9 @@
 
 #include "core/json.hpp"
 #include "core/read_file.hpp"
+#include "graph/drawing.hpp"
 #include "spec/describe.hpp"
 #include "spec/sampled_inputs.hpp"
-#include "supervisor/plan/graph.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/run_identity.hpp"
 #include "supervisor/plan/setup_from.hpp"

@@ -36,7 +36,4 @@ struct drawing {
 [[nodiscard]] std::string dot_text(const drawing& d);
 [[nodiscard]] std::string mermaid_text(const drawing& d);
 
-/// The links of a run as `ps` lists them.
-[[nodiscard]] std::vector<run::ps_link> links_of(const run_setup& s);
-
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-#include "supervisor/plan/pictures.hpp"
+#include "supervisor/plan/output_directory.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
