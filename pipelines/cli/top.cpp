@@ -1,33 +1,11 @@
-// `carousel top`: reads the control block, read-only, and requests from the supervisor what only it knows.
+// `carousel top` (top/top.hpp).
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <utility>
-
+#include "top/top.hpp"
 #include "cli/options.hpp"
-#include "cli/picture_pipe.hpp"
-#include "cli/top_view.hpp"
-#include "control/client.hpp"
-#include "control/observer.hpp"
-#include "core/clock.hpp"
-#include "os/table.hpp"
-#include "os/terminal.hpp"
 #include "runs/client.hpp"
-#include "spec/own_programs.hpp"
-#include "telemetry/run_end.hpp"
 
 namespace carousel::supervisor {
 namespace {
-
-constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, reply_timeout_s = 0.3;
-constexpr u64 glance_every_ns = 25 * ns_per_ms;
-constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
-constexpr screen_size paper = {80, 60};  // size of a picture without a screen
-constexpr u64 first_span_ns = 500 * ns_per_ms;
 
 constexpr const char* top_footer = R"(
 Examples:
@@ -41,196 +19,27 @@ Keys: q or Esc ends it, space redraws at once. Slots of a ring: . free, w being 
 (of a dead process that may still write). Exit codes: 0, also when the pipeline ends; 2 no such pipeline; 128+N signal N (Ctrl-C: 130).)";
 
 struct top_arguments : client_arguments {
-    bool once = false, image = false, no_color = false;
-    std::string image_of;  ///< STAGE or STAGE/PLANE; "": what the last sink reads
+    top_options top;
+    bool no_color = false;
     std::string interval;  ///< as given
-    f64 interval_s = 1;
 };
-
-class watcher {
-public:
-    explicit watcher(const run::record& run) : observer_(run) {}
-
-    /// Reads the control block; returns true if an event has happened since the last call.
-    bool glance() {
-        telemetry::read_snapshot(observer_.block(), snap_);
-        events_.feed(snap_);
-        const u64 last = events_.events().empty() ? 0 : events_.events().back().time_ns;
-        return std::exchange(seen_ns_, last) != last;
-    }
-    void poll() {
-        const run::observation now = observer_.poll();
-        if (now.recreated) begin_with_block();
-        glance();
-        tracker_.feed(snap_);
-        if (now.liveness.state == run::liveness::over) return;  // the last known state is shown to the end
-        if (now.liveness.state == run::liveness::alone) {
-            ps_ = {};
-            notice_ = observer_.notice(now_ns(), 0);
-            return;
-        }
-        try {
-            ps_ = run::read_ps(run::client(observer_.run()).ask(run::ps_request{}, 0, reply_timeout_s));
-            notice_.clear();
-            // Only the supervisor knows how a killed process ended.
-            const auto& c = events_.last_crash();
-            if (c && c->seat < ps_.stages.size() && ps_.stages[c->seat].last_exit)
-                events_.explain(c->seat, *ps_.stages[c->seat].last_exit);
-        } catch (const error& e) {  // the control block's data is still valid
-            notice_ = e.what();
-        }
-    }
-    /// Number of control blocks followed so far: mappings into an earlier one are invalid.
-    [[nodiscard]] u64 blocks() const { return blocks_; }
-    [[nodiscard]] bool is_running() {
-        run::record r = observer_.run();
-        return still_running(r, gone_since_ns_);
-    }
-    [[nodiscard]] std::string ending() const {
-        const std::optional<int> code = telemetry::end_of(observer_.block());
-        return code ? fmt::format("exit code {}", *code)
-                    : "its supervisor was killed, and none of its stages is left";
-    }
-    [[nodiscard]] std::vector<std::string> lines(bool color, screen_size size) const {
-        top_input in;
-        in.snap = &snap_;
-        in.rates = &tracker_.now();
-        in.events = &events_.events();
-        in.ps = ps_;
-        in.notice = notice_;
-        in.color = color;
-        in.width = size.columns;
-        in.rows = size.rows;
-        return top_lines(in);
-    }
-
-private:
-    void begin_with_block() {
-        ++blocks_;
-        tracker_ = telemetry::rate_tracker();
-        events_.add(
-            {now_ns(), telemetry::event_kind::warning, shm::none, run::recreated_text(observer_.run())});
-    }
-
-    run::observer observer_;
-    telemetry::snapshot snap_;
-    telemetry::rate_tracker tracker_;
-    telemetry::event_tracker events_;
-    run::ps_answer ps_;
-    std::string notice_;
-    u64 seen_ns_ = 0, gone_since_ns_ = 0, blocks_ = 1;
-};
-
-void print(const std::vector<std::string>& lines, std::ostream& out) {
-    for (const std::string& line : lines) out << line << "\n";
-    out.flush();
-}
-
-/// Truncates to at most `most` bytes, on a character boundary.
-std::string truncate_to(std::string text, std::size_t most) {
-    const auto inside = [&] { return (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U; };
-    if (text.size() <= most) return text;
-    while (most > 0 && inside()) --most;
-    text.resize(most);
-    return text;
-}
-
-/// A picture consists of colours, which a terminal without escape sequences would print as text.
-bool shows_no_picture(const cli_environment& env) {
-    return ::isatty(STDOUT_FILENO) == 1 && !env.out_is_terminal;
-}
-
-/// Adds the picture below the tables, as far as there is room, after a line with its frame's metadata.
-void add_picture(picture_pipe& p, screen_size size, u64 wait_ns, std::vector<std::string>& lines) {
-    const std::size_t used = lines.size() + 1, room = size.rows > used ? size.rows - used : 0;
-    p.ask(size.columns, room, wait_ns);
-    const std::string why = !p.error_text().empty() ? printable(p.error_text())
-                            : p.lines().empty()     ? "no picture has arrived yet"
-                                                    : "";
-    lines.push_back(truncate_to(why.empty() ? p.carried() : "no picture: " + why, size.columns));
-    if (!why.empty()) return;
-    for (std::size_t k = 0; k < std::min(room, p.lines().size()); ++k) lines.push_back(p.lines()[k]);
-}
-
-std::unique_ptr<picture_pipe> picture_of(const run::record& run, const top_arguments& a) {
-    return a.image || !a.image_of.empty()
-               ? std::make_unique<picture_pipe>(program_of_ours("carousel-peek", executable_folder()), run,
-                                                a.image_of)
-               : nullptr;
-}
-
-int show(watcher& w, const run::record& run, const top_arguments& a, const cli_environment& env) {
-    const bool color = wants_color(true, a.no_color);
-    const u64 interval =
-        static_cast<u64>(std::clamp(a.interval_s, shortest_interval_s, longest_interval_s) * 1e9);
-    std::vector<std::string> last;
-    {
-        terminal_screen screen(STDIN_FILENO, STDOUT_FILENO);
-        std::unique_ptr<picture_pipe> picture = picture_of(run, a);
-        w.poll();
-        u64 pictured = w.blocks();
-        for (u64 next = now_ns() + std::min(interval, first_span_ns);
-             w.is_running();) {  // rates need two samples
-            last = w.lines(color, screen.size());
-            std::vector<std::string> all = last;
-            if (picture) add_picture(*picture, screen.size(), 0, all);
-            screen.draw(all);
-            // Glances in between find crashes that a slow picture would miss; they are shown at once.
-            screen_event e;
-            u64 left = 0, until = next;
-            if (picture) until = std::min(until, now_ns() + picture_every_ns);
-            do {
-                const u64 now = now_ns();
-                left = until > now ? until - now : 0;
-                e = screen.wait(std::min(left, glance_every_ns));
-                if (w.glance()) next = 0;
-            } while (e.what == screen_event::kind::timeout && left > 0 && next != 0 && w.is_running());
-            if (e.what == screen_event::kind::hung_up) return exit_code::ok;
-            if (e.what == screen_event::kind::signal) return 128 + e.signal;
-            if (e.what == screen_event::kind::key && (e.key == 'q' || e.key == 'Q' || e.key == '\x1b'))
-                return exit_code::ok;
-            if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
-            w.poll();
-            // its mapping is of an earlier control block
-            if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, a);
-            next = now_ns() + interval;
-        }
-    }
-    print(last, env.out);
-    env.out << fmt::format("pipeline \"{}\" has ended: {}\n", run.name, w.ending());
-    return exit_code::ok;
-}
-
-int show_top(const top_arguments& a, const cli_environment& env) {
-    const run::record run = choose_watched(a.pipeline, a.wait_s);
-    watcher w(run);
-    if (!a.once && env.out_is_terminal) return show(w, run, a, env);
-    w.poll();
-    ::usleep(static_cast<useconds_t>(first_span_ns / 1000));
-    w.poll();
-    std::vector<std::string> lines = w.lines(wants_color(env.out_is_terminal, a.no_color), {0, 0});
-    if (shows_no_picture(env) && (a.image || !a.image_of.empty()))
-        lines.emplace_back("no picture: this terminal shows no colours (TERM is not set, or \"dumb\")");
-    else if (const std::unique_ptr<picture_pipe> picture = picture_of(run, a))
-        add_picture(*picture, paper, picture_patience_ns, lines);
-    print(lines, env.out);
-    return exit_code::ok;
-}
 
 command_action add_top_command(const command_parts& p) {
     const auto a = std::make_shared<top_arguments>();
     add_client_options(p, *a);
     p.app.add_option("--interval", a->interval, "Update every S seconds [1]")->type_name("S");
-    p.app.add_flag("--image", a->image, "With the newest picture, in half blocks of 24 bit colours");
-    p.app.add_option("--image-of", a->image_of, "The picture of another ring, or of another plane")
+    p.app.add_flag("--image", a->top.image, "With the newest picture, in half blocks of 24 bit colours");
+    p.app.add_option("--image-of", a->top.image_of, "The picture of another ring, or of another plane")
         ->type_name("STAGE[/PLANE]");
-    p.app.add_flag("--once", a->once, "Print once and exit");
+    p.app.add_flag("--once", a->top.once, "Print once and exit");
     add_no_color(p, a->no_color);
     p.app.footer(top_footer);
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
-        a->interval_s = seconds_or("--interval", a->interval, a->interval_s);
-        return show_top(*a, env);
+        a->top.interval_s = seconds_or("--interval", a->interval, a->top.interval_s);
+        a->top.color = wants_color(env.out_is_terminal, a->no_color);
+        a->top.on_terminal = env.out_is_terminal;
+        return show_top(choose_watched(a->pipeline, a->wait_s), a->top, env.out);
     };
 }
 

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-#include "cli/top_view.hpp"
 #include "core/json.hpp"
 #include "graph/drawing.hpp"
 #include "os/log_pipe.hpp"
@@ -13,6 +12,7 @@
 #include "os/table.hpp"
 #include "runs/log_reader.hpp"
 #include "tests/pipelines/spec/world.hpp"
+#include "top/top_view.hpp"
 
 using namespace carousel;
 using namespace carousel::test;

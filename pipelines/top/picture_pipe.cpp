@@ -1,4 +1,4 @@
-#include "cli/picture_pipe.hpp"
+#include "top/picture_pipe.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

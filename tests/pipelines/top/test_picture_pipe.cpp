@@ -3,9 +3,9 @@
 #include <chrono>
 #include <thread>
 
-#include "cli/picture_pipe.hpp"
 #include "core/clock.hpp"
 #include "tests/pipelines/spec/world.hpp"
+#include "top/picture_pipe.hpp"
 
 using namespace carousel;
 using namespace carousel::test;

@@ -1,4 +1,4 @@
-#include "cli/top_view.hpp"
+#include "top/top_view.hpp"
 
 #include <fmt/format.h>
 
