@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-STAMPS_LAST = 3.3  # seconds: the lease of pipelines/cli/trace.cpp, renewed by its last question: so long stages go on stamping
+STAMPS_LAST = 3.3  # seconds: the lease of pipelines/trace/tracer.cpp, renewed by its last question: so long stages go on stamping
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -54,6 +54,7 @@ LAYERS = {
     **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] + ["hosts"] * (folder == "supervisor/hosts") for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
     "graph": RUN + ["os", "spec", "supervisor/plan"],
     "top": RUN + ["os", "runs", "spec"],
+    "trace": RUN + ["os"],
     "doctor": RUN + SUPERVISOR,
     "chaos": RUN + SUPERVISOR,
     "plot": ["core"],
@@ -62,7 +63,7 @@ LAYERS = {
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
     "alloc": BASE + ["ipc", "ipc/cuda", "device", "run", "control"],
-    "cli": RUN + SUPERVISOR + ["graph", "top", "doctor", "chaos", "bench", "lab"],
+    "cli": RUN + SUPERVISOR + ["graph", "top", "trace", "doctor", "chaos", "bench", "lab"],
     **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
     "viewer/watch": LIBRARY + ["picture"],
     "viewer/peek": LIBRARY + ["viewer/watch"],

@@ -1,4 +1,4 @@
-#include "cli/remote_traces.hpp"
+#include "trace/remote_traces.hpp"
 
 #include <unistd.h>
 

@@ -1,0 +1,69 @@
+#pragma once
+// Records a run on this host for `carousel trace`: polls the rings of stamps that its processes write, the
+// headers and the fill of its rings, and renews the lease under which processes write stamps. Follows the run
+// to another supervisor and into rebuilt memory. One thread.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/observer.hpp"
+#include "control/trace_message.hpp"
+#include "core/types.hpp"
+#include "frame/frame_format.hpp"
+#include "shm/trace_segment.hpp"
+#include "telemetry/trace_file.hpp"
+#include "telemetry/trace_reader.hpp"
+
+namespace carousel::supervisor {
+
+class tracer {
+public:
+    /// Starts the recording. Throws shm_error: no supervisor replies within wait_s and two seconds, or it
+    /// refuses.
+    tracer(const run::record& run, f64 wait_s);
+    /// Records for `seconds` (0: no limit) or until N frames have passed (0: no limit), until the run ends or
+    /// a signal arrives. At least one of the two is not 0.
+    void record(f64 seconds, u64 frames);
+    /// The clocks of the run's other hosts, by host.
+    [[nodiscard]] const std::map<std::string, telemetry::trace_clock>& clocks() const noexcept {
+        return clocks_;
+    }
+    /// The trace as JSON. Call once, after record().
+    [[nodiscard]] std::string text(telemetry::trace_summary& out);
+    /// Why the recording ended early; "": it did not.
+    [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
+    /// What happened to the run itself during the recording.
+    [[nodiscard]] const std::vector<std::string>& updates() const noexcept { return updates_; }
+    [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
+    /// Stamps that were overwritten before they were read.
+    [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
+
+private:
+    void ask(const run::record& run, f64 wait_s);
+    void take(const run::record& run, run::trace_answer a);
+    void poll(u64 now);
+    void scan_headers();
+    [[nodiscard]] const ring::frame_format* format_of(u32 link);
+    void poll_run(u64 now);
+    void request_clocks();
+    [[nodiscard]] u64 least_tail() const noexcept;
+    [[nodiscard]] bool through() const noexcept;
+
+    std::optional<run::observer> run_;
+    std::optional<shm::trace_segment> rings_;
+    std::optional<telemetry::trace_reader> reader_;
+    std::vector<telemetry::trace_note> notes_;
+    std::vector<telemetry::trace_fill> fills_;
+    telemetry::trace_facts facts_;
+    std::map<std::string, telemetry::trace_clock> clocks_;
+    std::map<u32, std::optional<ring::frame_format>> formats_;  ///< by link; only those requested so far
+    std::string ending_, refused_;
+    std::vector<std::string> updates_;
+    u64 begin_ns_ = 0, end_ns_ = 0, requested_ns_ = 0, filled_ns_ = 0, run_polled_ns_ = 0, since_ = 0,
+        first_ = 0;
+    bool gone_ = false;
+};
+
+}  // namespace carousel::supervisor
