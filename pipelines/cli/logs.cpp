@@ -20,6 +20,7 @@
 #include "run/lost_run.hpp"
 #include "runs/client.hpp"
 #include "runs/log_reader.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -86,10 +87,10 @@ place choose_place(const logs_arguments& a) {
                         a.pipeline.empty() ? "" : " of the name " + a.pipeline));
     }
     if (!a.pipeline.empty() && a.wait_s == 0 &&
-        (!run::is_run_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
+        (!shm::is_folder_name(a.pipeline) || !log_reader(logs_of(a.pipeline)).labels().empty())) {
         for (run::record& r : run::living_runs())
             if (r.name == a.pipeline) return {r.name, std::move(r)};
-        if (run::is_run_name(a.pipeline)) return {a.pipeline};
+        if (shm::is_folder_name(a.pipeline)) return {a.pipeline};
     }
     if (a.pipeline.empty() && a.wait_s == 0 && run::living_runs().empty()) {
         const std::vector<std::string> ended = ended_with_logs();

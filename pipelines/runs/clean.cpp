@@ -26,6 +26,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/file_lock.hpp"
 #include "shm/marked_process.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 
@@ -195,7 +196,7 @@ std::string remove_run_folder(const leftover& l) {
     if (!kept.empty()) return kept;
     if (!shm::end_marked_processes(shm::mps_mark(shm::mps_folder(l.path)), 3 * ns_per_s))
         return "its MPS daemon can't be ended";
-    if (record && run::is_run_name(record->run_id) && run::keep_lost_run(l.path).empty())
+    if (record && shm::is_folder_name(record->run_id) && run::keep_lost_run(l.path).empty())
         return "the data of the run can't be saved";
     for (const fs::path& each : entries_of(l.path)) {
         const std::string name = each.filename().string();

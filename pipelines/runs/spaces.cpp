@@ -14,6 +14,7 @@
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
 #include "shm/peer_process.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -183,7 +184,7 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
 }
 
 void require_no_run(const std::string& name) {
-    if (!run::is_run_name(name)) return;
+    if (!shm::is_folder_name(name)) return;
     const std::optional<run::record> r = run::read_record(run::run_folder(name));
     if (!r) return;
     if (run::is_alive(*r))

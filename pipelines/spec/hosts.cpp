@@ -7,7 +7,7 @@
 
 #include "core/did_you_mean.hpp"
 #include "core/private_address.hpp"
-#include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "spec/key_table.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/section_reader.hpp"
@@ -168,7 +168,8 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
 }
 
 bool is_host_name(const std::string& name) {
-    return run::is_run_name(name) && name.size() <= longest_host_name && name.find('.') == std::string::npos;
+    return shm::is_folder_name(name) && name.size() <= longest_host_name &&
+           name.find('.') == std::string::npos;
 }
 
 }  // namespace
@@ -256,7 +257,7 @@ void check_hosts(const pipeline& p) {
             refuse(h->at, fmt::format("[hosts.{}] has no address; expected the host's numeric IPv4 address, "
                                       "e.g. address = \"10.0.0.2\"",
                                       h->name));
-        if (!run::is_run_name(p.name + "." + h->name))
+        if (!shm::is_folder_name(p.name + "." + h->name))
             refuse(h->at, fmt::format("the run on host {} would be named {}.{}: expected shorter names (40 "
                                       "characters with the dot)",
                                       h->name, p.name, h->name));

@@ -9,6 +9,7 @@
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "shm/control_block.hpp"
+#include "shm/runtime_folder.hpp"
 #include "spec/hosts.hpp"
 #include "spec/key_table.hpp"
 #include "spec/python_program.hpp"
@@ -169,7 +170,7 @@ std::string read_run(section_reader& r) {
 
 void read_pipeline_name(section_reader& r, pipeline_spec& p) {
     p.name = r.text("name", p.name);
-    if (run::is_run_name(p.name)) return;
+    if (shm::is_folder_name(p.name)) return;
     const std::string expected = "a name of 1 to 40 letters, digits, -, _ and inner dots";
     if (const document_entry* e = r.take("name"); e != nullptr)
         section_reader::refuse_value("name", *e, expected);

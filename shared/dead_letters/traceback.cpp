@@ -9,7 +9,7 @@
 
 #include "core/errors.hpp"
 #include "dead_letters/dead_letter.hpp"
-#include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::run {
 namespace {
@@ -42,7 +42,7 @@ void keep_traceback(const std::string& runtime_directory, std::string_view stage
     std::error_code failed;
     if (!fs::exists(path, failed) && tracebacks_in(folder) >= most_tracebacks) return;
     try {
-        write_whole_file(path, text);
+        shm::write_whole_file(path, text);
     } catch (const error& e) {
         throw output_error(fmt::format("the traceback is not kept: {}", e.what()));
     }

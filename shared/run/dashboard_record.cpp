@@ -10,8 +10,8 @@
 #include "core/json_text.hpp"
 #include "core/poll_until.hpp"
 #include "core/read_file.hpp"
-#include "run/directory.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::run {
 namespace {
@@ -28,7 +28,7 @@ void write_dashboard_record(const std::string& folder, const dashboard_record& r
                        {"run_id", r.run_id},   {"asked", r.asked},
                        {"hosts", r.hosts},     {"address", r.address.text()},
                        {"token", r.token}};
-    write_whole_file(path_in(folder), text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    shm::write_whole_file(path_in(folder), text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 std::optional<dashboard_record> read_dashboard_record(const std::string& folder) {

@@ -1,30 +1,21 @@
 #include "run/directory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
-#include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "run/folder_lock.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::run {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::size_t longest_name = 40;
 
 std::string pid_namespace() {
     std::error_code failed;
@@ -38,29 +29,9 @@ std::string boot_id() {
     return text;
 }
 
-void write_all(const std::string& file, const std::string& text) {
-    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, no_room_text(errno, "")));
-    const bool written = write_whole(fd, text.data(), text.size());
-    const int code = errno;
-    ::close(fd);
-    if (written) return;
-    ::unlink(file.c_str());
-    throw shm_error(fmt::format("writing {}: {}", file, no_room_text(code, "")));
-}
-
 }  // namespace
 
-std::string runs_folder() {
-    const char* folder = std::getenv("XDG_RUNTIME_DIR");
-    struct stat info {};
-    // With sudo and in containers the variable can name another user's folder, or a folder that does not
-    // exist.
-    if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
-        info.st_uid == ::geteuid())
-        return std::string(folder) + "/carousel";
-    return fmt::format("/tmp/carousel-{}", ::geteuid());
-}
+std::string runs_folder() { return shm::runtime_folder("carousel"); }
 
 std::string run_folder(const std::string& name) { return runs_folder() + "/" + name; }
 
@@ -72,38 +43,11 @@ std::string port_lock(const std::string& folder, u32 seat, u32 epoch) {
 
 std::string record::socket() const { return control_socket(folder); }
 
-void make_private_folder(const std::string& folder) {
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-        throw shm_error(fmt::format("creating the folder {}: {}", folder, errno_text(errno)));
-    struct stat info {};
-    if (::lstat(folder.c_str(), &info) != 0)
-        throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
-    if (!S_ISDIR(info.st_mode))
-        throw shm_error(fmt::format(
-            "{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder));
-    if (info.st_uid != ::geteuid())
-        throw shm_error(
-            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
-                        "to a folder that you own",
-                        folder, info.st_uid, ::geteuid()));
-    if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
-        throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
-}
-
 std::string make_run_folder(const std::string& name) {
-    make_private_folder(runs_folder());
+    shm::make_private_folder(runs_folder());
     std::string folder = run_folder(name);
-    make_private_folder(folder);
+    shm::make_private_folder(folder);
     return folder;
-}
-
-void write_whole_file(const std::string& path, const std::string& text) {
-    const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-    write_all(temporary, text);
-    if (::rename(temporary.c_str(), path.c_str()) == 0) return;
-    const int code = errno;
-    ::unlink(temporary.c_str());
-    throw shm_error(fmt::format("writing {}: {}", path, no_room_text(code, "")));
 }
 
 void write_record(const std::string& folder, record r) {
@@ -113,8 +57,8 @@ void write_record(const std::string& folder, record r) {
                            {"file", r.file},          {"pid_namespace", pid_namespace()},
                            {"boot_id", boot_id()},    {"time_namespace", clock.time_namespace}};
     if (clock.offset_ns) text["monotonic_offset_ns"] = *clock.offset_ns;
-    write_whole_file(folder + "/run.json",
-                     text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    shm::write_whole_file(folder + "/run.json",
+                          text.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 std::optional<record> read_record(const std::string& folder) {
@@ -168,15 +112,6 @@ std::vector<record> living_runs() {
     std::vector<record> runs = recorded_runs();
     std::erase_if(runs, [](const record& r) { return !is_alive(r); });
     return runs;
-}
-
-bool is_run_name(const std::string& name) noexcept {
-    if (name.empty() || name.size() > longest_name || name.front() == '.' || name.back() == '.' ||
-        name.front() == '-')
-        return false;
-    return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-    });
 }
 
 }  // namespace carousel::run

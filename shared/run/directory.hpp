@@ -45,16 +45,10 @@ struct record {
 [[nodiscard]] std::string control_socket(const std::string& folder);
 /// File that the program on a port's seat keeps locked while it has memory of the run.
 [[nodiscard]] std::string port_lock(const std::string& folder, u32 seat, u32 epoch);
-/// Creates a folder of this user with mode 0700, or checks an existing one. Throws shm_error: it belongs to
-/// another user, is not a folder, or cannot be created.
-void make_private_folder(const std::string& folder);
-/// Creates the folder of all runs and the run's folder, both with mode 0700. Throws as make_private_folder
-/// does.
+/// Creates the folder of all runs and the run's folder, both with mode 0700. Throws as
+/// shm::make_private_folder does.
 std::string make_run_folder(const std::string& name);
 
-/// Writes a file of the run's runtime directory atomically (temporary file, rename), mode 0600: a reader
-/// finds either the old or the new text, even if the writer is killed while writing. Throws shm_error.
-void write_whole_file(const std::string& path, const std::string& text);
 /// Writes FOLDER/run.json atomically, mode 0600. Throws shm_error.
 void write_record(const std::string& folder, record r);
 /// Empty if there is no readable record.
@@ -71,8 +65,5 @@ void write_record(const std::string& folder, record r);
 [[nodiscard]] std::vector<record> recorded_runs();
 /// The runs whose supervisor is alive, sorted by name.
 [[nodiscard]] std::vector<record> living_runs();
-
-/// True for a valid folder name: letters, digits, - _ and inner dots, at most 40 characters, no leading -.
-[[nodiscard]] bool is_run_name(const std::string& name) noexcept;
 
 }  // namespace carousel::run

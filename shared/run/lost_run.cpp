@@ -18,6 +18,7 @@
 #include "ledger/ledger.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::run {
@@ -104,8 +105,8 @@ std::optional<shm::segment> block_of(const std::string& run_id) {
 /// A full disk does not prevent keeping the files: moving them needs no space.
 void write_account(const std::string& folder, const json& account) {
     try {
-        write_whole_file(folder + "/account.json",
-                         account.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+        shm::write_whole_file(folder + "/account.json",
+                              account.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
         log::warning("the account of a lost run can't be written: {}", e.what());
     }
@@ -113,14 +114,14 @@ void write_account(const std::string& folder, const json& account) {
 
 std::string keep(const std::string& run_folder, const shm::control_block* block) {
     const auto record = read_record(run_folder);
-    if (!record || !is_run_name(record->run_id)) return "";
+    if (!record || !shm::is_folder_name(record->run_id)) return "";
     const std::optional<shm::segment> found = block == nullptr ? block_of(record->run_id) : std::nullopt;
     if (found) block = &found->block();
     const std::string kept = lost_runs_folder(fs::path(run_folder).parent_path().string());
     const std::string name = fs::path(run_folder).filename().string();
     std::string folder = fmt::format("{}/{}.{}", kept, name, record->run_id);
-    make_private_folder(kept);
-    make_private_folder(folder);
+    shm::make_private_folder(kept);
+    shm::make_private_folder(folder);
     std::error_code failed;
     if (!fs::exists(folder + "/account.json", failed)) write_account(folder, account_of(run_folder, block));
     for (const char* file : moved_files)

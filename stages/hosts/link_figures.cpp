@@ -2,7 +2,7 @@
 
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::hosts {
 
@@ -19,7 +19,7 @@ void link_figures::update(bool up, const std::optional<clock_relation>& clock, u
     j["clock_offset_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->offset_ns) / 1e6) : nullptr;
     j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
     try {
-        run::write_whole_file(path_, j.dump());
+        shm::write_whole_file(path_, j.dump());
     } catch (const error&) {  // for example a full disk: figures must not cost a frame
     }
 }

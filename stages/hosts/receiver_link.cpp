@@ -11,7 +11,7 @@
 #include "core/log.hpp"
 #include "core/read_file.hpp"
 #include "device/cpu/threads.hpp"
-#include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::hosts {
 namespace {
@@ -34,7 +34,7 @@ link_note link_note::read(const std::string& path, const std::string& run) {
 void link_note::write(const std::string& path) const {
     json j{{"run", run}, {"sender", sender}};
     if (end) j["end"] = *end;
-    run::write_whole_file(path, j.dump());
+    shm::write_whole_file(path, j.dump());
 }
 
 receiver_link::receiver_link(set_up s)

@@ -12,6 +12,7 @@
 #include "core/log.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -45,7 +46,7 @@ tape::tape(std::string path, std::string compression, recording about, const std
     fs::create_directories(fs::path(path_).parent_path(), failed);
     about_.offset_ns = wall_offset();
     about_.id = fmt::format("{:x}", static_cast<u64>(about_.offset_ns) + now_ns());
-    run::write_whole_file(note, json{{"id", about_.id}, {"offset_ns", about_.offset_ns}}.dump());
+    shm::write_whole_file(note, json{{"id", about_.id}, {"offset_ns", about_.offset_ns}}.dump());
 }
 
 void tape::open() {

@@ -15,8 +15,8 @@
 #include "core/whole_io.hpp"
 #include "dead_letters/dead_letter.hpp"
 #include "dead_letters/traceback.hpp"
-#include "run/directory.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/runtime_folder.hpp"
 #include "stages/runner/running_clock.hpp"
 #include "stages/runner/sampled_inputs.hpp"
 
@@ -191,7 +191,7 @@ void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_lette
             to_file.copy(f.sampled_input[k]->memory->data(), r.sampled_input(k).slot_bytes,
                          part + "/" + run::sampled_file(k));
     run::move_traceback(r.runtime_directory(), l.stage, l.ring_sequence, part);
-    run::write_whole_file(part + "/letter.json", run::to_json(l));
+    shm::write_whole_file(part + "/letter.json", run::to_json(l));
 }
 
 }  // namespace

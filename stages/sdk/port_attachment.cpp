@@ -11,6 +11,7 @@
 #include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
 #include "telemetry/run_end.hpp"
 
@@ -51,7 +52,7 @@ bool is_reachable_by_socket_only(const run::record& r) {
 
 std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run::record& record) {
     const bool is_folder = name.find('/') != std::string::npos;
-    if (!is_folder && !run::is_run_name(name))
+    if (!is_folder && !shm::is_folder_name(name))
         throw config_error(fmt::format("\"{}\" can't be the name of a run", name));
     const std::string folder = is_folder ? name : run::run_folder(name);
     const u64 until = now_ns() + static_cast<u64>(std::max(0.0, wait_s) * 1e9);

@@ -13,6 +13,7 @@
 #include "core/read_file.hpp"
 #include "ledger/ledger.hpp"
 #include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -39,7 +40,7 @@ struct lost_world {
     [[nodiscard]] std::string run_of(const std::string& name, const std::string& id) const {
         const std::string at = run::make_run_folder(name);
         run::write_record(at, {{1'999'999, 1}, id, name, "demo.toml", "", "", ""});
-        run::write_whole_file(at + "/state.json", R"({"run": {"first": 0, "end": 150}})");
+        shm::write_whole_file(at + "/state.json", R"({"run": {"first": 0, "end": 150}})");
         fs::create_directory(at + "/logs");
         std::ofstream(at + "/logs/fragment.jsonl") << "{}\n";
         std::ofstream(at + "/recoveries.jsonl") << "{}\n";

@@ -16,8 +16,8 @@
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "ring/link.hpp"
-#include "run/directory.hpp"
 #include "shm/peer_process.hpp"
+#include "shm/runtime_folder.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/handshake.hpp"
@@ -84,7 +84,7 @@ void engine::save_state() {
                 {"beyond_end", repairs_.beyond_end}};
     try {
         if (shortage_->is_short()) reserve_.release();
-        run::write_whole_file(setup_->directory + "/state.json",
+        shm::write_whole_file(setup_->directory + "/state.json",
                               j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
         if (!state_failed_)

@@ -10,6 +10,7 @@
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/coordinator.hpp"
 
 namespace carousel::supervisor {
@@ -90,7 +91,7 @@ void coordinator::end_without_lost_leaders(u64 now) {
 // this file. If this supervisor dies before writing it, the host sends its result again.
 void coordinator::save_outcome(remote_host& h) {
     try {
-        run::write_whole_file(outcome_file(h.spec().name),
+        shm::write_whole_file(outcome_file(h.spec().name),
                               json{{"run", run_id_}, {"ended", *h.outcome}}.dump(
                                   -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {

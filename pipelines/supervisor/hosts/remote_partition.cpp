@@ -20,6 +20,7 @@
 #include "core/secret_file.hpp"
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/first_kept.hpp"
 #include "supervisor/plan/run_identity.hpp"
 
@@ -80,7 +81,7 @@ std::string remote_partition::coordinator_run_file() const {
 // first stage of this partition starts, so it is missing at a takeover only if it could not be written.
 void remote_partition::save_coordinator_run(const std::string& id) const {
     try {
-        run::write_whole_file(coordinator_run_file(), id);
+        shm::write_whole_file(coordinator_run_file(), id);
     } catch (const error& e) {
         if (orders_ == nullptr) return;  // written again when the run exists, or the run is over
         orders_->log_line(

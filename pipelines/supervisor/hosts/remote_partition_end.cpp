@@ -16,6 +16,7 @@
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "runs/run_lock.hpp"
+#include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/remote_partition.hpp"
 
 namespace carousel::supervisor {
@@ -82,7 +83,7 @@ void remote_partition::add_to(run::ps_answer& a) const {
 // For a coordinator that is away, and for the case that this supervisor dies meanwhile.
 void remote_partition::save_outcome(const json& ended) {
     try {
-        run::write_whole_file(outcome_file(),
+        shm::write_whole_file(outcome_file(),
                               json{{"coordinator_run", coordinator_run_}, {"ended", ended}}.dump(
                                   -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {

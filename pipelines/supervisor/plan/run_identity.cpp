@@ -8,7 +8,7 @@
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "ledger/ledger.hpp"
-#include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
@@ -134,7 +134,7 @@ void write_identity(const std::string& folder, const json& identity, const run_s
                     {"output_directory", prepared.output_directory},
                     {"pictures", prepared.pictures},
                     {"depths", depths_json(prepared)}};
-    run::write_whole_file(folder + "/pipeline.json",
+    shm::write_whole_file(folder + "/pipeline.json",
                           text.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }
 

@@ -29,7 +29,7 @@ LAYERS = {
     "ledger": ["core"],
     "telemetry": BASE + ["device", "frame", "ring"],
     "run": BASE + ["ring", "ledger", "telemetry"],
-    "dead_letters": BASE + ["device", "frame", "parameters", "run"],
+    "dead_letters": BASE + ["device", "frame", "parameters"],
     "control": BASE + ["device", "frame", "parameters", "ring", "telemetry", "run"],
     "hosts": ["core"],     # several hosts: for supervisors and links
     "picture": ["core"],   # for who makes pictures; the library that is installed has none of it

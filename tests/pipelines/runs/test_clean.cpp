@@ -14,6 +14,7 @@
 #include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/file_lock.hpp"
+#include "shm/runtime_folder.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
@@ -277,8 +278,8 @@ TEST_CASE("a runtime directory that is not ours, private and a folder is refused
     w.write("carousel/demo/run.json", "{\"pid\": \"x\"}");
     CHECK_FALSE(run::read_record(folder).has_value());
     for (const char* bad : {"", ".", "..", "a/b", ".x", "x.", "-x", "a b"})
-        CHECK_FALSE(run::is_run_name(bad));
-    CHECK(run::is_run_name("demo-2.x_y"));
+        CHECK_FALSE(shm::is_folder_name(bad));
+    CHECK(shm::is_folder_name("demo-2.x_y"));
 }
 
 TEST_CASE("clean on the command line says what it does") {

@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/secret_file.hpp"
 #include "run/directory.hpp"
+#include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/coordinator.hpp"
 #include "supervisor/hosts/remote_partition.hpp"
 #include "tests/support/catch.hpp"
@@ -81,7 +82,7 @@ struct noted_orders final : host_orders {
 struct partition_of_b : two_hosts {
     partition_of_b() {
         run::make_run_folder("pair.b");
-        run::write_whole_file(run::run_folder("pair.b") + "/coordinator-run", "1");
+        shm::write_whole_file(run::run_folder("pair.b") + "/coordinator-run", "1");
         partition.attend(loop, orders, "1");
     }
     noted_orders orders;

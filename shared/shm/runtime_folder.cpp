@@ -1,0 +1,80 @@
+#include "shm/runtime_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+
+#include "core/errors.hpp"
+#include "core/resource_limit.hpp"
+#include "core/whole_io.hpp"
+
+namespace carousel::shm {
+namespace {
+
+void write_all(const std::string& file, const std::string& text) {
+    const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) throw shm_error(fmt::format("writing {}: {}", file, no_room_text(errno, "")));
+    const bool written = write_whole(fd, text.data(), text.size());
+    const int code = errno;
+    ::close(fd);
+    if (written) return;
+    ::unlink(file.c_str());
+    throw shm_error(fmt::format("writing {}: {}", file, no_room_text(code, "")));
+}
+
+}  // namespace
+
+std::string runtime_folder(const std::string& name) {
+    const char* folder = std::getenv("XDG_RUNTIME_DIR");
+    struct stat info {};
+    // With sudo and in containers the variable can name another user's folder, or a folder that does not
+    // exist.
+    if (folder != nullptr && folder[0] == '/' && ::stat(folder, &info) == 0 && S_ISDIR(info.st_mode) &&
+        info.st_uid == ::geteuid())
+        return std::string(folder) + "/" + name;
+    return fmt::format("/tmp/{}-{}", name, ::geteuid());
+}
+
+void make_private_folder(const std::string& folder) {
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+        throw shm_error(fmt::format("creating the folder {}: {}", folder, errno_text(errno)));
+    struct stat info {};
+    if (::lstat(folder.c_str(), &info) != 0)
+        throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
+    if (!S_ISDIR(info.st_mode))
+        throw shm_error(fmt::format(
+            "{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder));
+    if (info.st_uid != ::geteuid())
+        throw shm_error(
+            fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
+                        "to a folder that you own",
+                        folder, info.st_uid, ::geteuid()));
+    if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
+        throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
+}
+
+void write_whole_file(const std::string& path, const std::string& text) {
+    const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+    write_all(temporary, text);
+    if (::rename(temporary.c_str(), path.c_str()) == 0) return;
+    const int code = errno;
+    ::unlink(temporary.c_str());
+    throw shm_error(fmt::format("writing {}: {}", path, no_room_text(code, "")));
+}
+
+bool is_folder_name(const std::string& name) noexcept {
+    if (name.empty() || name.size() > longest_folder_name || name.front() == '.' || name.back() == '.' ||
+        name.front() == '-')
+        return false;
+    return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+    });
+}
+
+}  // namespace carousel::shm
