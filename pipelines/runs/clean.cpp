@@ -19,12 +19,12 @@
 #include "core/read_file.hpp"
 #include "ipc/spaces.hpp"
 #include "run/directory.hpp"
-#include "run/folder_lock.hpp"
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/file_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
@@ -132,8 +132,8 @@ std::string gone_text(const run::record& r) {
 /// A folder without a record belongs to a run that died at its start or end, unless a run is starting there.
 std::string death_without_record(const std::string& folder, bool lock_is_ours) {
     struct stat info {};
-    const std::string socket = run::control_socket(folder), lock = run::folder_lock(folder);
-    if ((!lock_is_ours && run::has_supervisor(folder)) || run::has_members(folder)) return "";
+    const std::string socket = run::control_socket(folder), lock = shm::folder_lock(folder);
+    if ((!lock_is_ours && shm::has_leader(folder)) || run::has_members(folder)) return "";
     if (is_ours(socket, S_IFSOCK, info))
         return is_fresh(info) || is_served(socket)
                    ? ""
@@ -171,7 +171,7 @@ bool is_preserved(const std::string& folder, const std::string& below) {
 /// Removes the folder's lock file, whose lock the caller holds, and the folder if it is then empty.
 std::string remove_folder(const fs::path& folder) {
     std::error_code failed;
-    fs::remove(run::folder_lock(folder.string()), failed);
+    fs::remove(shm::folder_lock(folder.string()), failed);
     fs::remove(folder, failed);
     return failed && failed != std::errc::directory_not_empty ? failed.message() : "";
 }
@@ -249,8 +249,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
             const std::string why = death_of(folder.string(), kept);
             if (record && why.empty()) living.insert(record->run_id);
             for (const auto& [kind, below] : preserved)
-                if (why.empty() && is_preserved(folder.string(), below) &&
-                    !run::has_supervisor(folder.string()))
+                if (why.empty() && is_preserved(folder.string(), below) && !shm::has_leader(folder.string()))
                     found.push_back({kind, (folder / below).string(), folder.filename().string(), "",
                                      bytes_in(folder / below), "its run has ended", ""});
             if (why.empty() || !has_more_than_pictures(folder.string())) continue;
@@ -308,7 +307,7 @@ std::string remove_leftover(const leftover& l) {
         return s ? ipc::remove_dead(*s) : "";
     }
     const fs::path folder = l.on_purpose() ? fs::path(l.path).parent_path() : fs::path(l.path);
-    const shm::unique_fd lock = try_lock_folder(folder.string());
+    const shm::unique_fd lock = shm::lead_folder(folder.string());
     if (!lock) return fs::exists(folder, failed) ? run_has_begun : "";
     return l.on_purpose() ? remove_preserved(l, folder) : remove_run_folder(l);
 }

@@ -1,9 +1,6 @@
 #include "runs/run_lock.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,10 +16,10 @@
 #include "ring/words.hpp"
 #include "run/dashboard_record.hpp"
 #include "run/directory.hpp"
-#include "run/folder_lock.hpp"
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "runs/orphaned_run.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
@@ -84,25 +81,11 @@ std::optional<run::record> runs_elsewhere(const std::string& folder) {
 
 }  // namespace
 
-shm::unique_fd try_lock_folder(const std::string& folder) {
-    const std::string path = run::folder_lock(folder);
-    shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};
-    struct stat held {
-    }, there{};
-    // The previous run may have removed the folder between open() and flock(): then this descriptor is of a
-    // file that no longer has a name.
-    if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino)
-        return lock;
-    errno = ESTALE;
-    return {};
-}
-
 run_lock::run_lock(const std::string& name, f64 wait_s) {
     const u64 began = now_ns(), until = began + static_cast<u64>(std::max(0.0, wait_s) * 1e9);
     for (;; ::usleep(20'000)) {
         folder_ = run::make_run_folder(name);
-        lock_ = try_lock_folder(folder_);
+        lock_ = shm::lead_folder(folder_);
         const int why = errno;
         if (lock_) {
             const std::optional<run::record> elsewhere = runs_elsewhere(folder_);
@@ -114,7 +97,7 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
         if (why == ENOENT || why == ESTALE) continue;
         if (why != EWOULDBLOCK)
             throw shm_error(fmt::format("opening {}: {}; check free space and write permission of the folder",
-                                        run::folder_lock(folder_), errno_text(why)));
+                                        shm::folder_lock(folder_), errno_text(why)));
         if (now_ns() >= until && (now_ns() - began > passing_patience_ns || !is_passing(folder_)))
             refuse_second(name, folder_);
     }

@@ -10,11 +10,6 @@
 
 namespace carousel::supervisor {
 
-/// Takes the exclusive lock on an existing folder without waiting. Empty: another process has it (errno
-/// EWOULDBLOCK), the folder has just been removed (ENOENT, ESTALE), or the lock file can't be opened (its
-/// errno).
-[[nodiscard]] shm::unique_fd try_lock_folder(const std::string& folder);
-
 class run_lock {
 public:
     /// Creates and locks the folder of the run; waits up to wait_s for a living run of that name to end.

@@ -1,6 +1,5 @@
 #include "ipc/attachment.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
 #include "core/resource_limit.hpp"
-#include "shm/file_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::ipc {
@@ -121,10 +120,7 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
 
 // In the folder in which it has found its holder, because the next holder uses it, too. Without the lock,
 // processes of other pid namespaces can't see that this one has the memory.
-void attachment::hold_lock() {
-    shm::unique_fd lock(::open(place_.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (lock && shm::lock_shared(lock.get()) == 0) lock_.reset(std::move(lock));
-}
+void attachment::hold_lock() { lock_.reset(shm::join_folder(place_.folder)); }
 
 bool attachment::try_return() {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);

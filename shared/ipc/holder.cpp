@@ -1,11 +1,8 @@
 #include "ipc/holder.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +17,7 @@
 #include "core/poll_until.hpp"
 #include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
+#include "shm/folder_lock.hpp"
 
 namespace carousel::ipc {
 namespace {
@@ -36,14 +34,6 @@ std::string refusal(const std::string& why) {
     const auto r = read_record(p);
     throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name", name,
                                    r ? fmt::format(" by process {}", r->pid) : ""));
-}
-
-/// The lock file is still the one at that path: a holder that has exited may have removed it meanwhile.
-bool is_at(int fd, const std::string& path) {
-    struct stat here {
-    }, there{};
-    return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino &&
-           here.st_dev == there.st_dev;
 }
 
 }  // namespace
@@ -63,7 +53,7 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
     std::filesystem::remove(place_.socket(), ignored);  // of a dead holder, since we have the lock
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
-    const bool resumes = left && (mappers_of(left->id) > 0 || has_clients(place_));
+    const bool resumes = left && (mappers_of(left->id) > 0 || shm::has_joined(place_.folder));
     if (resumes) wanted_id_ = left->id;
     if (when == memory_when::on_demand) {
         write_record(place_, {::getpid(), resumes ? left->id : no_memory});
@@ -108,16 +98,15 @@ holder::~holder() {
 void holder::acquire_lock() {
     for (const u64 until = now_ns() + lock_patience_ns;;) {
         make_place_folder(place_);
-        lock_.reset(::open(place_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-        if (!lock_ && errno != ENOENT)
-            throw shm_error(fmt::format("opening {}: {}", place_.lock(), errno_text(errno)));
-        if (!lock_) continue;  // the folder was removed by a holder that has exited
+        lock_ = shm::lead_folder(place_.folder);
+        if (lock_) return;
+        if (errno == ENOENT || errno == ESTALE) continue;  // a holder that has exited removed the folder
+        if (errno != EWOULDBLOCK)
+            throw shm_error(
+                fmt::format("opening {}: {}", shm::folder_lock(place_.folder), errno_text(errno)));
         // A process that removes a dead space holds the lock for an instant.
-        while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-            if (now_ns() >= until) return refuse_already_held(name_, place_);
-            ::usleep(5'000);
-        }
-        if (is_at(lock_.get(), place_.lock())) return;
+        if (now_ns() >= until) refuse_already_held(name_, place_);
+        ::usleep(5'000);
     }
 }
 
@@ -336,7 +325,7 @@ std::string holder::make_memory() {
     if (memory_ || when_ == memory_when::at_once) return "";
     if (const u64 now = now_ns(); !wanted_id_.empty() && now >= next_poll_ns_) {
         next_poll_ns_ = now + poll_ns;
-        if (mappers_of(wanted_id_) == 0 && !has_clients(place_)) wanted_id_.clear();
+        if (mappers_of(wanted_id_) == 0 && !shm::has_joined(place_.folder)) wanted_id_.clear();
     }
     if (!wanted_id_.empty()) return "";
     try {

@@ -10,12 +10,12 @@
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "core/errors.hpp"
 #include "core/resource_limit.hpp"
 #include "core/token.hpp"
 #include "core/whole_io.hpp"
+#include "shm/run_member.hpp"
 #include "shm/sealed_memory.hpp"
 
 namespace carousel::ipc {
@@ -38,13 +38,6 @@ struct mappable {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
     throw shm_error(fmt::format("attaching to the space \"{}\": {}", name, why));
-}
-
-bool maps(const std::filesystem::path& process, const std::string& wanted) {
-    std::ifstream in(process / "maps");
-    for (std::string line; std::getline(in, line);)
-        if (line.find(wanted) != std::string::npos) return true;
-    return false;
 }
 
 }  // namespace
@@ -132,7 +125,7 @@ std::vector<i32> processes_with(const std::string& id) {
     for (const auto& process : std::filesystem::directory_iterator("/proc", failed)) {
         const std::string name = process.path().filename().string();
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-        if (maps(process.path(), memfd_name(id))) all.push_back(std::stoi(name));
+        if (shm::maps_file(std::stoi(name), memfd_name(id))) all.push_back(std::stoi(name));
     }
     std::sort(all.begin(), all.end());
     return all;

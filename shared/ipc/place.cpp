@@ -1,14 +1,10 @@
 #include "ipc/place.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <fstream>
 
 #include "core/errors.hpp"
-#include "shm/fd_socket.hpp"
-#include "shm/file_lock.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
@@ -26,11 +22,6 @@ hold_place place_of(const std::string& name) {
 void make_place_folder(const hold_place& p) {
     shm::make_private_folder(p.folder.substr(0, p.folder.rfind('/')));
     shm::make_private_folder(p.folder);
-}
-
-bool has_clients(const hold_place& p) {
-    const shm::unique_fd lock(::open(p.lock().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    return lock ? shm::is_locked_elsewhere(lock.get()) : errno != ENOENT;
 }
 
 void write_record(const hold_place& p, const hold_record& r) {

@@ -2,9 +2,7 @@
 // Where a space is found by its name:
 //   $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else   /tmp/carousel-spaces-UID/NAME/     (0700, ours)
 //     hold.sock   SOCK_SEQPACKET: clients attach, reconnect and request primitives
-//     lock        held by the holder for its lifetime with flock(), and by each client with a shared lock
-//                 (shm/file_lock.hpp), which shows in every pid namespace that the client runs; the kernel
-//                 releases both however the process ends
+//     lock        the holder leads the folder, and each client takes part in it (shm/folder_lock.hpp)
 //     record      "PID ID": the holder, and the id of its memory
 // A crash of the holder leaves this folder; the next holder of that name uses it.
 //
@@ -25,7 +23,6 @@ namespace carousel::ipc {
 struct hold_place {
     std::string folder;
     [[nodiscard]] std::string socket() const { return folder + "/hold.sock"; }
-    [[nodiscard]] std::string lock() const { return folder + "/lock"; }
     [[nodiscard]] std::string record() const { return folder + "/record"; }
 };
 
@@ -36,9 +33,6 @@ struct hold_place {
 [[nodiscard]] hold_place place_of(const std::string& name);
 /// Creates the folders. Throws shm_error: another user's, no folder, no room.
 void make_place_folder(const hold_place& p);
-
-/// True if a client holds its lock, in any pid namespace, or if that can't be determined.
-[[nodiscard]] bool has_clients(const hold_place& p);
 
 /// Instead of an id: the memory has not been requested yet.
 inline constexpr const char* no_memory = "-";

@@ -1,8 +1,6 @@
 #include "ipc/spaces.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "ipc/memory.hpp"
+#include "shm/folder_lock.hpp"
 
 namespace carousel::ipc {
 namespace {
@@ -41,7 +40,7 @@ found_space found_at(const std::string& name) {
         s.state = space_state::held;
     } else if (record) {
         s.clients = processes_with(record->id);
-        if (!s.clients.empty() || has_clients(s.place)) s.state = space_state::orphaned;
+        if (!s.clients.empty() || shm::has_joined(s.place.folder)) s.state = space_state::orphaned;
     }
     return s;
 }
@@ -83,8 +82,8 @@ space_view inspect_space(const found_space& s) {
 }
 
 std::string remove_dead(const found_space& s) {
-    const shm::unique_fd lock(::open(s.place.lock().c_str(), O_RDWR | O_CLOEXEC));
-    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return "somebody holds it again";
+    const shm::unique_fd lock = shm::lead_folder(s.place.folder, shm::absent_lock::keep);
+    if (!lock && errno == EWOULDBLOCK) return "another process holds it again";
     if (found_at(s.name).state != space_state::dead) return "it is in use again";
     std::error_code failed;
     fs::remove_all(s.place.folder, failed);  // a holder would detect that its lock file is gone

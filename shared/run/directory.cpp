@@ -9,7 +9,7 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
-#include "run/folder_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::run {
@@ -92,7 +92,7 @@ bool is_of_here(const record& r) {
 
 bool is_alive(const record& r, bool lock_is_ours) {
     if (is_of_here(r)) return shm::is_alive(r.supervisor);
-    return !lock_is_ours && (r.folder.empty() || has_supervisor(r.folder));
+    return !lock_is_ours && (r.folder.empty() || shm::has_leader(r.folder));
 }
 
 std::vector<record> recorded_runs() {

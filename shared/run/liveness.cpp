@@ -2,23 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 
 #include "core/errors.hpp"
-#include "run/folder_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "telemetry/run_end.hpp"
 
 namespace carousel::run {
 namespace {
 
+namespace fs = std::filesystem;
+
+bool is_port_lock(const std::string& name) { return name.starts_with("port-") && name.ends_with(".lock"); }
+
+bool has_ports(const std::string& folder) {
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        if (is_port_lock(at->path().filename().string()) && shm::is_flocked(at->path().string())) return true;
+    return false;
+}
+
 /// `block`: null if it can't be read.
 orphaned_stages orphaned_stages_in(const record& r, const shm::control_block* block) {
-    if (!is_of_here(r)) return {has_stages(r.folder) || shm::segment::is_held(r.run_id)};
+    if (!is_of_here(r)) return {shm::has_joined(r.folder) || shm::segment::is_held(r.run_id)};
     const u32 count = block != nullptr ? telemetry::living_stages(*block) : 0;
     return {count > 0, count};
 }
 
 }  // namespace
+
+bool has_members(const std::string& folder) { return shm::has_joined(folder) || has_ports(folder); }
 
 orphaned_stages orphaned_stages_of(const record& r) {
     try {

@@ -2,7 +2,11 @@
 // Liveness of a run: has it a supervisor, do its stages continue alone, or has it ended, and how? `ps`,
 // `down`, `clean`, the start of a run and the observers all use this check. A missing sign of life (a
 // heartbeat, a pid of another namespace) never counts as death: `liveness::over` is proven by the run's
-// locks, which the kernel keeps as long as its processes are alive (folder_lock.hpp, shm/segment.hpp).
+// locks, which the kernel keeps as long as its processes are alive. The supervisor leads the run's folder,
+// stages take part in it (shm/folder_lock.hpp) and in the control block (shm/segment.hpp; a container may
+// have a separate /dev/shm), and a port's program holds the flock() of its own file,
+// FOLDER/port-SEAT-EPOCH.lock.
+//
 // Read-only. A run is identified by (folder, run id): another run in the same folder is another run. Any
 // process of the user, any thread.
 
@@ -23,6 +27,9 @@ enum class liveness : u8 {
 /// Returns `over` only if no process of the run can be left: no supervisor, stage or port's program, and no
 /// child forked by one of them. `lock_is_ours`: the caller holds the lock of the run's folder.
 [[nodiscard]] liveness liveness_of(const record& r, bool lock_is_ours = false);
+
+/// True if a stage or a port's program has a lock in the run's folder, or if that cannot be determined.
+[[nodiscard]] bool has_members(const std::string& folder);
 
 /// Stages that continue without their supervisor.
 struct orphaned_stages {

@@ -10,12 +10,15 @@
 
 namespace carousel::shm {
 
-bool maps_run(i32 pid, const std::string& run_id) {
+bool maps_file(i32 pid, const std::string& name) {
     std::ifstream maps(fmt::format("/proc/{}/maps", pid));
-    const std::string wanted = fmt::format("/{}", segment::object_name(run_id));
     for (std::string line; std::getline(maps, line);)
-        if (line.find(wanted) != std::string::npos) return true;
+        if (line.find(name) != std::string::npos) return true;
     return false;
+}
+
+bool maps_run(i32 pid, const std::string& run_id) {
+    return maps_file(pid, fmt::format("/{}", segment::object_name(run_id)));
 }
 
 unique_fd open_member(process_id id, const std::string& run_id) {

@@ -10,6 +10,8 @@
 
 namespace carousel::shm {
 
+/// Returns whether the process maps a file whose path contains `name`.
+[[nodiscard]] bool maps_file(i32 pid, const std::string& name);
 /// Returns whether the process maps the control block of that run.
 [[nodiscard]] bool maps_run(i32 pid, const std::string& run_id);
 /// Returns a pidfd of the process that an entry names; start time 0: not stored yet. Empty if the process has

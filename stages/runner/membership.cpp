@@ -1,7 +1,7 @@
 #include "stages/runner/membership.hpp"
 
-#include "run/folder_lock.hpp"
 #include "shm/file_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::stages {
@@ -26,7 +26,7 @@ shm::control_block& join_run(const std::string& run_id) {
     return joined->block();
 }
 
-void join_folder(const std::string& runtime_directory) { own().folder = run::lock_folder(runtime_directory); }
+void join_folder(const std::string& runtime_directory) { own().folder = shm::join_folder(runtime_directory); }
 
 void release_run() noexcept {
     if (own().block != nullptr) own().block->release();

@@ -1,10 +1,6 @@
 #include "stages/runner/orphan_cleanup.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -13,9 +9,10 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/poll_until.hpp"
-#include "run/folder_lock.hpp"
+#include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
 #include "shm/run_member.hpp"
@@ -80,18 +77,13 @@ void empty_folder(const std::string& folder) {
 
 bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                const std::string& run_id) noexcept try {
-    const std::string path = run::folder_lock(runtime_directory);
-    const shm::unique_fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    const shm::unique_fd lock = shm::lead_folder(runtime_directory, shm::absent_lock::keep);
+    if (!lock && (errno == EWOULDBLOCK || errno == ESTALE)) return false;
     if (!lock) {  // the folder is gone: only shared memory of this run can remain
         release_run();
         if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
     }
-    struct stat held {
-    }, named{};
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
-    if (::fstat(lock.get(), &held) != 0 || ::stat(path.c_str(), &named) != 0 || held.st_ino != named.st_ino)
-        return false;
     // Under the lock, so that of several leaving processes each sees which have left before it.
     ring::doom(c, own_entry);
     release_run();

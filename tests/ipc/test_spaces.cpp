@@ -12,6 +12,7 @@
 #include "ipc/spaces.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/file_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "space_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -145,9 +146,9 @@ TEST_CASE("a space whose clients are of another pid namespace is orphaned and no
     scene s;
     const hold_place p = place_of("lab");
     make_place_folder(p);
-    std::ofstream(p.lock()) << "";
+    std::ofstream(shm::folder_lock(p.folder)) << "";
     write_record(p, {1, "no-such-memory"});
-    shm::unique_fd client(::open(p.lock().c_str(), O_RDONLY | O_CLOEXEC));
+    shm::unique_fd client(::open(shm::folder_lock(p.folder).c_str(), O_RDONLY | O_CLOEXEC));
     CHECK(find_space("lab")->state == space_state::dead);
     REQUIRE(shm::lock_shared(client.get()) == 0);
     CHECK(find_space("lab")->state == space_state::orphaned);
@@ -162,10 +163,10 @@ TEST_CASE("a space whose clients are of another pid namespace is orphaned and no
 TEST_CASE("a client holds a lock on its space's folder as long as it has the memory") {
     scene s;
     const held_space h("lab");
-    CHECK_FALSE(has_clients(place_of("lab")));
+    CHECK_FALSE(shm::has_joined(place_of("lab").folder));
     {
         const space client = ipc::open("lab");
-        CHECK(has_clients(place_of("lab")));
+        CHECK(shm::has_joined(place_of("lab").folder));
     }
-    CHECK_FALSE(has_clients(place_of("lab")));
+    CHECK_FALSE(shm::has_joined(place_of("lab").folder));
 }

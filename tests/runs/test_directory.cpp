@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "run/directory.hpp"
-#include "run/folder_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -100,7 +100,7 @@ TEST_CASE("a run of another namespace or boot lives as long as its folder's lock
     (elsewhere == 0 ? r.pid_namespace : elsewhere == 1 ? r.boot_id : r.clock.time_namespace) = "another";
     CHECK_FALSE(run::is_of_here(r));
     CHECK_FALSE(run::is_alive(r));
-    const shm::unique_fd lock(::open(run::folder_lock(place).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    const shm::unique_fd lock(::open(shm::folder_lock(place).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     CHECK_FALSE(run::is_alive(r));
     REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0);
     CHECK(run::is_alive(r));

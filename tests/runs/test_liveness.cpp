@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "run/folder_lock.hpp"
 #include "run/liveness.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/segment.hpp"
 #include "telemetry/run_end.hpp"
 #include "tests/support/catch.hpp"
@@ -57,7 +57,7 @@ TEST_CASE("a run of another namespace is over only when neither a stage nor a po
     CHECK(run::liveness_of(r) == run::liveness::over);
     CHECK_FALSE(run::orphaned_stages_of(r).any);
     SECTION("a stage has the folder's") {
-        const shm::unique_fd stage = run::lock_folder(place);
+        const shm::unique_fd stage = shm::join_folder(place);
         CHECK(run::liveness_of(r) == run::liveness::alone);
         CHECK(run::orphaned_stages_of(r).any);
     }

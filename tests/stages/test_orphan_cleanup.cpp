@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "run/directory.hpp"
-#include "run/folder_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/orphan_cleanup.hpp"
@@ -126,7 +126,7 @@ TEST_CASE(
 TEST_CASE("a process whose pid means nothing here keeps the run's memory and folder by its lock") {
     orphaned_run r;
     auto unseen = std::make_unique<shm::segment>(shm::segment::join(r.run_id));
-    shm::unique_fd in_folder = run::lock_folder(r.folder.path.string());
+    shm::unique_fd in_folder = shm::join_folder(r.folder.path.string());
     CHECK(r.leave());
     CHECK(r.memory_is_there());
     unseen.reset();

@@ -9,11 +9,11 @@
 
 #include "core/json.hpp"
 #include "run/directory.hpp"
-#include "run/folder_lock.hpp"
 #include "runs/clean.hpp"
 #include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/file_lock.hpp"
+#include "shm/folder_lock.hpp"
 #include "shm/runtime_folder.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
@@ -243,9 +243,9 @@ TEST_CASE("a start waits for stages of its name that it can neither see nor end"
     j["pid_namespace"] = "pid:[1]";
     std::ofstream(file) << j;
     std::ofstream(folder + "/lock") << "";
-    shm::unique_fd stage = run::lock_folder(folder);
+    shm::unique_fd stage = shm::join_folder(folder);
     CHECK_THROWS_WITH(run_lock("far", 0), contains("can neither adopt nor end them"));
-    const shm::unique_fd leaves = try_lock_folder(folder);  // a stage that leaves needs the lock
+    const shm::unique_fd leaves = shm::lead_folder(folder);  // a stage that leaves needs the lock
     CHECK(leaves);
     stage.reset();
 }
@@ -253,7 +253,7 @@ TEST_CASE("a start waits for stages of its name that it can neither see nor end"
 TEST_CASE("a folder with nothing but an old lock that no process holds is a leftover") {
     const world w;
     const std::string folder = run::make_run_folder("begun"), path = folder + "/lock";
-    shm::unique_fd lock = try_lock_folder(folder);
+    shm::unique_fd lock = shm::lead_folder(folder);
     REQUIRE(lock);
     make_old(path);
     CHECK(find_leftovers(places_of(w)).empty());
