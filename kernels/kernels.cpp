@@ -17,7 +17,7 @@ namespace {
 void check_size(u32 width, u32 height) {
     if (width == 0 || height == 0 || width > max_extent || height > max_extent) {
         throw config_error(
-            fmt::format("a picture of {}x{} pixels can't be rendered; each side may have 1 to {}", width,
+            fmt::format("a picture of {}x{} pixels can't be rendered; each side must have 1 to {}", width,
                         height, max_extent));
     }
 }
@@ -29,10 +29,10 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
         throw config_error("a mesh without triangles, or no instance of it, can't be rendered");
     // Ids of all instances' triangles and positions among the indices (3 per triangle, signed) are 32-bit.
     if (triangles >= 0xffffffffULL || c.triangle_count > 1U << 29 || c.vertex_count > 1U << 29) {
-        throw config_error(fmt::format(
-            "{} instances of {} triangles and {} vertices are too many; the limits are {} triangles and {} "
-            "vertices a mesh, and {} triangles in all",
-            max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 0xfffffffeU));
+        throw config_error(
+            fmt::format("{} instances of {} triangles and {} vertices are too many; the limits are {} "
+                        "triangles and {} vertices per mesh, and {} triangles in all",
+                        max_instances, c.triangle_count, c.vertex_count, 1U << 29, 1U << 29, 0xfffffffeU));
     }
     if (c.texture_width == 0 || c.texture_height == 0 || c.texture_width > max_texture_extent ||
         c.texture_height > max_texture_extent) {
@@ -77,7 +77,7 @@ void bound_clusters(device::queue& q, const bound_clusters_args& args) {
 
 void animate_instances(device::queue& q, const animate_args& args) {
     if (args.instance_count == 0)
-        throw config_error("no instance of the mesh was asked for; at least one is needed");
+        throw config_error("no instance of the mesh was requested; at least one is needed");
     CAROUSEL_DISPATCH(animate_instances, q, args);
 }
 
@@ -131,7 +131,7 @@ void hash_plane(device::queue& q, const hash_args& args) {
                         args.row_bytes, args.pitch));
     }
     if (args.out == nullptr || (args.data == nullptr && args.rows * args.row_bytes > 0))
-        throw config_error("a plane's hash was asked for without the plane, or without a place for the hash");
+        throw config_error("a plane's hash was requested without the plane, or without memory for the hash");
     const u64 needed = hash_scratch_bytes(q.kind());
     if (needed > 0 && (args.scratch == nullptr || args.scratch_bytes < needed))
         throw config_error(fmt::format("a plane's hash was given {} bytes of scratch; it needs {}",

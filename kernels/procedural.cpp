@@ -32,13 +32,13 @@ mesh_shape mesh_shape_from(std::string_view name) {
         if (row.name == name) return row.shape;
     }
     throw config_error(
-        fmt::format("no mesh is called '{}'; there are {}", name, fmt::join(mesh_shape_names(), ", ")));
+        fmt::format("unknown mesh '{}'; known are {}", name, fmt::join(mesh_shape_names(), ", ")));
 }
 
 procedural_mesh describe_procedural(mesh_shape shape, u32 triangles) {
     if (triangles > 1U << 29) {
         throw config_error(
-            fmt::format("a mesh of {} triangles was asked for; the largest has {}", triangles, 1U << 29));
+            fmt::format("a mesh of {} triangles was requested; the largest has {}", triangles, 1U << 29));
     }
     const auto at_least = [](u32 x, u32 least) { return x < least ? least : x; };
     body::shape_grid g{shape, 1, 1, 1};

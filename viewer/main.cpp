@@ -29,54 +29,53 @@ int main(int argc, char** argv) {
     viewer::stay_outside_mps();
     viewer::options o;
     CLI::App app{
-        "A window on a running Carousel pipeline: the image, stages, rings, plots and a timeline, and "
-        "buttons that kill.\n"
-        "It reads the newest frame only and never holds the pipeline up."};
+        "A window that shows a running Carousel pipeline: the image, stages, rings, plots and a timeline, "
+        "and buttons that kill.\n"
+        "It reads only the newest frame and never blocks the pipeline."};
     app.name("carousel-viewer");
     std::string size;
     std::string way = "best", stage, beside, range, colours;
     bool offscreen = false, null = false;
-    app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only one that runs)");
+    app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only running pipeline)");
     app.add_option("--stage", stage,
-                   "whose output to show, STAGE or STAGE/PLANE (default: what the last sink reads)");
+                   "output to show, STAGE or STAGE/PLANE (default: the input of the last sink)");
     app.add_option("--beside", beside,
-                   "another ring, STAGE or STAGE/PLANE: the same frame to the right of it");
-    app.add_option(
-           "--range", range,
-           "values that get the first and the last colour: auto (all but 0.5 % at either end), extremes, "
-           "or LOW..HIGH [auto]")
+                   "another ring, STAGE or STAGE/PLANE: the same frame, shown on the right");
+    app.add_option("--range", range,
+                   "range of values: auto (without 0.5 % at either end), extremes, or LOW..HIGH [auto]")
         ->check([&o](const std::string& text) {
             return viewer::read_range(text, o.styles.of[0]) ? "" : "expected auto, extremes or LOW..HIGH";
         });
     app.add_option("--colours", colours,
-                   "of values: auto (floats in viridis, whole numbers in grey), grey, viridis [auto]")
+                   "colours of values: auto (floats in viridis, whole numbers in grey), grey, viridis [auto]")
         ->check([&o](const std::string& text) {
             return viewer::read_colours(text, o.styles.of[0]) ? "" : "expected auto, grey or viridis";
         });
     app.add_option("--wait", o.wait_s,
                    "seconds to wait for a pipeline before giving up (default: the window waits)");
-    app.add_option("--frames", o.frames, "end after so many drawn frames");
-    app.add_option("--seconds", o.for_s, "end after so many seconds");
+    app.add_option("--frames", o.frames, "end after N drawn frames");
+    app.add_option("--seconds", o.for_s, "end after N seconds");
     app.add_option("--screenshot", o.screenshot, "write the window as a PNG at the end");
     app.add_option("--size", size, "WxH of the window in pixels")->check([&o](const std::string& text) {
         return parse_size(text, o) ? std::string() : "expected WxH, 64 to 16384 each, for example 1920x1080";
     });
-    app.add_option("--scale", o.scale, "size of letters and widgets (default: what the display says)")
+    app.add_option("--scale", o.scale, "scale of text and widgets (default: from the display)")
         ->check(CLI::Range(0.5, 4.0));
     app.add_option("--settings", o.settings_file,
                    "file that keeps the layout (default: ~/.config/carousel/viewer.ini)");
     app.add_option("--dump-widgets", o.dump_widgets, "write the widgets' rectangles as JSON (for tests)");
-    app.add_option("--path", way, "way of the picture: best (interop, else a copy), interop or copy [best]")
+    app.add_option("--path", way,
+                   "transfer of the picture: best (interop, else a copy), interop or copy [best]")
         ->check(CLI::IsMember({"best", "interop", "copy"}));
-    app.add_option("--max-fps", o.max_fps,
-                   "draw at most so often a second [60]; a window in which nothing moves takes 10")
+    app.add_option("--max-fps", o.max_fps, "at most N drawn frames per second [60]; a static window draws 10")
         ->check(CLI::Range(1.0, 1000.0));
-    app.add_option("--stats", o.stats, "at the end write frames/s, ms a frame and CPU share as JSON");
+    app.add_option("--stats", o.stats, "at the end, write frames/s, ms per frame and CPU share as JSON");
     app.add_option("--run-pid", o.supervisor, "watch the run of this `carousel run` process, and end with it")
         ->check(CLI::PositiveNumber);
     app.add_flag("--offscreen", offscreen, "draw without a display (for --screenshot)");
     app.add_flag("--null", null, "draw nothing at all (for tests)");
-    app.add_flag("--deterministic", o.deterministic, "pictures that depend on the run's state alone");
+    app.add_flag("--deterministic", o.deterministic,
+                 "draw only what depends on the run's state (for comparisons)");
     app.add_flag("--end-run", o.end_run, "closing the window ends the pipeline");
     app.add_flag("--light", o.light, "light colours");
     try {
@@ -97,7 +96,7 @@ int main(int argc, char** argv) {
         return carousel::viewer::run_viewer(o);
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "carousel-viewer: %s%s\n", e.what(),
-                     o.supervisor > 0 ? ". The pipeline runs on without it." : "");
+                     o.supervisor > 0 ? ". The pipeline continues without it." : "");
         return e.code();
     } catch (const std::exception& e) {
         std::fprintf(stderr, "carousel-viewer: %s\n", e.what());

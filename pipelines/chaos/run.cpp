@@ -54,7 +54,7 @@ public:
         : s_(s), progress_(progress), on_terminal_(on_terminal), name_(fmt::format("chaos-{}", ::getpid())) {
         std::string folder = (std::filesystem::temp_directory_path() / "carousel-chaos-XXXXXX").string();
         if (::mkdtemp(folder.data()) == nullptr)
-            throw output_error(fmt::format("making {}: {}", folder, errno_text(errno)));
+            throw output_error(fmt::format("creating {}: {}", folder, errno_text(errno)));
         o_.folder = folder;
         if (!s.log.empty()) log_.emplace(s.log, "choose another --log FILE");
     }

@@ -85,7 +85,8 @@ alloc_answer answer_for(const alloc_request& asked, const device::memory_handle&
 
 std::vector<alloc_request> read_alloc_requests(std::string_view text) {
     const json list = parse_json_or_discard(text, json_channel::message);
-    if (!list.is_array() || list.empty()) throw config_error("the requests are no JSON list of at least one");
+    if (!list.is_array() || list.empty())
+        throw config_error("the requests are not a JSON list with at least one element");
     std::vector<alloc_request> all;
     for (const auto& entry : list) all.push_back(read_one(entry, all.size()));
     return all;

@@ -61,12 +61,10 @@ void client::fail(failure what, int error_number, limits l) const {
     const bool named = !supervisor_.empty();
     switch (what) {
         case failure::no_listener:
-            throw shm_error(
-                named
-                    ? fmt::format(
-                          "{}: nobody listens at {} ({}){}; it is starting (--wait S waits for it) or ending",
-                          supervisor_, path_, errno_text(error_number), waited)
-                    : fmt::format("no supervisor at {}: {}", path_, errno_text(error_number)));
+            throw shm_error(named ? fmt::format("{}: no process listens at {} ({}){}; it is starting (wait "
+                                                "for it with --wait S) or ending",
+                                                supervisor_, path_, errno_text(error_number), waited)
+                                  : fmt::format("no supervisor at {}: {}", path_, errno_text(error_number)));
         case failure::unsent:
             throw shm_error(fmt::format("{}: {}", named ? supervisor_ + ": asking" : "asking the supervisor",
                                         errno_text(error_number)));
@@ -75,8 +73,9 @@ void client::fail(failure what, int error_number, limits l) const {
             [[fallthrough]];
         case failure::silent:
             throw shm_error(
-                named ? fmt::format("{} has not answered within {:.3g} s; is its supervisor stopped?",
-                                    supervisor_, l.timeout_s)
+                named ? fmt::format(
+                            "{} has not answered within {:.3g} s: check whether its supervisor is stopped",
+                            supervisor_, l.timeout_s)
                       : fmt::format("the supervisor didn't answer within {:.3g} s: check whether it is "
                                     "stopped (`carousel ps`)",
                                     l.timeout_s));

@@ -19,7 +19,7 @@ using nlohmann::json;
 void read_answer(const shm::control_block& c, const json& answer, mapped_ring& r) {
     const tap_answer a = read_tap(answer);
     if (a.run_id != std::string(c.run_id))
-        throw shm_error("another run answers at the control socket: the one that is watched has ended");
+        throw shm_error("another run answers at the control socket: the watched run has ended");
     r.link = a.link;
     r.stage = a.stage;
     r.entry = a.entry;
@@ -37,9 +37,9 @@ void check_extent(const shm::control_block& c, mapped_ring& r) {
     r.slots = std::min(c.link[r.link].slots, shm::max_slots);
     const u64 needed = r.format.lay_out();
     if (needed > r.slot_bytes || !r.memory.holds(r.slots, r.slot_bytes))
-        throw shm_error(
-            fmt::format("a frame of {} bytes ({}) doesn't fit the ring's memory ({} slots of {} bytes in {})",
-                        needed, r.format.describe(), r.slots, r.slot_bytes, r.memory.bytes));
+        throw shm_error(fmt::format(
+            "a frame of {} bytes ({}) does not fit into the ring's memory ({} slots of {} bytes in {})",
+            needed, r.format.describe(), r.slots, r.slot_bytes, r.memory.bytes));
 }
 
 }  // namespace
@@ -55,9 +55,10 @@ mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path
         throw shm_error(fmt::format("asking the supervisor for a ring's memory: {}", errno_text(errno)));
     shm::message m;
     if (shm::receive_message(r.connection.get(), m, patience_ns) != shm::receive_status::ok)
-        throw shm_error(fmt::format(
-            "the supervisor sent no memory of a ring within {:.3g} s: is it stopped, or of another version?",
-            static_cast<f64>(patience_ns) / 1e9));
+        throw shm_error(
+            fmt::format("the supervisor sent no ring memory within {:.3g} s: check whether it is stopped or "
+                        "of another version",
+                        static_cast<f64>(patience_ns) / 1e9));
     r.descriptors = std::move(m.fds);
     try {
         read_answer(c, parse_json(m.text, json_channel::message), r);

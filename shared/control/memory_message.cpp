@@ -17,7 +17,7 @@ u32 digit_of(char c) {
     if (c >= 'a' && c <= 'f') return static_cast<u32>(c - 'a') + 10;
     if (c >= 'A' && c <= 'F') return static_cast<u32>(c - 'A') + 10;
     throw shm_error(
-        fmt::format("the supervisor's memory has a handle with '{}' in it, which is no hex digit", c));
+        fmt::format("the supervisor's memory has a handle with '{}' in it, which is not a hex digit", c));
 }
 
 }  // namespace
@@ -25,10 +25,9 @@ u32 digit_of(char c) {
 memory_kind memory_kind_named(std::string_view name) {
     for (const memory_kind kind : {memory_kind::vmm, memory_kind::ipc, memory_kind::memfd})
         if (name == name_of(kind)) return kind;
-    throw shm_error(
-        fmt::format("the supervisor's memory is of the kind \"{}\", which this program doesn't know: are "
-                    "both of one version?",
-                    name));
+    throw shm_error(fmt::format(
+        "the supervisor's memory has the unknown kind \"{}\": check that both programs have the same version",
+        name));
 }
 
 std::string to_hex(std::span<const std::byte> bytes) {

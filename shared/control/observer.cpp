@@ -69,7 +69,7 @@ void observer::report_supervisor_change(const liveness_report& now, i32 old_pid,
     if (now.state == liveness::alone && !alone_)
         updates.push_back({event_kind::bad, fmt::format("{} (pid {})", alone_text(now.stages), old_pid)});
     if (now.state == liveness::led && run_.supervisor.pid != old_pid)
-        updates.push_back({event_kind::good, fmt::format("a supervisor has taken {} over (pid {})", run_.name,
+        updates.push_back({event_kind::good, fmt::format("a supervisor has taken over {} (pid {})", run_.name,
                                                          run_.supervisor.pid)});
     alone_.reset();
     if (now.state == liveness::alone) alone_ = now.stages;
@@ -78,7 +78,7 @@ void observer::report_supervisor_change(const liveness_report& now, i32 old_pid,
 std::string observer::notice(u64 now, u64 heartbeat_ns) const {
     if (alone_) return alone_text(*alone_);
     if (heartbeat_ns == 0 || now <= heartbeat_ns + silence_ns) return "";
-    return fmt::format("the supervisor has given no sign of life for {:.0f} s",
+    return fmt::format("the supervisor has sent no heartbeat for {:.0f} s",
                        static_cast<f64>(now - heartbeat_ns) / 1e9);
 }
 

@@ -341,7 +341,7 @@ std::string name_among(const ps_answer& a, const ps_stage& s) {
 }
 
 std::string in_words(const std::string& reach) {
-    return reach == "trying" ? "tries both ways to rings on another GPU"
+    return reach == "trying" ? "is testing both ways to read rings on another GPU"
            : reach == "copy" ? "reaches rings on another GPU by a copy"
                              : "reaches rings on another GPU through the mapping";
 }
@@ -364,7 +364,7 @@ std::vector<std::string> depth_sentences(const ps_answer& a) {
     };
     for (const auto& [reason, names] : by_reason.all()) add_line("in flight: ", names, reason);
     for (const auto& [none, names] : graphs.all())
-        out.push_back("graphs: a frame's work is one launch in " + names);
+        out.push_back("graphs: the work of a frame is one launch in " + names);
     for (const auto& [way, names] : by_way.all()) add_line("reach: ", names, way);
     return out;
 }

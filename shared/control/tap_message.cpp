@@ -24,7 +24,7 @@ json to_json(const tap_answer& a) {
 tap_answer read_tap(const json& answer) {
     if (!answer.contains("tap"))
         throw config_error(answer.value(
-            "refused", answer.value("message", std::string("the supervisor gives no picture away"))));
+            "refused", answer.value("message", std::string("the supervisor does not share pictures"))));
     const json& j = answer.at("tap");
     tap_answer a;
     a.run_id = j.value("run_id", "");

@@ -72,8 +72,8 @@ i64 clock_shift_ns(const clock_identity& a, const clock_identity& b) noexcept {
 
 std::string clock_shift_text(i64 shift_ns) {
     return fmt::format(
-        "its CLOCK_MONOTONIC is {:.3f} s {} the run's: it is in another time namespace, and time stamps in "
-        "shared memory can't be compared; start it in the time namespace of the run's supervisor",
+        "its CLOCK_MONOTONIC is {:.3f} s {} the run's clock: it is in another time namespace, and time "
+        "stamps in shared memory can't be compared; start it in the time namespace of the run's supervisor",
         std::abs(static_cast<f64>(shift_ns)) / 1e9, shift_ns > 0 ? "ahead of" : "behind");
 }
 

@@ -73,7 +73,7 @@ std::function<void(crash_point)> hook;  // set by a test
 crash_point point_named(const std::string& name, const std::string& where) {
     for (std::size_t k = 0; k < names.size(); ++k)
         if (names[k] == name) return static_cast<crash_point>(k);
-    throw config_error(fmt::format("{}: no crash point is called \"{}\"", where, name));
+    throw config_error(fmt::format("{}: unknown crash point \"{}\"", where, name));
 }
 
 // For `kill` this must not return: the process is between two steps, and the next one must not run.
@@ -145,7 +145,7 @@ void arm_crash_points(std::string_view role) {
         if (!(words >> plan_role >> point >> p->how >> p->nth) || p->nth == 0)
             throw config_error(fmt::format("{}: expected ROLE POINT HOW NTH", where));
         if (std::find(ways.begin(), ways.end(), p->how) == ways.end())
-            throw config_error(fmt::format("{}: \"{}\" is no way to die; they are {}", where, p->how,
+            throw config_error(fmt::format("{}: unknown action \"{}\"; expected one of {}", where, p->how,
                                            fmt::join(ways, ", ")));
         p->line = line;
         p->point = point_named(point, where);

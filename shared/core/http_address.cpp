@@ -49,12 +49,12 @@ http_address parse_http_address(const std::string& text) {
         // No host names: their address may change, and a local dashboard must not become reachable from other
         // machines.
         if (a.host != "localhost" && (brackets ? !is_ipv6(a.host) : !is_ipv4(a.host)))
-            refuse(fmt::format("\"{}\" is no IP address{}", a.host,
+            refuse(fmt::format("\"{}\" is not an IP address{}", a.host,
                                is_ipv6(a.host) ? " without brackets: write [" + a.host + "]" : ""));
     }
     const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), a.port);
     if (port.empty() || failed != std::errc() || end != port.data() + port.size())
-        refuse(fmt::format("\"{}\" is no port (1 to 65535)", port));
+        refuse(fmt::format("\"{}\" is not a port (1 to 65535)", port));
     return a;
 }
 
@@ -64,10 +64,10 @@ void check_http_host(const std::string& name) {
         return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
     });
     if (name.empty() || name.size() > most || !fits)
-        throw config_error(fmt::format(
-            "--http-host {}: expected the name of this machine in the address of the page, without a port, "
-            "e.g. gpu7.example.org",
-            name));
+        throw config_error(
+            fmt::format("--http-host {}: expected the name of this machine in the address of the web UI, "
+                        "without a port, e.g. gpu7.example.org",
+                        name));
 }
 
 }  // namespace carousel

@@ -38,9 +38,9 @@ bool nests_deeper(std::string_view text, u32 limit) noexcept {
 /// Returns "" if the text is within the limits.
 std::string excess_of(std::string_view text, const json_limits& limits) {
     if (text.size() > limits.bytes)
-        return fmt::format("JSON text of {} bytes, at most {} are accepted", text.size(), limits.bytes);
+        return fmt::format("JSON text of {} bytes; at most {} are accepted", text.size(), limits.bytes);
     if (nests_deeper(text, limits.depth))
-        return fmt::format("JSON text with more than {} arrays and objects inside each other", limits.depth);
+        return fmt::format("JSON text with more than {} levels of arrays and objects", limits.depth);
     return "";
 }
 

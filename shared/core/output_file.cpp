@@ -145,7 +145,7 @@ bool is_abandoned_output(std::string_view name) noexcept {
 
 std::string output_cause(int error_number, const std::string& otherwise) {
     const char* reader = error_number == ENXIO       ? " (no process has opened it for reading)"
-                         : error_number == ETIMEDOUT ? " (its reader has taken nothing for 10 s)"
+                         : error_number == ETIMEDOUT ? " (its reader has read nothing for 10 s)"
                                                      : nullptr;
     if (reader != nullptr)
         return fmt::format("{}{}{}{}", errno_text(error_number), reader, otherwise.empty() ? "" : "; ",

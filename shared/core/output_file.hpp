@@ -67,7 +67,7 @@ public:
     /// exist yet. Messages name the output `what` ("the report"; "": its path) and end with `remedy`. Throws
     /// output_error.
     explicit output_file(std::string path, std::string what = "",
-                         std::string remedy = "choose a file in a folder of yours");
+                         std::string remedy = "choose a file in a folder that you own");
     ~output_file();
     output_file(const output_file&) = delete;
     output_file& operator=(const output_file&) = delete;
@@ -88,7 +88,7 @@ class output_stream {
 public:
     /// Opens `path`; a regular file is truncated. Throws output_error, whose message ends with `remedy`.
     explicit output_stream(std::string path,
-                           const std::string& remedy = "choose a file in a folder of yours");
+                           const std::string& remedy = "choose a file in a folder that you own");
     ~output_stream();
     output_stream(const output_stream&) = delete;
     output_stream& operator=(const output_stream&) = delete;

@@ -61,14 +61,14 @@ std::string no_room_text(int error_number, const std::string& otherwise) {
     const std::string cause = errno_text(error_number);
     switch (error_number) {
         case ENOSPC:
-            return cause + "; make room on that disk";
+            return cause + "; free some space on that disk";
         case EDQUOT:
-            return cause + "; this user's quota of that disk is used up: raise it or make room";
+            return cause + "; this user's quota of that disk is used up: raise it or free some space";
         case EFBIG:
             if (const auto size = soft_limit(RLIMIT_FSIZE))
                 return fmt::format("{}; a file may have {} bytes (ulimit -f): raise that limit", cause,
                                    *size);
-            return cause + "; the file system takes no larger file";
+            return cause + "; the file system supports no larger file";
         default:
             return otherwise.empty() ? cause : fmt::format("{}; {}", cause, otherwise);
     }
@@ -77,9 +77,9 @@ std::string no_room_text(int error_number, const std::string& otherwise) {
 std::string no_shared_room_text(int error_number) {
     if (error_number == ENOSPC)
         return errno_text(error_number) +
-               "; `carousel clean` removes what dead runs left in /dev/shm, or enlarge it (containers: "
+               "; `carousel clean` removes files of dead runs in /dev/shm; or enlarge it (containers: "
                "--shm-size)";
-    return no_room_text(error_number, "is /dev/shm mounted and writable? (`carousel doctor` checks it)");
+    return no_room_text(error_number, "check that /dev/shm is mounted and writable (`carousel doctor`)");
 }
 
 }  // namespace carousel

@@ -40,24 +40,23 @@ std::string read_secret(const std::string& path, const std::string& what) {
     const descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (fd.get() < 0)
         throw config_error(
-            fmt::format("{}, {}: {}. Make one for both hosts, e.g. `(umask 077; openssl "
-                        "rand -hex 32 > {})`, "
-                        "and copy it over ssh",
+            fmt::format("{}, {}: {}. Create one for both hosts, e.g. `(umask 077; openssl rand -hex 32 > "
+                        "{})`, and copy it over ssh",
                         what, path, errno_text(errno), path));
     struct stat s {};
     if (::fstat(fd.get(), &s) != 0 || !S_ISREG(s.st_mode))
-        throw config_error(fmt::format("{}, {}, is no plain file", what, path));
+        throw config_error(fmt::format("{}, {}, is not a regular file", what, path));
     if (s.st_uid != ::geteuid())
         throw config_error(fmt::format("{}, {}, belongs to another user", what, path));
     if ((s.st_mode & 0077U) != 0)
-        throw config_error(fmt::format("{}, {}, has mode {:04o}: others may read it. `chmod 600 {}`", what,
-                                       path, s.st_mode & 07777U, path));
+        throw config_error(fmt::format("{}, {}, has mode {:04o}: other users can read it. Run `chmod 600 {}`",
+                                       what, path, s.st_mode & 07777U, path));
     std::string secret(longest_secret, '\0');
     const ssize_t got = read_whole(fd.get(), secret.data(), secret.size());
     secret.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
     if (secret.size() < shortest_secret)
-        throw config_error(fmt::format("{}, {}, has {} bytes; expected {} at least", what, path,
+        throw config_error(fmt::format("{}, {}, has {} bytes; expected at least {}", what, path,
                                        secret.size(), shortest_secret));
     return secret;
 }

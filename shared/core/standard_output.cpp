@@ -15,7 +15,7 @@ int after_output(int code) noexcept {
     const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
     if (code != exit_code::ok || !failed || errno == EPIPE) return code;
     std::fprintf(stderr, "error: writing to stdout: %s\n",
-                 errno != 0 ? std::strerror(errno) : "not all of it could be written");
+                 errno != 0 ? std::strerror(errno) : "the output is incomplete");
     return exit_code::output;
 }
 

@@ -202,9 +202,9 @@ dead_letter read_dead_letter(const std::string& folder) {
         l.path = absolute_path(folder).lexically_normal().string();
         return l;
     } catch (const json::exception& e) {
-        throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));
+        throw config_error(fmt::format("{} is not a dead letter: {}", file, e.what()));
     } catch (const std::logic_error& e) {  // from std::stoul
-        throw config_error(fmt::format("{} is no dead letter: {}", file, e.what()));
+        throw config_error(fmt::format("{} is not a dead letter: {}", file, e.what()));
     }
 }
 

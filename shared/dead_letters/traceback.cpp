@@ -38,13 +38,13 @@ void keep_traceback(const std::string& runtime_directory, std::string_view stage
     const std::string path = path_of(runtime_directory, stage, ring_sequence);
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
         throw output_error(
-            fmt::format("the traceback is not kept: making {}: {}", folder, errno_text(errno)));
+            fmt::format("the traceback is not saved: creating {}: {}", folder, errno_text(errno)));
     std::error_code failed;
     if (!fs::exists(path, failed) && tracebacks_in(folder) >= most_tracebacks) return;
     try {
         shm::write_whole_file(path, text);
     } catch (const error& e) {
-        throw output_error(fmt::format("the traceback is not kept: {}", e.what()));
+        throw output_error(fmt::format("the traceback is not saved: {}", e.what()));
     }
 }
 

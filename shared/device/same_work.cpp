@@ -22,8 +22,8 @@ std::string in_words(const char* name, const kernel_launch& k) {
 
 [[noreturn]] void differ(const std::string& what) {
     throw error(exit_code::stage_exception,
-                "its work differs from the first frame's, though configure() says same_work: " + what +
-                    "; take same_work out of the description, or launch the same for every frame");
+                "its work differs from the first frame's, although configure() declares same_work: " + what +
+                    "; remove same_work from the description, or launch the same work for every frame");
 }
 
 bool alike(const kernel_launch& a, const kernel_launch& b) {
@@ -75,7 +75,7 @@ void launch_list::add(const kernel_launch& k) {
         return;
     }
     if (next_ == notes_.size())
-        differ(fmt::format("{} is launched behind the last of {}", in_words(k.name, k), notes_.size()));
+        differ(fmt::format("{} is launched after the last of {}", in_words(k.name, k), notes_.size()));
     note& there = notes_[next_++];
     if (!alike(k, there.launch))
         differ(fmt::format("launch {} is {}, and was {}", next_, in_words(k.name, k),

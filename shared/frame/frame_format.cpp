@@ -235,9 +235,10 @@ frame_format frame_format::from_json(std::string_view text) {
     (void)own.lay_out();
     for (std::size_t i = 0; i < own.planes.size(); ++i) {
         if (format.planes[i].offset != 0 && format.planes[i].offset != own.planes[i].offset) {
-            throw config_error(fmt::format(
-                "frame format {}: plane \"{}\" lies at offset {}, expected {}; are the stages of one build?",
-                format.type, own.planes[i].name, format.planes[i].offset, own.planes[i].offset));
+            throw config_error(
+                fmt::format("frame format {}: plane \"{}\" is at offset {}, expected {}: check that the "
+                            "stages are from one build",
+                            format.type, own.planes[i].name, format.planes[i].offset, own.planes[i].offset));
         }
     }
     return format;

@@ -33,7 +33,7 @@ seal_bytes seal(std::string_view key, std::initializer_list<std::string_view> pa
 bool can_seal() noexcept { return false; }
 
 seal_bytes seal(std::string_view, std::initializer_list<std::string_view>) {
-    throw config_error("this build has no libcrypto, which pipelines over several hosts take");
+    throw config_error("this build has no libcrypto, which pipelines over several hosts need");
 }
 #endif
 

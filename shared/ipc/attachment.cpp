@@ -41,11 +41,11 @@ std::string missing(const std::string& name, const hold_place& p, f64 wait_s, co
     const auto r = read_record(p);
     if (r && mappers_of(r->id) > 0)
         return fmt::format(
-            "opening the space \"{}\": its holder (process {}) is gone, {} processes still use with its "
-            "memory: `carousel hold {}` takes it over (waited {} s)",
+            "opening the space \"{}\": its holder (process {}) has ended, {} processes still use its memory: "
+            "`carousel hold {}` takes it over (waited {} s)",
             name, r->pid, mappers_of(r->id), name, wait_s);
     return fmt::format(
-        "opening the space \"{}\": nobody holds it (nothing listens at {} after {} s): start `carousel "
+        "opening the space \"{}\": no process holds it (nothing listens at {} after {} s): start `carousel "
         "hold {}`",
         name, p.socket(), wait_s, name);
 }
@@ -100,7 +100,7 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     const json reply = send_and_receive(socket.get(), json{{"attach", introduction()}}.dump(), m, {},
                                         std::max(patience_ns, wait_ns));
     if (reply.is_null()) {
-        problem = "its holder does not answer: is it stopped?";
+        problem = "its holder does not answer: check whether it is stopped";
         return false;
     }
     if (reply.contains("refused"))
@@ -185,7 +185,7 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
         if (reply.is_object() && reply.contains("made")) continue;
         if (now_ns() >= until)
             throw config_error(
-                fmt::format("\"{}\" is not there yet, and the space \"{}\" has no holder to make it: "
+                fmt::format("\"{}\" does not exist yet, and the space \"{}\" has no holder to create it: "
                             "`carousel hold {}` takes it over",
                             name, name_, name_));
         rest();

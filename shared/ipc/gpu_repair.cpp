@@ -34,8 +34,8 @@ void gpu_repair::report_failure(const std::string& why) {
     not_before_ns_ = clock_ns() + repairer_retry_ns;
     if (!failure_reported_)
         log::warning(
-            "mending GPU memory behind a death: {}; it is tried again each second, and until then "
-            "what the dead had there stays its own",
+            "repairing GPU memory after a death: {}; retrying every second; until then the dead client keeps "
+            "what it had there",
             why);
     failure_reported_ = true;
 }
@@ -54,7 +54,7 @@ bool gpu_repair::ended_before(space_block& s) const {
 
 void gpu_repair::start(memory& space, int gpu_fd) {
     space_block& s = space.block();
-    if (helper_ == nullptr) return report_failure("this holder has no program for it: use `carousel hold`");
+    if (helper_ == nullptr) return report_failure("this holder has no repair program: use `carousel hold`");
 #if !defined(CAROUSEL_BUG_IGNORES_OTHER_REPAIRER) && !defined(CAROUSEL_BUG_STARTS_CONCURRENTLY)
     if (!ended_before(s)) return;
 #endif
@@ -116,7 +116,7 @@ std::vector<u32> gpu_repair::advance(memory& space, int gpu_fd) {
 #endif
         helper_->reap(*repairer_);
         repairer_.reset();
-        if (!done_reported_) report_failure("its program (carousel-alloc) ended before it was done");
+        if (!done_reported_) report_failure("its program (carousel-alloc) ended before it finished");
 #ifndef CAROUSEL_BUG_DROPS_REPAIRS_IN_PROGRESS
         waiting_.insert(waiting_.end(), in_repair_.begin(), in_repair_.end());
 #endif

@@ -32,7 +32,7 @@ std::string refusal(const std::string& why) {
 
 [[noreturn]] void refuse_already_held(const std::string& name, const hold_place& p) {
     const auto r = read_record(p);
-    throw config_error(fmt::format("the space \"{}\" is held already{}: use it, or choose another name", name,
+    throw config_error(fmt::format("the space \"{}\" is already held{}: use it, or choose another name", name,
                                    r ? fmt::format(" by process {}", r->pid) : ""));
 }
 
@@ -72,15 +72,12 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
         }
     }
     if (adopted_ && bytes != 0 && memory_->block().bytes != (bytes + 4095) / 4096 * 4096)
-        throw config_error(
-            fmt::format("the space \"{}\" that is to be taken over has {} bytes, --size says {}: leave "
-                        "--size out, or end its clients",
-                        name_, memory_->block().bytes, bytes));
+        throw config_error(fmt::format(
+            "the space \"{}\" to take over has {} bytes, but --size is {}: remove --size, or end its clients",
+            name_, memory_->block().bytes, bytes));
     if (adopted_ && gpu_bytes != 0 && memory_->block().gpu_bytes == 0)
         throw config_error(fmt::format(
-            "the space \"{}\" that is to be taken over has no GPU memory: leave --device out, or end its "
-            "clients",
-            name_));
+            "the space \"{}\" to take over has no GPU memory: remove --device, or end its clients", name_));
     begin();
 }
 
@@ -121,12 +118,11 @@ void holder::take_over(const hold_record& left) {
     for (const u64 until = now_ns() + adoption_patience_ns; !memory_ && now_ns() < until;) run_once(50);
     if (!memory_)
         throw shm_error(
-            fmt::format("taking over the space \"{}\": {} have its memory and none has handed it over in {} "
-                        "s: continue them "
-                        "if they are stopped, or end them",
+            fmt::format("taking over the space \"{}\": {} map its memory, and none has sent it within {} s: "
+                        "continue them if they are stopped, or end them",
                         name_,
                         mappers_of(left.id) > 0 ? fmt::format("{} processes", mappers_of(left.id))
-                                                : "processes of another pid namespace",
+                                                : "processes in another pid namespace",
                         adoption_patience_ns / ns_per_s));
 }
 
@@ -237,8 +233,8 @@ void holder::accept() {
         if (!fd) return;
         if (shm::peer_of(fd.get()).uid != ::geteuid()) {
             (void)shm::send_message(
-                fd.get(), refusal(fmt::format("the space \"{}\" is of user {}: run as the same user", name_,
-                                              ::geteuid())));
+                fd.get(), refusal(fmt::format("the space \"{}\" belongs to user {}: run as the same user",
+                                              name_, ::geteuid())));
             continue;
         }
         if (pending_connections_.size() >= 2 * max_clients) continue;
@@ -271,7 +267,7 @@ bool holder::handle_first_message(pending_connection& g) {
         return false;
     };
     if (!hello.is_object() || !hello.contains("version") || !hello["version"].is_number_unsigned())
-        return refuse("a client says who it is first: use the functions of <carousel/ipc.hpp>");
+        return refuse("a client must identify itself first: use the functions of <carousel/ipc.hpp>");
     if (hello["version"] != space_version)
         return refuse(
             fmt::format("the holder of \"{}\" has layout version {}, this program another one: rebuild the "
@@ -281,14 +277,14 @@ bool holder::handle_first_message(pending_connection& g) {
     const shm::process_id peer{shm::peer_of(g.socket.get()).pid,
                                start.is_number_unsigned() ? start.get<u64>() : 0};
     shm::unique_fd pidfd(shm::open_pidfd(peer));
-    if (!pidfd) return refuse("its process can't be watched: it is of another pid namespace, or has ended");
+    if (!pidfd) return refuse("its process can't be watched: it is in another pid namespace, or has ended");
     if (is_return) {
         if (const std::string why = receive_memory(m); !why.empty()) return refuse(why);
         const json epoch = hello.value("epoch", json());
         const client_id c = memory_ && epoch.is_number_unsigned()
                                 ? attach_again(memory_->block().registry, epoch.get<u32>(), peer)
                                 : client_id{};
-        if (!c) return refuse("no client of that life is known here: open the space again");
+        if (!c) return refuse("the client's earlier connection is unknown here: open the space again");
         welcome(g, c, std::move(pidfd), false);
         return false;
     }
@@ -296,7 +292,7 @@ bool holder::handle_first_message(pending_connection& g) {
     if (!memory_) return false;  // a takeover is in progress: the client retries
     const client_id c = attach(memory_->block().registry, peer);
     if (!c)
-        return refuse(fmt::format("\"{}\" has {} clients already, as many as it can", name_, max_clients));
+        return refuse(fmt::format("\"{}\" already has {} clients, which is the limit", name_, max_clients));
     welcome(g, c, std::move(pidfd), true);
     return false;
 }
@@ -307,9 +303,9 @@ std::string holder::receive_memory(shm::message& m) {
     try {
         memory received = memory::map(std::move(m.fds[0]), name_);
         if (wanted_id_ != received.block().id)
-            return "the memory is of another space of that name: open it again";
+            return "the memory belongs to another space of that name: open the space again";
         if (received.block().gpu_bytes > 0 && m.fds.size() < 2)
-            return "its GPU memory isn't handed over: rebuild the older of the two";
+            return "its GPU memory is not sent: rebuild the older of the two programs";
         if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
         memory_ = std::move(received);
         adopted_ = true;
@@ -359,7 +355,7 @@ std::string holder::make(const std::string& text) const {
         return json{{"made", make_place(memory_->block(), request.at("name").get<std::string>(), s)}}.dump();
     } catch (const json::exception& e) {
         return refusal(
-            fmt::format("\"{}\" is no request that a holder knows: {}", text.substr(0, 80), e.what()));
+            fmt::format("\"{}\" is an unknown request for a holder: {}", text.substr(0, 80), e.what()));
     } catch (const error& e) {
         return refusal(e.what());
     }

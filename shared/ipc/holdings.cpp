@@ -59,7 +59,7 @@ figures inspect(work_queue_block& b, account& to) {
         if (w.state == task_state::dead_letter) ++dead_letters;
         if (w.state == task_state::claimed) ++claimed, ++to[{"tasks", w.epoch}].count;
         if (w.state == task_state::filling) ++to[{"tasks being written", w.epoch}].count;
-        if (w.state == task_state::reading) ++dead_letters, ++to[{"letters being read", w.epoch}].count;
+        if (w.state == task_state::reading) ++dead_letters, ++to[{"dead letters being read", w.epoch}].count;
     }
     return {{"waiting", waiting}, {"claimed", claimed}, {"dead_letters", dead_letters}};
 }

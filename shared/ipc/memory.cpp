@@ -61,10 +61,10 @@ memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
     // Reserved now: a client that hit memory exhaustion in the middle of a step would die of SIGBUS.
     if (const int failed = reserve_whole(fd.get(), 0, size); failed != 0)
-        throw shm_error(fmt::format("making the memory of \"{}\": reserving {} MiB: {}", name, size >> 20U,
+        throw shm_error(fmt::format("creating the memory of \"{}\": reserving {} MiB: {}", name, size >> 20U,
                                     failed == ENOSPC
                                         ? no_memory_text(ENOMEM)
-                                        : no_room_text(failed, "give a smaller --size, or free memory")));
+                                        : no_room_text(failed, "use a smaller --size, or free memory")));
     try {
         auto m = std::make_unique<mapping>();
         m->region = bi::mapped_region(mappable{fd.get()}, bi::read_write, 0, size);
@@ -88,31 +88,29 @@ memory memory::map(shm::unique_fd fd, const std::string& name) {
     const int seals = ::fcntl(fd.get(), F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
         refuse(name,
-               "its memory isn't sealed, so anybody could cut it off: it was made by no `carousel hold`");
+               "its memory is not sealed, so that another process could truncate it: it was not created by "
+               "`carousel hold`");
     if (static_cast<u64>(about.st_size) < sizeof(space_block))
-        refuse(
-            name,
-            fmt::format(
-                "its memory has {} bytes, no space has fewer than {}: rebuild this program, or hold it anew",
-                about.st_size, sizeof(space_block)));
+        refuse(name, fmt::format("its memory has {} bytes, but a space has at least {}: rebuild this "
+                                 "program, or hold the space again",
+                                 about.st_size, sizeof(space_block)));
     try {
         auto m = std::make_unique<mapping>();
         m->region =
             bi::mapped_region(mappable{fd.get()}, bi::read_write, 0, static_cast<std::size_t>(about.st_size));
         memory made(std::move(fd), std::move(m));
         const space_block& s = made.block();
-        if (load(s.magic) != space_magic) refuse(name, "there is no space in its memory: hold it anew");
+        if (load(s.magic) != space_magic) refuse(name, "its memory contains no space: hold it again");
         if (s.version != space_version)
-            refuse(name,
-                   fmt::format(
-                       "its layout is version {}, this program has {}: rebuild it, or hold the space anew",
-                       s.version, space_version));
+            refuse(name, fmt::format("its layout is version {}, this program has {}: rebuild the program, or "
+                                     "hold the space again",
+                                     s.version, space_version));
         if (s.uid != ::geteuid())
             refuse(name, fmt::format("it belongs to user {}, this process runs as {}: run as the same user",
                                      s.uid, ::geteuid()));
         if (s.bytes != static_cast<u64>(about.st_size))
-            refuse(name, fmt::format("it says {} bytes and has {}: it is damaged, hold it anew", s.bytes,
-                                     about.st_size));
+            refuse(name, fmt::format("its header has {} bytes, its memory {}: it is damaged, hold it again",
+                                     s.bytes, about.st_size));
         return made;
     } catch (const bi::interprocess_exception& e) {
         refuse(name, fmt::format("mapping {} bytes: {}", about.st_size, e.what()));

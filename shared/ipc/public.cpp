@@ -31,11 +31,11 @@ std::string holders_text(const attachment& a, const std::vector<u32>& epochs) {
     return (names.empty() ? "nobody" : names) +
            (a.held()
                 ? ""
-                : "; its holder is gone, so what the dead held comes back when `carousel hold` takes over");
+                : "; its holder has ended: `carousel hold` takes over and returns what dead clients held");
 }
 
 [[noreturn]] void late(const std::string& name, nanoseconds t, const std::string& why) {
-    throw timed_out(fmt::format("\"{}\": {} ms are over: {}", name, t.count() / 1'000'000, why));
+    throw timed_out(fmt::format("\"{}\": timeout after {} ms: {}", name, t.count() / 1'000'000, why));
 }
 
 block block_in(const u64 (&what)[4]) {
@@ -152,17 +152,16 @@ held_block shared_pool::acquire(u64 bytes, nanoseconds timeout) {
     const pool_state all = state();
     if (bytes > all.bytes)
         throw config_error(
-            fmt::format("\"{}\": a block of {} bytes in a pool of {}: ask for less, or make a larger pool",
+            fmt::format("\"{}\": a block of {} bytes in a pool of {}: request less, or create a larger pool",
                         name_, bytes, all.bytes));
     const std::optional<block> k = p.acquire(p.units_for(bytes), ns_of(timeout));
     if (!k) {
         const pool_state now = state();
         late(name_, timeout,
-             fmt::format("{} bytes asked for, {} of {} free, {} in the longest run; blocks are held by {}, "
-                         "{} travel in "
-                         "queues",
-                         bytes, now.free_bytes, now.bytes, now.largest_free_bytes,
-                         holders_text(*to_, p.owners()), now.travelling));
+             fmt::format(
+                 "{} bytes requested, {} of {} free, {} contiguous; blocks are held by {}, {} are in queues",
+                 bytes, now.free_bytes, now.bytes, now.largest_free_bytes, holders_text(*to_, p.owners()),
+                 now.travelling));
     }
     held_block h(to_, place_);
     fill(*to_, place_, *k, h.what_);
@@ -186,10 +185,10 @@ namespace {
 std::string why_empty(const attachment& a, const queue& q) {
     const std::vector<u32> claimers = q.claimers();
     return claimers.empty() ? "it is empty"
-                            : "what comes first is being written by " + holders_text(a, claimers);
+                            : "the first element is being written by " + holders_text(a, claimers);
 }
 std::string why_full(const attachment& a, const queue& q) {
-    return fmt::format("it is full: {} elements wait, others are in the hands of {}", q.size(),
+    return fmt::format("it is full: {} elements wait, others are held by {}", q.size(),
                        holders_text(a, q.leasers()));
 }
 }  // namespace
@@ -234,9 +233,9 @@ void lease_base::requeue() noexcept {
 
 bool block_queue_base::try_send_bytes(held_block& h, void* element) {
     if (!h.to_ || h.to_ != to_ || h.place_ != pool_.place_)
-        throw config_error(
-            fmt::format("\"{}\" carries blocks of \"{}\": that one is of another pool, or not held any more",
-                        name_, pool_.name_));
+        throw config_error(fmt::format(
+            "\"{}\" carries blocks of \"{}\": the block belongs to another pool, or is no longer held", name_,
+            pool_.name_));
     pool p = pool_at(*to_, pool_.place_);
     queue q = queue_at(*to_, place_);
     if (!try_send(p, block_in(h.what_), q, element)) return false;
@@ -250,9 +249,9 @@ std::optional<held_block> block_queue_base::try_receive_bytes(void* element) {
     bool damaged = false;
     const std::optional<block> k = try_receive(q, p, element, &damaged);
     if (damaged)
-        throw shm_error(
-            fmt::format("\"{}\": an element names no block of \"{}\": the space is damaged, hold it anew",
-                        name_, pool_.name_));
+        throw shm_error(fmt::format(
+            "\"{}\": an element does not name a block of \"{}\": the space is damaged, hold it again", name_,
+            pool_.name_));
     if (!k) return std::nullopt;
     held_block h(to_, pool_.place_);
     fill(*to_, pool_.place_, *k, h.what_);
@@ -309,7 +308,7 @@ bool work_queue_base::try_claim_bytes(void* task, u64 (&what)[4]) {
 void work_queue_base::claim_bytes(void* task, u64 (&what)[4], nanoseconds t) {
     work_queue w = work_at(*to_, place_);
     const std::optional<claimed_task> c = w.claim(task, ns_of(t));
-    if (!c) late(name_, t, "no task waits; claimed are some by " + holders_text(*to_, w.claimers()));
+    if (!c) late(name_, t, "no task waits; some are claimed by " + holders_text(*to_, w.claimers()));
     what[0] = c->name.place, what[1] = c->name.generation, what[2] = c->attempts;
 }
 bool work_queue_base::take_dead_letter_bytes(void* task) {

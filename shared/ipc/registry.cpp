@@ -98,7 +98,7 @@ client_id find_client(const registry_block& r, u32 epoch) {
 
 std::string client_text(const registry_block& r, u32 epoch) {
     const client_id c = find_client(r, epoch);
-    if (!c) return "a process that is gone";
+    if (!c) return "a process that has ended";
     return fmt::format("process {}{}", c.process.pid,
                        c.state == entry_state::attached ? "" : ", which has died");
 }

@@ -178,13 +178,12 @@ void require_shape(const space_block& s, u32 place, const shape& wanted) {
     have.type = wanted.type;
     if (have == wanted && !same)
         throw config_error(
-            fmt::format("\"{}\" is {} here, and of another type than asked for: use one struct for it in all "
-                        "programs, or "
-                        "another name",
+            fmt::format("\"{}\" is {} here, and has another type than requested: use the same struct in all "
+                        "programs, or another name",
                         s.place[place].name, text_of(have)));
     if (have != wanted)
         throw config_error(
-            fmt::format("\"{}\" is {} here, asked for was {}: use what is there, or another name",
+            fmt::format("\"{}\" is {} here, requested was {}: use the existing one, or another name",
                         s.place[place].name, text_of(have), text_of(wanted)));
 }
 
@@ -207,25 +206,23 @@ u32 make_place(space_block& s, const std::string& name, const shape& wanted) {
     u32 k = 0;
     while (k < max_primitives && place_word::of(load(s.place[k].state)).state != place_state::empty) ++k;
     if (k == max_primitives)
-        refuse(name, wanted, fmt::format("the space has {} primitives already, as many as it can", k));
+        refuse(name, wanted, fmt::format("the space already has {} primitives, which is the limit", k));
     const u64 begin = arena_end(s), size = round_up_sat(bytes_of(wanted), page);
     if (!is_within(begin, size, s.bytes))
         refuse(name, wanted,
-               fmt::format("it needs {} KiB and the space has {} KiB left: hold a larger one (carousel hold "
-                           "{} --size; of a "
-                           "run: space_mib in its file)",
+               fmt::format("it needs {} KiB, but the space has {} KiB left: hold a larger space (carousel "
+                           "hold {} --size; of a run: space_mib in its file)",
                            size / 1024, (s.bytes - std::min(begin, s.bytes)) / 1024, s.name));
     const u64 gpu_begin = round_up_sat(gpu_end(s), page), gpu_size = gpu_bytes_of(wanted);
     if (gpu_size > 0 && s.gpu_bytes == 0)
-        refuse(
-            name, wanted,
-            fmt::format("the space has no GPU memory: hold it with one (carousel hold {} --device cuda:0); "
-                        "that of a running pipeline has none",
-                        s.name));
+        refuse(name, wanted,
+               fmt::format("the space has no GPU memory: hold it with GPU memory (carousel hold {} --device "
+                           "cuda:0); the space of a running pipeline has none",
+                           s.name));
     if (gpu_size > 0 && !is_within(gpu_begin, gpu_size, s.gpu_bytes))
         refuse(name, wanted,
-               fmt::format("it needs {} KiB of GPU memory and the space has {} KiB left: hold a larger one "
-                           "(carousel hold {} --device-size)",
+               fmt::format("it needs {} KiB of GPU memory, but the space has {} KiB left: hold a larger "
+                           "space (carousel hold {} --device-size)",
                            gpu_size / 1024, (s.gpu_bytes - std::min(gpu_begin, s.gpu_bytes)) / 1024, s.name));
     directory_entry& e = s.place[k];
     e.offset = begin, e.bytes = size;

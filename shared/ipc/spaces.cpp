@@ -69,15 +69,15 @@ space_view inspect_space(const found_space& s) {
     shm::message m;
     if (!socket || !shm::send_message(socket.get(), inspect_request()) ||
         shm::receive_message(socket.get(), m, answer_patience_ns) != shm::receive_status::ok)
-        throw shm_error(
-            fmt::format("the space \"{}\": its holder (process {}) does not answer at {}: is it stopped?",
-                        s.name, s.holder, s.place.socket()));
+        throw shm_error(fmt::format(
+            "the space \"{}\": its holder (process {}) does not answer at {}: check whether it is stopped",
+            s.name, s.holder, s.place.socket()));
     const nlohmann::json reply = parse_json_or_discard(m.text, json_channel::message);
     if (!reply.is_object() || !reply.contains("space"))
-        throw shm_error(fmt::format(
-            "the space \"{}\": its holder (process {}) can't say what is in it: it is of an older build, "
-            "hold the space anew",
-            s.name, s.holder));
+        throw shm_error(
+            fmt::format("the space \"{}\": its holder (process {}) can't list its contents because it is an "
+                        "older build: hold the space again",
+                        s.name, s.holder));
     return read_view(reply["space"]);
 }
 

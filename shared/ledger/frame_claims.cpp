@@ -64,7 +64,7 @@ void frame_claims::save(const std::string& ledger) const {
     out.close();
     if (!out || std::rename(aside.c_str(), path.c_str()) != 0)
         throw output_error(
-            fmt::format("can't write {}: {}", path, no_room_text(errno, "may this user write there?")));
+            fmt::format("can't write {}: {}", path, no_room_text(errno, "check the write permission")));
 }
 
 u64 frame_claims::first_from(u64 frame) const noexcept {

@@ -113,7 +113,7 @@ void ledger_writer::write(const void* bytes, u64 count, u64 offset) const {
 void ledger_writer::name_hashes(std::string_view name) {
     if (name.empty() || name.size() > 100 || name.find('\n') != std::string_view::npos)
         throw config_error(
-            fmt::format("\"{}\" is no name for a hash: it is one line of 1 to 100 bytes", name));
+            fmt::format("\"{}\" is not a name for a hash; expected one line of 1 to 100 bytes", name));
     const std::string path = ledger_names_path(path_);
     if (!stands_in(read_file(path).value_or(""), name)) {
         const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -146,9 +146,10 @@ void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bo
                                    u32 committer) {
     ledger_record r = read(ring_sequence);
     if (r.sequence_plus_1 == 0) {
-        throw output_error(fmt::format(
-            "the ledger {} has no record of frame {}, which is being committed; was the file replaced?",
-            path_, ring_sequence));
+        throw output_error(
+            fmt::format("the ledger {} has no record of frame {}, which is being committed: check whether "
+                        "the file was replaced",
+                        path_, ring_sequence));
     }
     // the supervisor has already marked this same commit
     const bool already_marked = r.committer == committer && (r.commits & ledger_marked_by_supervisor) != 0;

@@ -149,7 +149,7 @@ ledger_account ledger_account::load(const std::string& path) {
         f.library != XXH_VERSION_NUMBER || f.first > f.end || f.passed > f.end - f.first ||
         f.listed > listed_tombstones || f.tags > listed_tags) {
         throw output_error(fmt::format(
-            "{} is no account of a ledger by this build of Carousel: what was delivered before can't be read",
+            "{} is not a ledger account of this build of Carousel: the delivered frames can't be read",
             path));
     }
     a.first_ = f.first;
@@ -203,11 +203,10 @@ u64 folded_end(const std::string& ledger) { return ledger_account::load(folded_p
 
 void refuse_nameless(const ledger_summary& sum, const std::string& ledger) {
     if (std::find(sum.hash_tags.begin(), sum.hash_tags.end(), 0U) != sum.hash_tags.end())
-        throw output_error(
-            fmt::format("the ledger {} has hashes without a name, as older builds of Carousel wrote them: "
-                        "what they may be compared "
-                        "with can't be told; end that run with its own build, or begin anew (--fresh)",
-                        ledger));
+        throw output_error(fmt::format(
+            "the ledger {} has hashes without a name, written by an older build of Carousel, which can't be "
+            "compared: end that run with its own build, or start a new run (--fresh)",
+            ledger));
 }
 
 void begin_ledger(const std::string& ledger, u64 first) {

@@ -44,12 +44,12 @@ bool is_text(std::string_view text) {
 std::string fault_of(const parameter_schema& s, const parameter& p) {
     if (!is_word(p.name, "_"))
         return fmt::format("has no name of 1 to {} letters, digits and _", longest_name);
-    if (static_cast<std::size_t>(p.kind) >= kinds.size()) return "is of no kind that there is";
+    if (static_cast<std::size_t>(p.kind) >= kinds.size()) return "has an unknown kind";
     if (p.count < 1 || p.count > most_elements)
         return fmt::format("has {} elements; 1 to {} are possible", p.count, most_elements);
     if (p.offset % element_size != 0)
-        return fmt::format("lies at offset {}, which is no multiple of {}", p.offset, element_size);
-    if (!lies_within(p, s.bytes)) return fmt::format("lies outside the {} bytes", s.bytes);
+        return fmt::format("is at offset {}, which is not a multiple of {}", p.offset, element_size);
+    if (!lies_within(p, s.bytes)) return fmt::format("is outside the {} bytes", s.bytes);
     if (!is_text(p.label) || !is_text(p.unit))
         return fmt::format("has a label or unit of more than {} characters", longest_name);
     if (p.kind == parameter_kind::choice) {
@@ -57,7 +57,7 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
             return fmt::format("has {} choices; 1 to {} are possible", p.choices.size(), most_choices);
         for (const std::string& c : p.choices)
             if (!is_word(c, "_-.") || std::count(p.choices.begin(), p.choices.end(), c) > 1)
-                return fmt::format("has a choice twice, or one that is no word: \"{}\"", c);
+                return fmt::format("has a duplicate choice, or one that is not a word: \"{}\"", c);
     } else if (!p.choices.empty()) {
         return fmt::format("has choices, but is of the kind {}", name_of(p.kind));
     }
@@ -70,18 +70,18 @@ std::string fault_of(const parameter_schema& s, const parameter& p) {
         return fmt::format("is usually from {} to {}, but can be from {} to {}", p.usual_low, p.usual_high,
                            p.low, p.high);
     if (!fits_f32(p.usual_low) || !fits_f32(p.step) || p.step < 0)
-        return "has a step or usual range that is no number";
+        return "has a step or usual range that is not a number";
     if (p.initial.size() != p.count)
         return fmt::format("has {} initial values for {} elements", p.initial.size(), p.count);
     for (const f64 v : p.initial)
-        if (!is_in_range(p, v)) return fmt::format("is initially {}, which it can't be", v);
+        if (!is_in_range(p, v)) return fmt::format("has the initial value {}, which is not permitted", v);
     return {};
 }
 
 /// The same for the field's relations to other fields and its use as a control.
 std::string fault_of_use(const parameter_schema& s, const parameter& p) {
     if (!p.role.empty() && std::find(roles.begin(), roles.end(), p.role) == roles.end())
-        return fmt::format("has the role \"{}\", which there isn't{}", p.role.substr(0, longest_shown),
+        return fmt::format("has the unknown role \"{}\"{}", p.role.substr(0, longest_shown),
                            did_you_mean_clause(p.role, texts(roles)));
     const u32 needs = p.role.empty() || p.role == "hidden" ? p.count : p.role == "camera.fov" ? 1 : 3;
     if (!p.role.empty() && p.role != "hidden" && (p.kind != parameter_kind::number || p.count != needs))
@@ -89,14 +89,14 @@ std::string fault_of_use(const parameter_schema& s, const parameter& p) {
     if (p.below.empty()) return {};
     const parameter* other = s.find(p.below);
     if (other == nullptr || other == &p)
-        return fmt::format("is to be below \"{}\", which is no other field",
+        return fmt::format("must be below \"{}\", which is not another field",
                            p.below.substr(0, longest_shown));
     const auto single = [](const parameter& f) {
         return f.count == 1 && (f.kind == parameter_kind::number || f.kind == parameter_kind::integer);
     };
     return single(p) && single(*other)
                ? ""
-               : fmt::format("is to be below \"{}\"; both must be single numbers", p.below);
+               : fmt::format("must be below \"{}\"; both must be single numbers", p.below);
 }
 
 const json& member(const json& j, const char* key) {
@@ -225,7 +225,7 @@ void parameter_schema::check() const {
     }
     const std::vector<std::byte> values = initial_values();
     check_values(values);
-    if (!is_possible(values)) refuse("a direction's initial value is no unit vector");
+    if (!is_possible(values)) refuse("a direction's initial value is not a unit vector");
 }
 
 json parameter_schema::to_json() const {

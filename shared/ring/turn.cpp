@@ -11,7 +11,7 @@ namespace {
 
 constexpr u64 us(u64 ns) { return ns / 1000; }
 constexpr u64 bit(u32 seat) { return u64{1} << seat; }
-static_assert(shm::max_seats <= 64, "a bit a seat");
+static_assert(shm::max_seats <= 64, "one bit per seat");
 
 }  // namespace
 

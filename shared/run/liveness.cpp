@@ -66,14 +66,14 @@ liveness_report update_liveness(record& r, const shm::control_block& block) {
     // The supervisor may have recorded its end and exited since is_alive() was called.
     if (const std::optional<int> code = telemetry::end_of(block))
         return {liveness::over, 0, fmt::format("exit code {}", *code)};
-    if (replaced) return {liveness::over, 0, "a new run has taken its place"};
+    if (replaced) return {liveness::over, 0, "a new run has replaced it"};
     if (stages.any) return {liveness::alone, stages.count, ""};
     return {liveness::over, 0, "its supervisor was killed, and none of its stages is left"};
 }
 
 std::string alone_text(u32 stages) {
-    if (stages == 0) return "supervisor gone, stages go on";
-    return fmt::format("supervisor gone, {} {} on", stages, stages == 1 ? "stage goes" : "stages go");
+    if (stages == 0) return "no supervisor, stages continue";
+    return fmt::format("no supervisor, {} {}", stages, stages == 1 ? "stage continues" : "stages continue");
 }
 
 std::optional<shm::segment> recreated_block(const record& r, const shm::control_block& watched) noexcept try {

@@ -167,7 +167,7 @@ std::string keep_lost_run(const std::string& run_folder, const shm::control_bloc
     try {
         return keep(run_folder, block);
     } catch (const std::exception& e) {
-        log::warning("what is known of the lost run in {} can't be kept: {}", run_folder, e.what());
+        log::warning("the data of the lost run in {} can't be saved: {}", run_folder, e.what());
         return "";
     }
 }

@@ -36,8 +36,8 @@ u32 open_scopes = 0;
 std::atomic<bool> open_for_good{false};
 
 [[noreturn]] void refused(const char* call, u64 bytes) {
-    throw shm_error(fmt::format("setting the rights of {} KiB of the control block ({}): {}", bytes / 1024,
-                                call, errno_text(errno)));
+    throw shm_error(fmt::format("setting the permissions of {} KiB of the control block ({}): {}",
+                                bytes / 1024, call, errno_text(errno)));
 }
 
 std::byte* at(control_block& c, u64 offset) noexcept { return reinterpret_cast<std::byte*>(&c) + offset; }

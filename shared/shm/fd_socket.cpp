@@ -171,7 +171,7 @@ unique_fd connect_to(const std::string& path, u64 timeout_ns) {
 std::pair<unique_fd, unique_fd> socket_pair() {
     int ends[2] = {-1, -1};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        throw shm_error("making a socket pair: " + errno_text(errno));
+        throw shm_error("creating a socket pair: " + errno_text(errno));
     return {unique_fd(ends[0]), unique_fd(ends[1])};
 }
 

@@ -40,23 +40,21 @@ struct injected_fault_row {
     const char* help;
 };
 inline constexpr std::array<injected_fault_row, 7> injected_faults{{
-    {injected_fault::hang, "hang", false, true, false, false, "found at frame_timeout_ms", 'H', "hang",
-     "the chosen stage never ends its next frame: found at frame_timeout_ms, and replaced"},
+    {injected_fault::hang, "hang", false, true, false, false, "detected after frame_timeout_ms", 'H', "hang",
+     "the stage never finishes its next frame: detected after frame_timeout_ms and replaced"},
     {injected_fault::gpu_fault, "gpu-fault", true, false, false, false, "", 'G', "GPU fault",
-     "an illegal address in a kernel of the chosen stage; stages on a GPU only"},
+     "an illegal address in a kernel of the stage; only for stages on a GPU"},
     {injected_fault::exit, "exit", false, false, false, false, "", 'X', "exit",
-     "the chosen stage ends itself in the middle of its next frame"},
+     "the stage ends itself during its next frame"},
     {injected_fault::abort, "abort", false, false, false, false, "", 'A', "abort",
-     "the chosen stage calls abort() in the middle of its next frame"},
-    {injected_fault::scribble_input, "scribble-input", false, false, true, false,
-     "a stray write to its input", 'I', "scribble",
-     "the chosen stage writes into its input, which it may only read"},
+     "the stage calls abort() during its next frame"},
+    {injected_fault::scribble_input, "scribble-input", false, false, true, false, "a wild write to its input",
+     'I', "scribble", "the stage writes to its read-only input"},
     {injected_fault::overrun_output, "overrun-output", false, false, false, true,
-     "a write beyond its output slot", 'O', "overrun",
-     "the chosen stage writes beyond the slot that it fills"},
+     "a write beyond its output slot", 'O', "overrun", "the stage writes beyond its output slot"},
     {injected_fault::scribble_control, "scribble-control", false, false, false, false,
-     "a stray write into the words of the run", 'B', "scribble block",
-     "the chosen stage writes into the control block, past the ring's functions"},
+     "a wild write to the control block", 'B', "scribble block",
+     "the stage writes to the control block, bypassing the ring's functions"},
 }};
 
 /// Returns null for `nothing`.

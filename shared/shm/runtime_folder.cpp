@@ -46,17 +46,17 @@ void make_private_folder(const std::string& folder) {
         throw shm_error(fmt::format("creating the folder {}: {}", folder, errno_text(errno)));
     struct stat info {};
     if (::lstat(folder.c_str(), &info) != 0)
-        throw shm_error(fmt::format("looking at {}: {}", folder, errno_text(errno)));
+        throw shm_error(fmt::format("inspecting {}: {}", folder, errno_text(errno)));
     if (!S_ISDIR(info.st_mode))
         throw shm_error(fmt::format(
-            "{} is no folder; remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder));
+            "{} is not a folder; remove it, or set XDG_RUNTIME_DIR to a folder that you own", folder));
     if (info.st_uid != ::geteuid())
         throw shm_error(
             fmt::format("{} belongs to user {}, this process runs as {}; remove it, or set XDG_RUNTIME_DIR "
                         "to a folder that you own",
                         folder, info.st_uid, ::geteuid()));
     if ((info.st_mode & 0777) != 0700 && ::chmod(folder.c_str(), 0700) != 0)
-        throw shm_error(fmt::format("closing {} to others: {}", folder, errno_text(errno)));
+        throw shm_error(fmt::format("restricting access to {}: {}", folder, errno_text(errno)));
 }
 
 void write_whole_file(const std::string& path, const std::string& text) {

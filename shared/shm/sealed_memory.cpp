@@ -44,7 +44,7 @@ u64 available_host_bytes() noexcept {
 sealed_memory make_sealed_memory(std::string_view name, u64 bytes) {
     if (bytes == 0 || bytes > (u64{1} << 46)) {
         throw shm_error(fmt::format(
-            "shared memory '{}': {} bytes were asked for; give a size of 1 byte to 64 TiB", name, bytes));
+            "shared memory '{}': {} bytes were requested; use a size of 1 byte to 64 TiB", name, bytes));
     }
     const u64 size = round_to_pages(bytes);
     const u64 free_bytes = available_host_bytes();
@@ -58,9 +58,9 @@ sealed_memory make_sealed_memory(std::string_view name, u64 bytes) {
     unique_fd fd(::memfd_create(label.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd) {
         const int why = errno;
-        throw shm_error(fmt::format(
-            "shared memory '{}': memfd_create: {}", name,
-            why == ENOSYS ? errno_text(why) + "; Linux 3.17 or newer is needed" : no_file_text(why)));
+        throw shm_error(
+            fmt::format("shared memory '{}': memfd_create: {}", name,
+                        why == ENOSYS ? errno_text(why) + "; use Linux 3.17 or newer" : no_file_text(why)));
     }
     const char* step = "ftruncate";
     int failed = ::ftruncate(fd.get(), static_cast<off_t>(size));

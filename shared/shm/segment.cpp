@@ -49,18 +49,18 @@ void check_object(int fd, const std::string& what) {
             "attaching to {}: it belongs to user {}, this process runs as {}: run as the same user", what,
             info.st_uid, getuid()));
     if (info.st_size != static_cast<off_t>(sizeof(control_block)))
-        throw shm_error(fmt::format(
-            "attaching to {}: it has {} bytes, this build expects {}: the run and this program are of "
-            "different versions of Carousel; rebuild, or restart the run",
-            what, info.st_size, sizeof(control_block)));
+        throw shm_error(
+            fmt::format("attaching to {}: it has {} bytes, this build expects {}: the run and this program "
+                        "have different versions of Carousel; rebuild, or restart the run",
+                        what, info.st_size, sizeof(control_block)));
 }
 
 void check_block(const control_block& c, const std::string& what) {
     if (c.magic.load(std::memory_order_acquire) != control_magic)
-        throw shm_error(fmt::format(
-            "attaching to {}: no control block in it (yet): its supervisor has not finished or died "
-            "while making it; `carousel clean` removes the latter",
-            what));
+        throw shm_error(
+            fmt::format("attaching to {}: it has no control block: its supervisor is still starting, or died "
+                        "before it created one (`carousel clean` removes it then)",
+                        what));
     if (c.version != control_version || c.bytes != sizeof(control_block))
         throw shm_error(
             fmt::format("attaching to {}: layout version {}, this build has {}: rebuild, or restart the run",
@@ -87,13 +87,13 @@ void reserve(int fd, u64 from, u64 bytes) {
     if (bytes == 0) return;
     const int failed = reserve_whole(fd, from, bytes);
     if (failed == 0) return;
-    throw shm_error(fmt::format("making the control block: reserving {} KiB of /dev/shm: {}", bytes / 1024,
+    throw shm_error(fmt::format("creating the control block: reserving {} KiB of /dev/shm: {}", bytes / 1024,
                                 no_shared_room_text(failed)));
 }
 
 void set_rights(frame_segment* first, u32 links, int rights) {
     if (::mprotect(first, links * sizeof(frame_segment), rights) == 0) return;
-    throw shm_error(fmt::format("setting the rights of {} KiB of frame headers (mprotect): {}",
+    throw shm_error(fmt::format("setting the permissions of {} KiB of frame headers (mprotect): {}",
                                 links * sizeof(frame_segment) / 1024, errno_text(errno)));
 }
 
@@ -107,10 +107,9 @@ bool is_linked(int fd) {
 bool lock_object(int fd, const std::string& name) {
     const int failed = lock_shared(fd);
     if (failed != 0 && failed != EAGAIN)
-        throw shm_error(
-            fmt::format("locking /dev/shm/{}: {}; Carousel needs Linux 3.15 or later and a /dev/shm that "
-                        "supports fcntl locks",
-                        name, errno_text(failed)));
+        throw shm_error(fmt::format(
+            "locking /dev/shm/{}: {}; use Linux 3.15 or newer and a /dev/shm that supports fcntl locks", name,
+            errno_text(failed)));
     return failed == 0 && is_linked(fd);
 }
 
@@ -126,8 +125,8 @@ bi::shared_memory_object make_locked_object(const std::string& name) {
         for (const u64 until = now_ns() + removal_patience_ns; is_linked(fd); ::usleep(1000))
             if (now_ns() >= until)
                 throw shm_error(fmt::format(
-                    "making the control block /dev/shm/{}: another process has locked it to remove it, and "
-                    "does not within a second; is a `carousel clean` stopped?",
+                    "creating the control block /dev/shm/{}: another process has locked it for removal, but "
+                    "has not removed it within a second: check whether a `carousel clean` is stopped",
                     name));
     }
 }
@@ -142,7 +141,7 @@ segment segment::create(const std::string& run_id) {
         const int fd = m->object.get_mapping_handle().handle;
         try {
             if (::ftruncate(fd, sizeof(control_block)) != 0)
-                throw shm_error(fmt::format("making the control block /dev/shm/{}: ftruncate: {}", name,
+                throw shm_error(fmt::format("creating the control block /dev/shm/{}: ftruncate: {}", name,
                                             no_shared_room_text(errno)));
             reserve(fd, 0, word_bytes);
         } catch (...) {
@@ -160,8 +159,8 @@ segment segment::create(const std::string& run_id) {
         return made;
     } catch (const bi::interprocess_exception& e) {
         throw shm_error(
-            fmt::format("making the control block /dev/shm/{}: {}; is /dev/shm mounted and writable? "
-                        "(`carousel doctor` looks)",
+            fmt::format("creating the control block /dev/shm/{}: {}: check that /dev/shm is mounted and "
+                        "writable (`carousel doctor`)",
                         name, e.what()));
     }
 }
@@ -172,10 +171,10 @@ segment segment::observe(const std::string& run_id) { return open(run_id, false)
 segment segment::join(const std::string& run_id) {
     segment joined = attach(run_id);
     if (lock_object(joined.descriptor(), object_name(run_id))) return joined;
-    throw shm_error(fmt::format(
-        "attaching to the control block /dev/shm/{}: it has been removed as that of a dead run, because "
-        "no process of the run held its lock; start the pipeline again (`carousel run FILE`)",
-        object_name(run_id)));
+    throw shm_error(
+        fmt::format("attaching to the control block /dev/shm/{}: it was removed as a leftover, because no "
+                    "process of its run held its lock: start the pipeline again (`carousel run FILE`)",
+                    object_name(run_id)));
 }
 
 segment segment::open(const std::string& run_id, bool writable) {
@@ -192,8 +191,8 @@ segment segment::open(const std::string& run_id, bool writable) {
         return made;
     } catch (const bi::interprocess_exception& e) {
         throw shm_error(fmt::format(
-            "attaching to the control block /dev/shm/{}: {}: is the run still there? (`carousel ps`)", name,
-            e.what()));
+            "attaching to the control block /dev/shm/{}: {}: check whether the run exists (`carousel ps`)",
+            name, e.what()));
     }
 }
 
@@ -222,7 +221,7 @@ void open_frames(control_block& c, u32 link) {
 }
 
 segment segment::attach_by(int descriptor) {
-    const std::string what = "the control block that came over the socket";
+    const std::string what = "the control block received over the socket";
     try {
         check_object(descriptor, what);
         auto m = std::make_unique<mapping>();

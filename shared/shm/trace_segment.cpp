@@ -65,7 +65,7 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         const int failed = reserve_whole(m->object.get_mapping_handle().handle, 0, bytes);
         if (failed != 0) {
             bi::shared_memory_object::remove(name.c_str());
-            throw shm_error(fmt::format("making the trace's rings: reserving {} KiB of /dev/shm: {}",
+            throw shm_error(fmt::format("creating the trace's rings: reserving {} KiB of /dev/shm: {}",
                                         bytes / 1024, no_shared_room_text(failed)));
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, bytes);
@@ -79,7 +79,7 @@ trace_segment trace_segment::create(const std::string& run_id, u32 seats) {
         made.block_->magic.store(trace_magic, std::memory_order_release);
         return made;
     } catch (const bi::interprocess_exception& e) {
-        throw shm_error(fmt::format("making the trace's rings /dev/shm/{}: {}", name, e.what()));
+        throw shm_error(fmt::format("creating the trace's rings /dev/shm/{}: {}", name, e.what()));
     }
 }
 
@@ -98,14 +98,14 @@ trace_segment trace_segment::attach(const std::string& run_id, bool writable) {
             refuse(fmt::format("they belong to user {}, this process runs as {}", info.st_uid, getuid()));
         const u64 bytes = info.st_size > 0 ? static_cast<u64>(info.st_size) : 0;
         if (bytes < sizeof(trace_block) || bytes > trace_block::bytes_for(max_seats))
-            refuse("their size fits no version of Carousel");
+            refuse("their size does not match any version of Carousel");
         m->region = bi::mapped_region(m->object, mode, 0, bytes);
         trace_segment made(std::move(m));
         const trace_block& b = made.block();
         if (b.magic.load(std::memory_order_acquire) != trace_magic) refuse("nothing in them (yet)");
         if (b.version != trace_version || b.bytes != bytes || b.seats == 0 || b.seats > max_seats ||
             trace_block::bytes_for(b.seats) != bytes)
-            refuse("another layout: the run and this program are of different versions of Carousel");
+            refuse("another layout: the run and this program have different versions of Carousel");
         made.seats_ = b.seats;
         return made;
     } catch (const bi::interprocess_exception& e) {

@@ -131,13 +131,13 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
         case bottleneck::kind::unknown:
             return "";
         case bottleneck::kind::nothing:
-            return "no stage stands out";
+            return "no bottleneck found";
         case bottleneck::kind::stage:
-            return fmt::format("{} limits: busy {:.0f} %", name, b.busy * 100);
+            return fmt::format("bottleneck: {} (busy {:.0f} %)", name, b.busy * 100);
         case bottleneck::kind::gpu:
-            return "the GPU limits: its stages take turns";
+            return "bottleneck: the GPU (its stages take turns)";
         case bottleneck::kind::pace:
-            return fmt::format("the pace limits: {:.6g} frames/s", fps);
+            return fmt::format("limited by fps: {:.6g} frames/s", fps);
         case bottleneck::kind::paused:
             return fmt::format("{} is stopped: the others wait for it", name);
         case bottleneck::kind::down:

@@ -13,7 +13,9 @@ constexpr u64 byte_of(u64 word, unsigned shift) { return word >> shift & 0xFFU; 
 constexpr u64 small_of(u64 word, unsigned shift, u64 mask) { return word >> shift & mask; }
 constexpr u64 as_byte(u32 value, unsigned shift) { return u64{std::min(value, 255U)} << shift; }
 
-std::string a_frame(u32 work_ns) { return fmt::format("{:.3f} ms a frame", static_cast<f64>(work_ns) / 1e6); }
+std::string a_frame(u32 work_ns) {
+    return fmt::format("{:.3f} ms per frame", static_cast<f64>(work_ns) / 1e6);
+}
 
 }  // namespace
 
@@ -52,20 +54,20 @@ u64 depth_view::pack() const noexcept {
 std::string depth_view::reason() const {
     switch (why) {
         case depth_reason::given:
-            return "the file says so";
+            return "set in the file";
         case depth_reason::requested:
-            return "latency in the file says so";
+            return "from latency in the file";
         case depth_reason::cores:
-            return "on the CPU the cores are the limit";
+            return "more would not help: limited by CPU cores";
         case depth_reason::unmeasured:
-            return "as planned, no frames are measured yet";
+            return "as planned; no frames are measured yet";
         case depth_reason::turns:
             return fmt::format("{} contexts take turns on the GPU, {} in all of them", contexts,
                                a_frame(work_ns));
         case depth_reason::hops:
-            return fmt::format("{}, behind which the way to the next process is hidden", a_frame(work_ns));
+            return fmt::format("{}, which hides the latency to the next process", a_frame(work_ns));
         case depth_reason::finishing:
-            return "several threads finish frames, each lane keeps one busy";
+            return "one frame per finish thread";
         case depth_reason::unknown:
             break;
     }

@@ -27,7 +27,7 @@ std::string describe(const crash& c) {
 
 std::string describe_vacancy(const crash& c, const std::string& state) {
     if (state == "failed")
-        return fmt::format("it has failed and is not started again (`carousel up {}` starts it)", c.label);
+        return fmt::format("it has failed and is not restarted (`carousel up {}` starts it)", c.label);
     if (state == "down" || c.asked == requested_end::down)
         return fmt::format("the stages that need its frames wait until `carousel up {}`", c.label);
     if (state == "backoff")
@@ -121,7 +121,8 @@ void event_tracker::compare_stage(const snapshot& s, u32 stage) {
              fmt::format("{} read {} torn frame(s)", now.name, now.torn - before.torn)});
     if (now.tombstones > before.tombstones)
         add({s.taken_ns, event_kind::warning, stage,
-             fmt::format("{} passed {} void frame(s) on", now.name, now.tombstones - before.tombstones)});
+             fmt::format("{} forwarded {} tombstone frame(s)", now.name,
+                         now.tombstones - before.tombstones)});
     before = {now.torn, now.tombstones};
 }
 
@@ -143,7 +144,7 @@ void event_tracker::feed(const snapshot& s) {
     for (u32 k = 0; k < s.seats.size(); ++k) compare_seat(s, k);
     for (u32 k = 0; k < s.stages.size(); ++k) compare_stage(s, k);
     if (s.end != end_ && s.end == ring::end_stopping)
-        add({s.taken_ns, event_kind::info, shm::none, "the run stops: frames that were begun are finished"});
+        add({s.taken_ns, event_kind::info, shm::none, "the run stops: frames in flight are finished"});
     end_ = s.end;
     if (!ended_ && s.ended())
         add({s.taken_ns, event_kind::info, shm::none,

@@ -227,10 +227,10 @@ void writer::bars() {
             const attempt& a = *b.a;
             const char* category = b.f == fate::thrown_away ? "discarded" : "frame";
             const char* note =
-                b.f == fate::thrown_away ? R"(,"note":"its process died: done again")"
+                b.f == fate::thrown_away ? R"(,"note":"its process died: repeated")"
                 : b.f == fate::inferred
-                    ? R"(,"note":"its process died behind the commit; the end is when the frame was seen again")"
-                : b.f == fate::open ? R"(,"note":"still under way at the end of the trace")"
+                    ? R"(,"note":"its process died after the commit; the end is when the frame was seen again")"
+                : b.f == fate::open ? R"(,"note":"still in flight at the end of the trace")"
                                     : "";
             put(R"({{"ph":"X","cat":"{}","name":"frame {}{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"ring_sequence":{},"epoch":{},"tombstone":{}{}{}{}}}}})",
                 category, ring_sequence, b.f == fate::thrown_away ? " (discarded)" : "", process_of(b.stage),
@@ -297,7 +297,7 @@ void writer::counters() {
     for (const trace_fill& f : c_.fills)
         for (u32 k = 0; k < std::min(f.buffers.size(), shape_.links.size()); ++k)
             put(R"({{"ph":"C","name":{},"pid":1,"tid":0,"ts":{:.3f},"args":{{"buffers in use":{}}}}})",
-                quoted("ring behind " + shape_.links[k].name), us(f.time_ns), f.buffers[k]);
+                quoted("output ring of " + shape_.links[k].name), us(f.time_ns), f.buffers[k]);
 }
 
 void writer::instants() {

@@ -23,7 +23,7 @@ json trace_from(const std::string& text, const std::string& origin) {
     if (!other.is_object() || !other.value("begin_ns", json()).is_number_unsigned() ||
         !t.value("traceEvents", json()).is_array())
         throw config_error(
-            fmt::format("the trace of {} is none that `carousel trace` of this version wrote", origin));
+            fmt::format("the trace of {} was not written by `carousel trace` of this version", origin));
     return t;
 }
 
@@ -75,9 +75,8 @@ std::string join_traces(const std::string& coordinator, const std::vector<named_
         if (!clocks.contains(o.host)) {
             std::string known;
             for (const auto& c : clocks.items()) known += (known.empty() ? "" : ", ") + c.key();
-            throw config_error(
-                fmt::format("the trace of the host of `carousel run` knows no clock of host {}; it knows {}",
-                            o.host, known.empty() ? "none" : known));
+            throw config_error(fmt::format("the coordinator's trace has no clock of host {}; it has {}",
+                                           o.host, known.empty() ? "none" : known));
         }
         const json& clock = clocks[o.host];
         const f64 apart_us = (static_cast<f64>(t["otherData"]["begin_ns"].get<u64>()) -

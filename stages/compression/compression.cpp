@@ -45,7 +45,7 @@ void lz4_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
         from = from.subspan(taken);
         if (room == 0 && taken == 0) break;
     }
-    if (hint != 0 || done != to.size()) throw compression_error("lz4: bytes that come to another size");
+    if (hint != 0 || done != to.size()) throw compression_error("lz4: the decompressed size is wrong");
 }
 #endif
 
@@ -60,7 +60,7 @@ void zstd_compress(std::span<const std::byte> from, std::vector<std::byte>& to) 
 void zstd_decompress(std::span<const std::byte> from, std::span<std::byte> to) {
     const std::size_t got = ZSTD_decompress(to.data(), to.size(), from.data(), from.size());
     if (ZSTD_isError(got) != 0) throw compression_error(fmt::format("zstd: {}", ZSTD_getErrorName(got)));
-    if (got != to.size()) throw compression_error("zstd: bytes that come to another size");
+    if (got != to.size()) throw compression_error("zstd: the decompressed size is wrong");
 }
 #endif
 
@@ -105,7 +105,8 @@ void decompress(std::string_view how, std::span<const std::byte> from, std::span
 #endif
     if (!how.empty())
         throw config_error(fmt::format("it is compressed by {}, which this program was built without", how));
-    if (from.size() != to.size()) throw compression_error("bytes of another size than is said");
+    if (from.size() != to.size())
+        throw compression_error("the number of bytes differs from the declared size");
     std::memcpy(to.data(), from.data(), to.size());
 }
 

@@ -77,7 +77,7 @@ u64 heading_bytes_of(int fd) {
 film_contents read_film(int fd, u64 heading_bytes) {
     struct stat info {};
     if (::fstat(fd, &info) != 0)
-        throw output_error(fmt::format("looking at the film: {}", errno_text(errno)));
+        throw output_error(fmt::format("inspecting the film: {}", errno_text(errno)));
     const u64 end = static_cast<u64>(info.st_size);
     film_contents out{heading_bytes, {}, 0};
     std::array<u8, longest_moof + box_heading> bytes{};

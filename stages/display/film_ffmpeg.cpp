@@ -37,7 +37,7 @@ int check(int result, const char* what) {
     if (result >= 0) return result;
     char text[AV_ERROR_MAX_STRING_SIZE] = {};
     av_strerror(result, text, sizeof text);
-    throw output_error(fmt::format("making the film: {}: {}", what, text));
+    throw output_error(fmt::format("creating the film: {}: {}", what, text));
 }
 
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
@@ -54,7 +54,8 @@ const AVCodec* find_encoder() {
     for (const char* name : {"libx264", "libopenh264", "mpeg4"})
         if (const AVCodec* found = avcodec_find_encoder_by_name(name)) return found;
     throw output_error(
-        "making the film: ffmpeg's libraries here have none of the encoders libx264, libopenh264 and mpeg4");
+        "creating the film: ffmpeg's libraries here have none of the encoders libx264, libopenh264 and "
+        "mpeg4");
 }
 
 // Slices of one picture, encoded concurrently. Each costs a little size, and more than eight gain little.
@@ -70,7 +71,8 @@ public:
         // Colours as in high-definition video (BT.709), in the range that players expect.
         sws_.reset(sws_getContext(width_, height_, AV_PIX_FMT_RGBA, width_, height_, codec_->pix_fmt,
                                   SWS_BILINEAR, nullptr, nullptr, nullptr));
-        if (!sws_) throw output_error("making the film: no way from RGBA to the encoder's colours");
+        if (!sws_)
+            throw output_error("creating the film: no conversion from RGBA to the encoder's pixel format");
         sws_setColorspaceDetails(sws_.get(), sws_getCoefficients(SWS_CS_ITU709), 1,
                                  sws_getCoefficients(SWS_CS_ITU709), 0, 0, 1 << 16, 1 << 16);
     }
@@ -84,8 +86,7 @@ public:
         sws_scale(sws_.get(), from, stride, 0, height_, frame_->data, frame_->linesize);
         frame_->pts = static_cast<i64>(frame_number);
         check(avcodec_send_frame(codec_.get(), frame_.get()), "encoding");
-        check(avcodec_receive_packet(codec_.get(), packet_.get()),
-              "encoding (a picture that doesn't come out at once)");
+        check(avcodec_receive_packet(codec_.get(), packet_.get()), "encoding (no packet for a picture)");
         packet_->duration = 1;
         av_packet_rescale_ts(packet_.get(), codec_->time_base, format_->streams[0]->time_base);
         packet_->stream_index = 0;
@@ -98,7 +99,8 @@ public:
         bytes_ = {};
         if (!stamp_fragment(fragment, frame_number))
             throw output_error(
-                "making the film: the muxer's fragment is not as expected: is ffmpeg much newer?");
+                "creating the film: the muxer's fragment is not as expected: check whether the ffmpeg "
+                "version is much newer");
         return fragment;
     }
 
@@ -158,12 +160,12 @@ private:
         av_dict_set_int(&options, "video_track_timescale", codec_->time_base.den, 0);
         const int written = avformat_write_header(format, &options);
         av_dict_free(&options);
-        check(written, "the film's heading");
+        check(written, "the film's header");
         avio_flush(format->pb);
         heading_ = std::move(bytes_);
         bytes_ = {};
         if (format->streams[0]->time_base.den != codec_->time_base.den)
-            throw output_error("making the film: the MP4 writer took another time scale");
+            throw output_error("creating the film: the MP4 writer uses another time scale");
     }
 
     int width_, height_;

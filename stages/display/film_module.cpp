@@ -23,9 +23,9 @@ std::string why_no_films() {
     const std::string path = module_path();
     if (::access(path.c_str(), R_OK) == 0) return "";
     return fmt::format(
-        "this build makes no films ({} is not there): install ffmpeg's libraries (apt-get install "
-        "libavcodec-dev libavformat-dev "
-        "libavutil-dev libswscale-dev) and build again, or write pictures, e.g. frame_%05d.png",
+        "this build can't write films ({} is missing): install ffmpeg's libraries (apt-get install "
+        "libavcodec-dev libavformat-dev libavutil-dev libswscale-dev) and build again, or write pictures, "
+        "e.g. frame_%05d.png",
         path);
 }
 
@@ -35,12 +35,11 @@ std::unique_ptr<film_encoder> make_film_encoder(u32 width, u32 height, f64 fps) 
     void* module = ::dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) throw config_error(fmt::format("loading {}: {}", module_path(), ::dlerror()));
     const auto make = reinterpret_cast<film_encoder_maker>(::dlsym(module, film_encoder_symbol));
-    if (make == nullptr)
-        throw config_error(fmt::format("{} is of another version: build again", module_path()));
+    if (make == nullptr) throw config_error(fmt::format("{} has another version: rebuild it", module_path()));
     std::string why;
     std::unique_ptr<film_encoder> made(make(width, height, fps, why));
     if (!made)
-        throw output_error(fmt::format("a film of {} x {} pixels can't be made: {}", width, height, why));
+        throw output_error(fmt::format("can't write a film of {} x {} pixels: {}", width, height, why));
     return made;
 }
 

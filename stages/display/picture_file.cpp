@@ -33,7 +33,7 @@ void prepare_folder(const std::filesystem::path& folder) {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
     if (failed) {
-        fail("make the folder for pictures", folder, failed.value());
+        fail("create the folder for pictures", folder, failed.value());
     }
     const std::string probe = temporary_output((folder / "probe").string(), ::getpid());
     const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);

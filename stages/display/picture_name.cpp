@@ -49,12 +49,12 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
             const conversion found = parse_conversion(pattern, at);
             if (found.length == 0) {
                 refuse(
-                    fmt::format("\"{}\" is not a number's place (only %d and %0Nd with N from 1 to 20 are; "
-                                "%% is a percent sign)",
+                    fmt::format("\"{}\" is not a number's placeholder (only %d and %0Nd with N from 1 to 20 "
+                                "are; %% is a percent sign)",
                                 pattern.substr(at, 4)));
             }
             if (part == &after_) {
-                refuse("it has more than one place for the frame's number");
+                refuse("it has more than one placeholder for the frame's number");
             }
             digits_ = found.digits;
             part = &after_;
@@ -62,7 +62,9 @@ picture_name::picture_name(std::string key, const std::string& pattern) {
         }
     }
     if (part == &before_) {
-        refuse("it has no place for the frame's number, so that every picture would replace the one before");
+        refuse(
+            "it has no placeholder for the frame's number, so that every picture would replace the previous "
+            "one");
     }
     if (after_.find('/') != std::string::npos) {
         refuse("the frame's number belongs in the file's name, not in the folder's");

@@ -37,8 +37,7 @@ public:
             }
             const gltf_value node = root.at("nodes", v.node);
             if (seen[v.node]) {
-                node.refuse(
-                    "two nodes or scenes have it as a child, or it is its own; nodes must form a tree");
+                node.refuse("it is a child of two nodes or scenes, or of itself; nodes must form a tree");
             }
             seen[v.node] = true;
             const affine here = v.from.times(transform_of(node));
@@ -50,7 +49,7 @@ public:
             }
         }
         if (mesh_.indices.empty()) {
-            root.refuse(other_than_triangles_ ? "it has only points and lines: there is nothing to see"
+            root.refuse(other_than_triangles_ ? "it has only points and lines: nothing can be rendered"
                                               : "no node of its scene shows a mesh");
         }
         warn();
@@ -90,7 +89,7 @@ private:
         if (mesh.count("primitives") == 0) {
             mesh.refuse("it has no primitives");
         }
-        if (node.has("skin")) hidden_.insert("skinned meshes stand as they were made, unmoved");
+        if (node.has("skin")) hidden_.insert("skinned meshes are shown in their bind pose");
         for (u64 i = 0; i < mesh.count("primitives"); ++i) {
             const gltf_value primitive = mesh.at("primitives", i);
             const known_surface appearance = surface_of(primitive);
@@ -101,8 +100,7 @@ private:
                 continue;
             }
             if (primitive.member("attributes").has("COLOR_0")) hidden_.insert("vertex colours are not shown");
-            if (primitive.count("targets") > 0)
-                hidden_.insert("morph targets are not shown: meshes stand as they were made");
+            if (primitive.count("targets") > 0) hidden_.insert("morph targets are not applied");
             if (appearance.double_sided) add_backs(*triangles);
             for (auto& v : triangles->vertices) {
                 appearance.transform.apply(v.texture);
@@ -162,7 +160,7 @@ private:
             constexpr u64 repeat = 10497;
             if (sampler.integer_or("wrapS", repeat, 0, UINT32_MAX) != repeat ||
                 sampler.integer_or("wrapT", repeat, 0, UINT32_MAX) != repeat)
-                hidden_.insert("textures that should end at their edges repeat");
+                hidden_.insert("textures with clamped edges repeat");
         }
         return document_.image(document_.referred(texture, "source", "images"));
     }
@@ -170,7 +168,7 @@ private:
     /// Notes what a material specifies in addition to a base colour.
     void note_hidden(const gltf_value& material) {
         if (material.text_or("alphaMode", "OPAQUE") != "OPAQUE")
-            hidden_.insert("see-through materials are drawn opaque");
+            hidden_.insert("transparent materials are drawn opaque");
         if (material.has("normalTexture")) hidden_.insert("normal maps are not shown");
         if (material.has("occlusionTexture")) hidden_.insert("occlusion maps are not shown");
         f64 emitted[3] = {0, 0, 0};

@@ -58,8 +58,8 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
         if (bytes.size() < 20 || word(4) != 2 || word(8) > bytes.size() || word(16) != chunk_json ||
             u64{word(12)} + 20 > word(8)) {
             root().refuse(
-                "not a whole glTF 2.0 binary file (.glb): its header names another version, a chunk that is "
-                "none, or more bytes than it has");
+                "not a whole glTF 2.0 binary file (.glb): its header names another version, an invalid "
+                "chunk, or more bytes than it has");
         }
         const u64 length = word(8), after = 20 + u64{word(12)};
         text = text.substr(20, word(12));
@@ -78,14 +78,14 @@ void gltf_document::read_container(std::vector<std::byte> bytes) {
         root().refuse(fmt::format("not a readable glTF file: {}", std::string_view(e.what()).substr(0, 200)));
     }
     if (!json_.is_object()) {
-        root().refuse("not a glTF file: its JSON is no object");
+        root().refuse("not a glTF file: its JSON is not an object");
     }
 }
 
 void gltf_document::refuse_first_version() const {
     root().refuse(
-        "glTF 1.0, which is another format by the same name: only glTF 2.0 can be read; convert it, e.g. "
-        "`gltf-pipeline -i OLD.gltf -o NEW.gltf`");
+        "glTF 1.0, which is a different format: only glTF 2.0 can be read; convert it, e.g. `gltf-pipeline "
+        "-i OLD.gltf -o NEW.gltf`");
 }
 
 bool gltf_document::is_supported(std::string_view extension) {
@@ -142,7 +142,7 @@ const std::vector<std::byte>& gltf_document::buffer(u64 i) {
     } else if (is_data_uri(uri)) {
         auto decoded = decode_data_uri(uri);
         if (!decoded) {
-            b.refuse("its data: uri is not whole base64");
+            b.refuse("its data: uri is not valid base64");
         }
         bytes = std::move(*decoded);
     } else {
@@ -178,7 +178,7 @@ picture gltf_document::image(const gltf_value& image) {
     } else if (is_data_uri(uri)) {
         auto decoded = decode_data_uri(uri);
         if (!decoded || decoded->empty()) {
-            image.refuse("its data: uri is not whole base64");
+            image.refuse("its data: uri is not valid base64");
         }
         p.bytes = std::move(*decoded);
     } else {
@@ -193,7 +193,7 @@ std::filesystem::path gltf_document::sibling_path(const gltf_value& from, const 
     if (name.find('\0') != std::string::npos ||
         name.substr(0, name.find('/')).find(':') != std::string::npos) {
         from.refuse(fmt::format(
-            "\"{}\" is not the name of a file beside this one; nothing is fetched from elsewhere", shown));
+            "\"{}\" is not the name of a file in this folder; other locations are not read", shown));
     }
     const auto folder = std::filesystem::weakly_canonical(absolute_path(path_).parent_path());
     std::error_code failed;

@@ -65,7 +65,7 @@ affine transform_of(const gltf_value& node) {
     node.numbers("scale", s);
     const f64 length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
     if (!(length > 0) || !std::isfinite(length)) {
-        node.refuse("its rotation is no quaternion of length 1");
+        node.refuse("its rotation is not a quaternion of length 1");
     }
     const f64 x = q[0] / length, y = q[1] / length, z = q[2] / length, w = q[3] / length;
     const f64 turn[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - z * w),     2 * (x * z + y * w),  //

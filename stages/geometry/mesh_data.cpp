@@ -38,7 +38,7 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
     }
     if (!(radius > 0)) {
         throw settings_error("mesh",
-                             fmt::format("{}: all its points are one point: there is nothing to see", name));
+                             fmt::format("{}: all its points are equal: nothing can be rendered", name));
     }
     for (mesh_vertex& v : vertices) {
         const f64 moved[3] = {offset(v, 0), offset(v, 1), offset(v, 2)};

@@ -116,8 +116,8 @@ void mesh_source::choose_texture(const settings& s) {
 void mesh_source::fill(std::span<std::byte> block, device::context& context, device::queue& queue) const {
     if (block.size() < layout_.bytes) {
         throw shm_error(
-            fmt::format("the memory of the asset \"mesh\" has {} bytes, but {} are needed; has the mesh file "
-                        "grown since the run began?",
+            fmt::format("the memory of the asset \"mesh\" has {} bytes, but {} are needed; check whether the "
+                        "mesh file has grown since the start of the run",
                         block.size(), layout_.bytes));
     }
     if (file_) {

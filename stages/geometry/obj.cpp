@@ -129,9 +129,9 @@ triangle_list as_triangles(const tinyobj::attrib_t& a, const std::vector<tinyobj
         cut.clear();
         for (u32 k = 0; k < sizes[f]; ++k) points.push_back(point_of(a, corners[first + k].vertex_index));
         if (!triangulate(points, budget, cut)) {
-            refuse(path, fmt::format("a concave face with {} corners is too intricate to be cut into "
-                                     "triangles here: export triangles",
-                                     sizes[f]));
+            refuse(path, fmt::format(
+                             "a concave face with {} corners is too complex to triangulate: export triangles",
+                             sizes[f]));
         }
         for (const u32 k : cut) out.corners.push_back(corners[first + k]);
         out.face.insert(out.face.end(), cut.size() / 3, static_cast<u32>(f));

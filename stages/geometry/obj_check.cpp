@@ -53,7 +53,7 @@ public:
     void line(std::string_view text) {
         ++line_;
         if (text.find('\0') != std::string_view::npos) {
-            refuse("a byte 0: this is no text; is it a Wavefront OBJ file?");
+            refuse("a zero byte: this is not a text file; check that it is a Wavefront OBJ file");
         }
         std::string_view rest = text;
         const std::string_view keyword = next_word(rest);
@@ -77,8 +77,9 @@ public:
         if (faces_.empty()) {
             throw settings_error(
                 "mesh",
-                fmt::format("{}: it has no faces ({} points in {} lines); is it a Wavefront OBJ file?", name_,
-                            points_, line_));
+                fmt::format(
+                    "{}: it has no faces ({} points in {} lines): check that it is a Wavefront OBJ file",
+                    name_, points_, line_));
         }
         // Faces may precede the points that they name, so all points are known only now.
         beyond(highest_point_, points_, "points");
@@ -133,7 +134,7 @@ private:
         for (auto word = next_word(rest); !word.empty() && word.front() != '#'; word = next_word(rest)) {
             f32 value = 0;
             if (!parse_whole(word, value) || !(std::abs(value) < beyond_int) || !exponent_fits(word))
-                refuse(fmt::format("\"{}\" is no joint or weight of a skin", word));
+                refuse(fmt::format("\"{}\" is not a joint or weight of a skin", word));
         }
     }
 

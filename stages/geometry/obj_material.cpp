@@ -61,7 +61,7 @@ void warn_of_hidden_properties(const std::vector<tinyobj::material_t>& materials
          "specular and reflection maps are not shown");
     warn([](const material& m) { return !m.emissive_texname.empty(); }, "emissive maps are not shown");
     warn([](const material& m) { return m.dissolve < 1 || !m.alpha_texname.empty(); },
-         "see-through materials are drawn opaque");
+         "transparent materials are drawn opaque");
 }
 
 }  // namespace carousel::stages

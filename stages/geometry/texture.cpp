@@ -32,7 +32,7 @@ public:
             } else if (starts_with(jpeg_start)) {
                 decoder_ = make_jpeg_decoder(bytes_);
             } else {
-                throw std::runtime_error("it begins like neither of the two");
+                throw std::runtime_error("it is neither a PNG nor a JPEG");
             }
             size_ = decoder_->size();
         } catch (const std::runtime_error& e) {

@@ -30,8 +30,7 @@ void durable_watch::poll() {
         reported_ = below;
         failed_ = false;
     } catch (const error& e) {  // the sender keeps its frames meanwhile
-        if (!failed_)
-            log::warning("how far the sinks have come can't be read: {}. It is tried again", e.what());
+        if (!failed_) log::warning("the progress of the sinks can't be read: {}. Retrying", e.what());
         failed_ = true;
     }
 }

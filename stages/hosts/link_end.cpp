@@ -16,8 +16,7 @@ void link_end::read(const configuration& with, const frame_format& of_frames) {
 }
 
 void link_end::prepare(environment& with) {
-    if (with.instance() > 0)
-        throw config_error("the frames of a link cross it in order: give this stage one instance");
+    if (with.instance() > 0) throw config_error("a link sends frames in order: give this stage one instance");
     env = &with;
     token = token_file::read(where.token);
 }

@@ -31,10 +31,9 @@ link_settings link_settings::read(const configuration& with) {
                                          out.address));
     if (!insecure && !is_private(out.address))
         throw settings_error(
-            "address",
-            fmt::format("address = \"{}\" is no private one: frames would go unencrypted where others "
-                        "reach the link. Use a private network or WireGuard, or say insecure = true",
-                        out.address));
+            "address", fmt::format("address = \"{}\" is not a private address, and frames are sent "
+                                   "unencrypted. Use a private network or WireGuard, or set insecure = true",
+                                   out.address));
     if (token.empty())
         throw settings_error("token",
                              "no token file is named; expected e.g. token = \"link.token\", a file that "
@@ -61,8 +60,8 @@ packing packing_from(const configuration& with) {
     if (how == "none") return packing::none;
     for (const packing each : built_in_packings())
         if (how == name_of(each)) return each;
-    throw settings_error("compress", fmt::format("compress = \"{0}\": this Carousel was built without {0} "
-                                                 "(apt-get install lib{0}-dev, then build again)",
+    throw settings_error("compress", fmt::format("compress = \"{0}\": this build does not support {0}: run "
+                                                 "apt-get install lib{0}-dev and build again",
                                                  how));
 }
 
@@ -71,7 +70,7 @@ bool sends_directly(const configuration& with, packing how) {
     if (how == packing::none) return true;
     throw settings_error(
         "memory", fmt::format("memory = \"direct\" with compress = \"{}\": the CPU compresses frames, so "
-                              "it needs them in its memory; take memory = \"staged\", or no compress",
+                              "they must be in its memory: use memory = \"staged\", or remove compress",
                               name_of(how)));
 }
 
@@ -86,8 +85,7 @@ std::string local_address_towards(const std::string& address) {
     socklen_t length = sizeof from;
     if (!fd || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 ||
         ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &length) != 0)
-        throw config_error(
-            fmt::format("there is no way from this host to {}: {}", address, errno_text(errno)));
+        throw config_error(fmt::format("no route from this host to {}: {}", address, errno_text(errno)));
     char text[INET_ADDRSTRLEN] = {};
     ::inet_ntop(AF_INET, &from.sin_addr, text, sizeof text);
     return text;

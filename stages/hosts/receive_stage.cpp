@@ -141,7 +141,7 @@ void receive_stage::process(frame& f) {
     if (!next_ || next_->message.ring_sequence != f.ring_sequence()) {
         if (const auto end = link_->end(); end && f.ring_sequence() >= *end) return f.end_stream();
         throw error(exit_code::stage_exception,
-                    fmt::format("frame {} was begun, but frame {} is next", f.ring_sequence(), expected_));
+                    fmt::format("frame {} was started, but frame {} is next", f.ring_sequence(), expected_));
     }
     const hosts::frame_message& m = next_->message;
     f.stamp(stamp_of(m, m.parameters.size() == f.parameter_bytes().size()));
@@ -153,8 +153,8 @@ void receive_stage::process(frame& f) {
         }
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);
     } else {
-        log::warning("frame {} was given up on the sending host ({}): it goes on void", f.frame_number(),
-                     m.tombstone_reason);
+        log::warning("frame {} was given up on the sending host ({}): it continues as a tombstone",
+                     f.frame_number(), m.tombstone_reason);
         f.pass_tombstone();
     }
     next_.reset();

@@ -141,9 +141,8 @@ bool receiver_link::listen(transport& t) {
         if (!logged && now_ns() > until) {
             logged = true;
             log::error(
-                "port {} of {} is in use by another program (`ss -ltnp` names it): end that one, or give "
-                "this "
-                "link another port in both pipeline files; it is tried again until then",
+                "port {} of {} is in use by another program (`ss -ltnp` names it): end that program, or use "
+                "another port for this link in both pipeline files; retrying",
                 set_.where.port, set_.where.address);
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(logged ? 200 : 20));
@@ -161,7 +160,7 @@ void receiver_link::run() {
                             .message_bytes = longest_message,
                             .allowance = usual_allowance});
         if (!listen(t)) return;
-        log::info("listens on {} port {} ({}, {})", set_.where.address, set_.where.port, ucx_version(),
+        log::info("listening on {} port {} ({}, {})", set_.where.address, set_.where.port, ucx_version(),
                   set_.where.transports);
         {
             const std::lock_guard lock(mutex_);
@@ -261,7 +260,7 @@ void receiver_link::broke_limits(u32, const std::string& why) {
 void receiver_link::message_received(u32 connection, std::span<const std::byte> bytes) {
     const auto m = decode(bytes);
     const std::lock_guard lock(mutex_);
-    side_.received(connection, m ? *m : message(bye{"no message of this link"}), now_ns());
+    side_.received(connection, m ? *m : message(bye{"the message does not belong to this link"}), now_ns());
 }
 
 std::byte* receiver_link::frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,

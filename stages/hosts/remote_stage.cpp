@@ -22,7 +22,7 @@ constexpr u64 leave_patience_ns = 2 * ns_per_s;
 
 [[noreturn]] void give_back(const std::string& why) {
     throw error(exit_code::gave_back,
-                why + ": the frames that are there go to other instances, and none goes there until then");
+                why + ": its frames go to other instances, and no frame is sent there until then");
 }
 
 }  // namespace
@@ -141,8 +141,7 @@ void remote_stage::finish(frame& f) {
     const u64 number = numbers_[f.lane()];
     send(f, number);
     const hosts::frame_message answer = await(f, number);
-    if (!work_->release(number, release_patience_ns))
-        give_back("the link does not let go of a frame's memory");
+    if (!work_->release(number, release_patience_ns)) give_back("the link does not release a frame's memory");
     if (!answer.tombstone_reason.empty())
         throw error(exit_code::stage_exception, "the other host gave it up: " + answer.tombstone_reason);
     f.carry(answer.metadata, hosts::extents_of(answer.used));

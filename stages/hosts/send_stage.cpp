@@ -19,7 +19,7 @@ constexpr u64 end_patience_ns = 4 * ns_per_s;
 }  // namespace
 
 description send_stage::configure(const configuration& with) {
-    const input_description& in = require_one_input(with, "the ring that goes to another host");
+    const input_description& in = require_one_input(with, "the ring that is sent to another host");
     end_.read(with, in.format);
     ring_ = in.stage;
     by_durable_ = with.settings->choice("release", "committed", {"committed", "durable"}) == "durable";
@@ -100,8 +100,8 @@ send_stage::~send_stage() {
         log::error("{}", why);
     else
         log::warning(
-            "all {} frames were on the other host, but it has not been told that the stream ends there: end "
-            "a run of its own by hand (Ctrl-C); a part of this one is told by the near host",
+            "all {} frames are on the other host, but it was not notified of the end of the stream: if it is "
+            "a separate run, end it by hand (Ctrl-C); a part of this run is notified by the coordinator",
             next_);
 }
 

@@ -244,7 +244,7 @@ void sender_link::log_changes() {
         if (!was_up_) down_since_ns_ = now, log_due_ns_ = now + log_first_ns;
     } else if (!was_up_ && now >= log_due_ns_ && !side_.disconnect_reason().empty()) {
         log_due_ns_ = now + log_every_ns;
-        log::warning("no link to {} port {} for {:.0f} s: {}. It is tried for ever", where_.address,
+        log::warning("no link to {} port {} for {:.0f} s: {}. Retrying indefinitely", where_.address,
                      where_.port, static_cast<double>(now - down_since_ns_) / 1e9, side_.disconnect_reason());
     }
 }

@@ -17,18 +17,19 @@ using kernels::net_weights;
 std::unique_ptr<net_weights> read_weights(const std::string& file) {
     const auto text = read_file(file);
     if (!text)
-        throw config_error(fmt::format("reading the network {}: {}: carousel-train-shapes FILE makes one",
-                                       file, errno_text(errno)));
+        throw config_error(
+            fmt::format("reading the network {}: {}: create one with carousel-train-shapes FILE", file,
+                        errno_text(errno)));
     auto w = std::make_unique<net_weights>();
     const net_weights wanted;
     if (text->size() == sizeof *w) std::memcpy(w.get(), text->data(), sizeof *w);
     if (text->size() != sizeof *w || w->magic != wanted.magic || w->version != wanted.version ||
         w->inputs != wanted.inputs || w->hidden != wanted.hidden || w->classes != wanted.classes ||
         w->shift > 31)
-        throw config_error(fmt::format(
-            "reading the network {}: it is none of {} inputs, {} hidden neurons and {} classes ({} bytes, {} "
-            "expected): make it again by carousel-train-shapes",
-            file, wanted.inputs, wanted.hidden, wanted.classes, text->size(), sizeof *w));
+        throw config_error(
+            fmt::format("reading the network {}: it is not a network with {} inputs, {} hidden neurons and "
+                        "{} classes ({} bytes, {} expected): recreate it with carousel-train-shapes",
+                        file, wanted.inputs, wanted.hidden, wanted.classes, text->size(), sizeof *w));
     return w;
 }
 

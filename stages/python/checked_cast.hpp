@@ -16,7 +16,7 @@ namespace carousel::python {
     const auto text = pybind11::reinterpret_steal<pybind11::object>(PyObject_ASCII(value.ptr()));
     if (!text) {
         PyErr_Clear();
-        return "what can't be shown";
+        return "a value that can't be shown";
     }
     auto words = text.cast<std::string>();
     if (words.size() > most) words = words.substr(0, most - 3) + "...";

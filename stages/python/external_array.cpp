@@ -100,7 +100,7 @@ std::string external_array::type_name() const {
                        : type.code == dl_float  ? "f"
                        : type.code == dl_bfloat ? "bf"
                        : type.code == dl_bool   ? "bool"
-                                                : "a type of bits: ";
+                                                : "a type with a number of bits: ";
     const std::string lanes = type.lanes == 1 ? "" : fmt::format("x{}", type.lanes);
     return type.code == dl_bool ? "bool" : fmt::format("{}{}{}", kind, type.bits, lanes);
 }

@@ -101,7 +101,7 @@ void frame_object::add_output(const output_payload& planes, const std::string& n
 void frame_object::require_not_ended(const char* what) const {
     if (lease_->ended)
         throw frame_ended(
-            fmt::format("{} of frame {} was asked for after its frame ended", what, values_.frame_number));
+            fmt::format("{} of frame {} was accessed after its frame ended", what, values_.frame_number));
 }
 
 frame_metadata frame_object::metadata() const {
@@ -252,35 +252,35 @@ std::string frame_object::outlived() const {
 void bind_frame(py::module_& m) {
     py::class_<frame_object, std::shared_ptr<frame_object>> frame(
         m, "Frame",
-        "A frame: what a stage's function gets, what a port delivers. frame[\"color\"] is a plane.");
+        "A frame: the argument of a stage's function, or a frame that a port delivers. frame[\"color\"] is a "
+        "plane.");
     frame
         .def_property_readonly("frame_number", &frame_object::frame_number,
                                "The number of the frame, from 0: the same in every stage and on every host.")
         .def_property_readonly("time_s", &frame_object::time_s, "frame_number / fps, or its recording's.")
         .def_property_readonly("born_ns", &frame_object::born_ns,
-                               "CLOCK_MONOTONIC when its source began it; 0: not known.")
+                               "CLOCK_MONOTONIC when its source started it; 0: unknown.")
         .def_property(
             "capture_ns", &frame_object::capture_ns,
             [](frame_object& f, const py::object& ns) {
                 f.set_capture_ns(checked_cast<u64>(ns, "capture_ns", whole_number));
             },
-            "CLOCK_MONOTONIC when what it shows happened; 0: its source has not said. A source, and a "
-            "writer, sets it.")
+            "CLOCK_MONOTONIC of its capture; 0: not set. A source, or a writer, sets it.")
         .def_property_readonly(
             "metadata",
             [](const py::object& f) { return py::module_::import("carousel._metadata").attr("Metadata")(f); },
-            "Small named values, as a dict: bool, int, float, str, bytes. They travel with the frame.")
+            "Small named values, as a dict: bool, int, float, str, bytes. They are sent with the frame.")
         .def_property_readonly("stream", &frame_object::stream,
-                               "The cudaStream_t as a number; None on the CPU, and behind the frame's end.")
+                               "The cudaStream_t as a number; None on the CPU, and after the frame's end.")
         .def_property_readonly("parameters", &frame_object::parameters,
-                               "Those that it was stamped with, by name.")
+                               "The parameters of the frame, by name.")
+        .def_property_readonly("tombstone_reason", &frame_object::tombstone_reason,
+                               "Not empty in finish() of a tombstone frame: the frame was given up and has "
+                               "no planes. Only a stage with wants_tombstones=True receives it.")
         .def_property_readonly(
-            "tombstone_reason", &frame_object::tombstone_reason,
-            "Not empty in finish() of a tombstone frame: it was given up and has no planes. "
-            "Only a stage with wants_tombstones=True gets one.")
-        .def_property_readonly("local", &frame_object::local,
-                               "An object for this frame alone, with attributes of any name, that goes from "
-                               "process() to finish(). An attribute of self may be another frame's by then.")
+            "local", &frame_object::local,
+            "An object that belongs to this frame only, with attributes of any name, passed from process() "
+            "to finish(). Attributes of self may belong to another frame by then.")
         .def_property_readonly(
             "inputs",
             [](const frame_object& f) {
@@ -292,7 +292,7 @@ void bind_frame(py::module_& m) {
         .def_property_readonly(
             "output",
             [](const frame_object& f) { return f.outputs().empty() ? py::dict() : dict_of(f.outputs()[0]); },
-            "The output's planes by name; of several outputs the first one's.")
+            "The planes of the output by name; with several outputs, those of the first.")
         .def_property_readonly(
             "outputs",
             [](const frame_object& f) {
@@ -300,7 +300,7 @@ void bind_frame(py::module_& m) {
                 for (const payload_object& output : f.outputs()) all[py::str(output.name)] = dict_of(output);
                 return all;
             },
-            "A dict of planes for each output, by its name; \"\" is one that has none.")
+            "A dict of planes for each output, by its name; \"\" is an output without a name.")
         .def(
             "__getitem__",
             [](const frame_object& f, const py::object& name) {
@@ -308,11 +308,9 @@ void bind_frame(py::module_& m) {
             },
             py::arg("name"))
         .def("sampled", &frame_object::sampled, py::arg("name"),
-             "The newest frame of a sampled input (sampled = [\"pose\"] in the pipeline file), whole and at "
-             "hand "
-             "for as "
-             "long as this frame; None while there was none.")
-        .def("copy", &frame_object::copy, "The same frame in host memory, which stays.")
+             "The newest frame of a sampled input (sampled = [\"pose\"] in the pipeline file), complete and "
+             "valid as long as this frame; None if there is none yet.")
+        .def("copy", &frame_object::copy, "A copy of the frame in host memory that stays valid.")
         .def("end_stream", &frame_object::end_stream,
              "In a source with ends=True: the stream ends before this frame.")
         .def(
@@ -322,7 +320,7 @@ void bind_frame(py::module_& m) {
                            checked_cast<std::string>(name, "set_hash(name)", text_value));
             },
             py::arg("hash"), py::arg("name") = "own",
-            "In finish() of a sink: a hash of what the frame brought, for the run's report.")
+            "In finish() of a sink: a hash of the frame's data, for the run's report.")
         .def("__repr__", &frame_object::describe);
     bind_metadata(frame);
 }

@@ -9,8 +9,8 @@
 namespace carousel::python {
 
 inline constexpr const char* slower_streams =
-    "this driver can't tell of work on all streams (CUDA 12.5 can): each frame waits for the GPU before it "
-    "counts, which is slower";
+    "this driver can't report work on all streams (CUDA 12.5 or newer can): each frame waits for the GPU "
+    "before it counts, which is slower";
 
 /// False: this thread has waited, with the GIL released.
 inline bool join_or_wait(int gpu, void* stream) {

@@ -85,7 +85,7 @@ public:
 private:
     [[nodiscard]] port_state<latest_port>& there() const {
         if (port_ == nullptr)
-            throw std::runtime_error("this Latest is closed; latest() of the run opens another");
+            throw std::runtime_error("this Latest is closed; latest() of the run opens a new one");
         return *port_;
     }
     py::object deliver(latest_frame& f) {
@@ -122,25 +122,25 @@ py::dict losses_of(const latest_object& l) {
 void bind_latest(py::module_& m, py::class_<run_object>& run) {
     py::class_<latest_object>(
         m, "Latest",
-        "The newest frames of a stage's output: each step of a loop is a newer one, its end is the "
-        "run's. It never holds the run up. Of a ring 8 can look at once, in all programs.")
+        "The newest frames of a stage's output: each step of a loop is a newer frame; the loop ends with the "
+        "run. Never blocks the run. At most eight observers per ring, over all programs.")
         .def("next", &latest_object::next, py::arg("timeout_s") = 10.0,
-             "The newest frame that is newer than the last one; None when none came in so many seconds, or "
-             "the run is over.")
+             "The newest frame that is newer than the previous one; None after timeout_s without one, or if "
+             "the run has ended.")
         .def("close", &latest_object::close,
-             "Gives its place to another that looks at the ring. Frames that it has delivered stay.")
+             "Frees its place for another observer of the ring. Delivered frames stay valid.")
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &latest_object::next_of_loop)
         .def("__enter__", [](py::object self) { return self; })
         .def("__exit__", [](latest_object& l, const py::args&) { l.close(); })
         .def_property_readonly(
-            "stage", [](const latest_object& l) { return l.port().stage(); }, "The ring that it looks at.")
+            "stage", [](const latest_object& l) { return l.port().stage(); }, "The ring that it observes.")
         .def_property_readonly(
-            "ended", [](const latest_object& l) { return l.port().ended(); }, "True when the run is over.")
+            "ended", [](const latest_object& l) { return l.port().ended(); }, "True if the run has ended.")
         .def_property_readonly(
             "ending", [](const latest_object& l) { return l.port().ending(); },
-            "How the run ended, once it has.")
-        .def_property_readonly("losses", &losses_of, "Frames that were taken and not delivered, by cause.")
+            "How the run ended, after its end.")
+        .def_property_readonly("losses", &losses_of, "Frames that were read but not delivered, by cause.")
         .def("__repr__", &latest_object::describe);
     run.def(
         "latest",
@@ -154,7 +154,7 @@ void bind_latest(py::module_& m, py::class_<run_object>& run) {
             return r.opened(latest_object(std::move(port), patience_s, r.parameters()));
         },
         py::arg("stage") = "", py::arg("patience_s") = 10.0,
-        "The newest frames of what `stage` puts out; \"\": of what the last sink reads.");
+        "The newest frames of the output of `stage`; \"\": of the input of the last sink.");
 }
 
 }  // namespace carousel::python

@@ -19,8 +19,7 @@ void lease::join() noexcept {
             wait_for_all(gpu);
         }
     } catch (const std::exception& e) {
-        log::warning("what still reads the planes of frame {} can't be waited for: {}", frame_number,
-                     e.what());
+        log::warning("can't wait for the readers of the planes of frame {}: {}", frame_number, e.what());
     }
 }
 

@@ -12,15 +12,16 @@ PYBIND11_MODULE(_carousel, m) {
     using namespace carousel;
     // Exception translators registered later are tried first.
     const py::object base = py::register_exception<error>(m, "Error", PyExc_RuntimeError);
-    base.doc() = "What goes wrong in Carousel, in one sentence.";
+    base.doc() = "An error in Carousel, in one sentence.";
     py::register_exception<config_error>(m, "ConfigError", base).doc() =
-        "Something is asked for that can't be: a file, a setting, a run, a port, a plane.";
+        "A request is invalid: a file, a setting, a run, a port, a plane.";
     py::register_exception<nothing_new>(m, "NothingNew", base).doc() =
-        "A loop got no frame for patience_s; it says who is waited for.";
+        "A loop got no frame for patience_s; the text names what is waited for.";
     py::register_exception<port_revoked>(m, "PortRevoked", base).doc() =
-        "A frame was kept for too long: the port is another's now, and the frame was not committed.";
+        "A frame was kept for too long: the port now belongs to another program, and the frame was not "
+        "committed.";
     py::register_exception<python::frame_ended>(m, "FrameEnded", PyExc_RuntimeError).doc() =
-        "A frame or a plane is used that is over.";
+        "A frame or a plane was used after its end.";
     python::bind_plane(m);
     python::bind_frame(m);
     python::bind_stage(m);

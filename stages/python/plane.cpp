@@ -26,7 +26,7 @@ py::tuple tuple_of(const std::vector<T>& values) {
     return t;
 }
 
-constexpr const char* its_bytes = "plane.bytes is the same memory as u8";
+constexpr const char* its_bytes = "plane.bytes has the same memory as u8";
 
 /// What an exported array holds: its extents, and its count in the lease.
 struct exported {
@@ -130,7 +130,7 @@ std::vector<i64> plane_object::element_strides() const {
     std::vector<i64> out;
     for (const u64 stride : plane_.strides) {
         if (stride % size != 0)
-            throw py::buffer_error(fmt::format("plane \"{}\": strides of ({}) bytes are no whole elements",
+            throw py::buffer_error(fmt::format("plane \"{}\": strides of ({}) bytes are not whole elements",
                                                plane_.name, fmt::join(plane_.strides, ", ")));
         out.push_back(static_cast<i64>(stride / size));
     }
@@ -149,7 +149,7 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (lease_->gpu >= 0)
         throw py::buffer_error(
-            fmt::format("plane \"{}\" lies on {}: torch.from_dlpack(plane) or cupy.from_dlpack(plane), or "
+            fmt::format("plane \"{}\" is on {}: torch.from_dlpack(plane) or cupy.from_dlpack(plane), or "
                         "plane.cpu() for a copy in host memory",
                         plane_.name, device()));
     if (words.format == 0)
@@ -160,7 +160,7 @@ bool plane_object::fill_buffer(PyObject* self, Py_buffer* view, int flags) const
         throw py::buffer_error(fmt::format("plane \"{}\" is an input: it is read-only", plane_.name));
     if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !is_dense())
         throw py::buffer_error(
-            fmt::format("plane \"{}\" is not dense, and strides were not asked for", plane_.name));
+            fmt::format("plane \"{}\" is not dense, and strides were not requested", plane_.name));
     lease_->take(plane_.name);
     auto* what = new exported{
         lease_, {plane_.shape.begin(), plane_.shape.end()}, {plane_.strides.begin(), plane_.strides.end()}};
@@ -195,11 +195,12 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
                                     const py::object& device, const py::object& copy) const {
     check();
     if (!device.is_none() && !dlpack_device().equal(device))
-        throw py::buffer_error(fmt::format("plane \"{}\" lies on {} and is not moved; plane.cpu() is a copy",
-                                           plane_.name, this->device()));
+        throw py::buffer_error(
+            fmt::format("plane \"{}\" is on {} and can't be moved; plane.cpu() makes a copy", plane_.name,
+                        this->device()));
     if (!copy.is_none() && copy.cast<bool>())
         throw py::buffer_error(
-            fmt::format("plane \"{}\" is lent, not copied; copy the array that comes of it", plane_.name));
+            fmt::format("plane \"{}\" is shared, not copied; copy the resulting array", plane_.name));
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.dl.bits == 0)
         throw py::buffer_error(
@@ -237,7 +238,7 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
 
 // Version 3, without a stream for the consumer: the work belongs on the current stream, which is the frame's.
 py::dict plane_object::cuda_array_interface() const {
-    if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane lies in host memory");
+    if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane is in host memory");
     check();
     const element_words words = words_of(type(), ring::element_bytes(plane_.type));
     if (words.numpy.empty())
@@ -287,7 +288,7 @@ void plane_object::copy_from(const py::object& array) const {
                                       : from.device.type == dl_cuda && from.device.id == lease_->gpu;
     if (!here)
         throw py::value_error(
-            fmt::format("{} lies on {}, the array on {}", into, device(), from.device_name()));
+            fmt::format("{} is on {}, the array on {}", into, device(), from.device_name()));
     if (from.type.code != words.dl.code || from.type.bits != words.dl.bits || from.type.lanes != 1)
         throw py::type_error(fmt::format("{} has elements of {}, the array of {}; convert it before", into,
                                          type(), from.type_name()));
@@ -311,8 +312,7 @@ void plane_object::set_used(const std::vector<u64>& elements) const {
     check();
     if (!take_used)
         throw std::runtime_error(fmt::format(
-            "plane \"{}\": what of a plane is in use is said of an output, while its frame is made",
-            plane_.name));
+            "plane \"{}\": set_used() is only valid for an output plane, inside process()", plane_.name));
     take_used(elements);
 }
 
@@ -350,9 +350,8 @@ void bind_plane(py::module_& m) {
     py::class_<plane_object, std::shared_ptr<plane_object>>(
         m, "Plane",
         "One array of a frame: numpy.asarray(plane), torch.from_dlpack(plane) and cupy.from_dlpack(plane) "
-        "are "
-        "the same memory. It ends with its frame and raises FrameEnded later; an array that was made from it "
-        "has to be gone when process() returns.",
+        "are the same memory. It ends with its frame and raises FrameEnded afterwards; delete every array "
+        "made from it before process() returns.",
         py::custom_type_setup([](PyHeapTypeObject* type) {
             type->ht_type.tp_as_buffer = &type->as_buffer;
             type->as_buffer.bf_getbuffer = plane_get_buffer;
@@ -365,21 +364,20 @@ void bind_plane(py::module_& m) {
         .def_property_readonly("nbytes", &plane_object::bytes, "Bytes of all its elements.")
         .def_property_readonly(
             "readonly", [](const plane_object& p) { return !p.is_writable(); },
-            "True where it can't be written to.")
+            "True if it can't be written to.")
         .def_property_readonly("device", &plane_object::device, "\"cpu\", \"cuda:0\"")
         .def_property_readonly("bytes", &plane_object::as_bytes,
-                               "The same memory as a plane of u8, with one more dimension where an element "
-                               "has several bytes: for "
-                               "types that a library has no word for.")
-        .def("cpu", &plane_object::to_host, "A copy in host memory, which stays.")
+                               "The same memory as a plane of u8, with one more dimension if an element has "
+                               "several bytes: for types that a library does not support.")
+        .def("cpu", &plane_object::to_host, "A copy in host memory that stays valid.")
         .def(
             "set_used",
             [](const plane_object& p, const py::args& elements) {
                 p.set_used(
                     checked_cast<std::vector<u64>>(elements, "set_used()", "whole numbers, 0 or more"));
             },
-            "Of an output: so many elements along its first dimensions are in use in this frame. The stages "
-            "behind it see a plane of that shape.")
+            "For an output: the number of elements along its first dimensions that this frame uses. "
+            "Downstream stages see a plane of that shape.")
         .def("copy_from", &plane_object::copy_from, py::arg("array"),
              "Copies a NumPy array or a tensor of the same device, type and shape into this plane.")
         .def("__dlpack__", &plane_object::to_dlpack, py::kw_only(), py::arg("stream") = py::none(),

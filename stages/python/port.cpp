@@ -13,13 +13,15 @@ namespace py = pybind11;
 
 void bind_port(py::module_& m) {
     py::class_<run_object> run(m, "Run",
-                               "A run that is open: with carousel.open(\"demo\") as run. The end of `with` "
-                               "closes what was opened of it.");
+                               "An open run: with carousel.open(\"demo\") as run. The end of `with` closes "
+                               "everything that was opened from it.");
     run.def_property_readonly(
-           "stages", [](const run_object& r) { return r.there().stages(); }, "Those that have an output.")
+           "stages", [](const run_object& r) { return r.there().stages(); },
+           "The stages that have an output.")
         .def_property_readonly("name", &run_object::name, "The run's name.")
         .def("close", &run_object::close,
-             "Closes whatever latest(), reader() and writer() of it have opened. Frames of latest() stay.")
+             "Closes everything that latest(), reader() and writer() have opened. Frames of latest() stay "
+             "valid.")
         .def("__enter__", [](py::object self) { return self; })
         .def("__exit__", [](run_object& r, const py::args&) { r.close(); })
         .def("__repr__", &run_object::describe);
@@ -34,8 +36,8 @@ void bind_port(py::module_& m) {
             return run_object(open(which, {.device = where, .wait_s = wait_s}));
         },
         py::arg("name"), py::kw_only(), py::arg("device") = "", py::arg("wait_s") = 5.0,
-        "Opens the run of that name, of this user. device: where frames are delivered; \"\": where they lie, "
-        "\"cpu\", \"cuda:0\".");
+        "Opens the run of that name, of this user. device: where frames are delivered: \"\" (where they "
+        "are), \"cpu\" or \"cuda:0\".");
 }
 
 }  // namespace carousel::python

@@ -290,7 +290,7 @@ template <typename Object>
 py::class_<Object> bind_class(py::module_& m, const char* name, const char* text, const char* next) {
     return py::class_<Object>(m, name, text)
         .def("next", &Object::next, py::arg("timeout_s") = 10.0, next)
-        .def("close", &Object::close, "Gives the place back, and a frame in hand to the next program.")
+        .def("close", &Object::close, "Releases the port; the current frame goes to the next program.")
         .def("__iter__", [](py::object self) { return self; })
         .def("__next__", &next_of_loop<Object>)
         .def("__enter__", [](py::object self) { return self; })
@@ -299,7 +299,7 @@ py::class_<Object> bind_class(py::module_& m, const char* name, const char* text
             "stage", [](const Object& o) { return o.there().port.stage(); }, "The port's name.")
         .def_property_readonly(
             "ended", [](const Object& o) { return o.there().port.ended(); },
-            "True when no frame will come any more.")
+            "True if no further frame will be delivered.")
         .def("__repr__", [name](const Object& o) { return describe(o, name); });
 }
 
@@ -355,42 +355,39 @@ py::object open_port(run_object& r, Take take, const std::pair<std::string, port
 void bind_port_frames(py::module_& m, py::class_<run_object>& run) {
     bind_frame_class<read_frame>(
         m, "ReaderFrame",
-        "A frame in a reader's hands, until its commit(). `with frame:` commits it, unless something raises.",
-        "It is read: exactly once. No array of it may be held any more. Raises PortRevoked.");
+        "A frame of a reader, until its commit(). `with frame:` commits it, unless an exception is raised.",
+        "Marks the frame as read, exactly once. No array of it may be held any more. Raises PortRevoked.");
     bind_frame_class<written_frame>(m, "WriterFrame",
-                                    "A frame to be filled, until its commit(). `with frame:` commits it; if "
-                                    "something is raised, its number is given once more.",
-                                    "It is written: the stages behind it get it. No array of it may be held "
-                                    "any more. Raises PortRevoked.")
-        .def("drop", &written_frame::drop, "It is not written: its number is given once more.");
-    bind_class<reader_object>(
-        m, "Reader",
-        "The place of a reading port: every frame exactly once, in order. Each step of a loop is the next "
-        "frame, which must be committed; its end is the run's.",
-        "The next frame; None when none came in so many seconds, or the run is over.");
+                                    "A frame to fill, until its commit(). `with frame:` commits it; after an "
+                                    "exception its number is used again.",
+                                    "Publishes the frame to the downstream stages. No array of it may be "
+                                    "held any more. Raises PortRevoked.")
+        .def("drop", &written_frame::drop, "Discards the frame: its number is used again.");
+    bind_class<reader_object>(m, "Reader",
+                              "A reading port: every frame exactly once, in order. Each step of a loop is "
+                              "the next frame, which must be committed; the loop ends with the run.",
+                              "The next frame; None after timeout_s without one, or if the run has ended.");
     bind_class<writer_object>(
-        m, "Writer",
-        "The place of a writing port. Each step of a loop is a frame to be filled; its end is the run's.",
-        "The next frame to be filled; None when the ring had no room in so many seconds, or "
-        "the run is over.")
+        m, "Writer", "A writing port. Each step of a loop is a frame to fill; the loop ends with the run.",
+        "The next frame to fill; None if the ring had no free slot for timeout_s, or if the run has ended.")
         .def("end", &writer_object::end,
-             "The stream ends before the next frame, or before the one in hand. The pipeline file says "
-             "`ends = true` of the port.");
+             "The stream ends before the next frame, or before the current one. The port needs `ends = true` "
+             "in the pipeline file.");
     run.def(
            "reader",
            [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {
                return open_port(r, &open_run::reader, port_request(name, planes, patience_s));
            },
            py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
-           "Takes the place of the reading port `name`. planes: what this program counts on, e.g. "
-           "{\"color\": \"u8[720,1280,4]\"}; others are refused.")
+           "Opens the reading port `name`. planes: the planes that this program expects, e.g. {\"color\": "
+           "\"u8[720,1280,4]\"}; others are refused.")
         .def(
             "writer",
             [](run_object& r, const py::object& name, const py::object& planes, f64 patience_s) {
                 return open_port(r, &open_run::writer, port_request(name, planes, patience_s));
             },
             py::arg("name"), py::kw_only(), py::arg("planes") = py::dict(), py::arg("patience_s") = 10.0,
-            "The same of the writing port `name`.");
+            "Opens the writing port `name`, in the same way.");
 }
 
 }  // namespace carousel::python

@@ -61,7 +61,7 @@ std::pair<std::string, std::string> words_of_exception(py::error_already_set& e)
             exception_text(e.type(), e.value(), e.trace() ? e.trace() : py::object(py::none()));
         return {words[0].cast<std::string>(), words[1].cast<std::string>()};
     } catch (const std::exception&) {
-        return {kind + ": its text can't be had", kind};
+        return {kind + ": its text is not available", kind};
     }
 }
 
@@ -158,7 +158,7 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
             throw error(
                 exit_code::stage_exception,
                 fmt::format(
-                    "{} returned a value of type {}: a stage writes into its output and returns nothing",
+                    "{} returned a value of type {}: a stage must write to its output and return nothing",
                     what, py::type::of(answer).attr("__name__").cast<std::string>()));
     } catch (py::error_already_set& e) {
         seen->end();
@@ -187,8 +187,8 @@ void python_stage::close(frame_object& f, const char* what) {
     f.end();
     if (!plane.empty())
         throw error(exit_code::stage_exception,
-                    fmt::format("an array of plane \"{}\" of frame {} outlives {}: its memory is another "
-                                "frame's next; keep a copy (array.copy(), tensor.clone(), frame.copy())",
+                    fmt::format("an array of plane \"{}\" of frame {} outlives {}: its memory is reused for "
+                                "another frame; keep a copy (array.copy(), tensor.clone(), frame.copy())",
                                 plane, f.frame_number(), what));
 }
 
@@ -218,8 +218,9 @@ int run_stage(const std::vector<std::string>& words, py::object adapter) {
 
 void bind_stage(py::module_& m) {
     using config = configuration_object;
-    py::class_<config>(m, "Configuration",
-                       "What output=... functions get: the pipeline's picture, the inputs, the settings.")
+    py::class_<config>(
+        m, "Configuration",
+        "The argument of output=... functions: the pipeline's picture size, the inputs, the settings.")
         .def_property_readonly(
             "stage", [](const config& c) { return c.with->stage; }, "The stage's name.")
         .def_property_readonly(
@@ -228,19 +229,19 @@ void bind_stage(py::module_& m) {
             "height", [](const config& c) { return c.with->height; }, "The pipeline's height.")
         .def_property_readonly(
             "fps", [](const config& c) { return c.with->fps; },
-            "The pipeline's pace; 0: as fast as possible.")
+            "The pipeline's frames per second; 0: as fast as possible.")
         .def_property_readonly(
             "device", [](const config& c) { return c.with->device; },
-            "As the file asks for it: \"auto\", \"cpu\", \"cuda:0\".")
+            "As in the file: \"auto\", \"cpu\", \"cuda:0\".")
         .def_property_readonly(
             "folder", [](const config& c) { return c.with->folder; }, "The pipeline file's folder.")
         .def_property_readonly(
             "inputs", [](const config& c) { return c.input_formats; },
-            "Of each input, by its name in the file and in its order, a dict of planes: "
+            "A dict of planes for each input, by its name in the file, in the file's order: "
             "config.inputs[\"camera\"][\"color\"].shape, and .dtype.")
         .def_property_readonly(
             "settings", [](const config& c) { return c.setting_values; },
-            "The stage's settings, as its function gets them: config.settings[\"strength\"].")
+            "The stage's settings, as its function receives them: config.settings[\"strength\"].")
         .def("_set_values",
              [](config& c, py::dict inputs, py::dict settings) {
                  c.input_formats = std::move(inputs);

@@ -14,7 +14,7 @@ namespace py = pybind11;
 const open_run& run_object::there() const {
     if (!run_)
         throw std::runtime_error(
-            fmt::format("run \"{}\" is closed; carousel.open(\"{}\") opens it anew", name_, name_));
+            fmt::format("run \"{}\" is closed; carousel.open(\"{}\") opens it again", name_, name_));
     return *run_;
 }
 

@@ -20,8 +20,8 @@ public:
         if (!known_) {
             if (!of_)
                 throw std::runtime_error(
-                    "what this frame's parameters are is not known: nobody had asked for a frame's before "
-                    "its run was closed");
+                    "this frame's parameters are unknown: no frame's parameters were read before its run was "
+                    "closed");
             const open_run of = *of_;
             ring::parameter_schema loaded = [&] {
                 const gil_released others;

@@ -40,10 +40,9 @@ struct port_state {
 
     void require_owner() const {
         if (!owner.is_this())
-            throw std::runtime_error(
-                fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another "
-                            "one there",
-                            port.stage(), owner.pid()));
+            throw std::runtime_error(fmt::format(
+                "port \"{}\" was opened by process {}: a forked child can't use it; open another port there",
+                port.stage(), owner.pid()));
     }
     void enter() const {
         require_owner();
@@ -88,7 +87,7 @@ struct port_state {
         if (const std::string plane = held_plane(); !plane.empty())
             throw error(exit_code::stage_exception,
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
-                                    "another frame's next; let go of it before (del x), or keep a copy "
+                                    "reused for another frame; delete it before (del x), or keep a copy "
                                     "(array.copy(), tensor.clone(), frame.copy())",
                                     plane, frame_lease->frame_number, what));
     }

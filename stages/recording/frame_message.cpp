@@ -75,7 +75,7 @@ void take_entry(std::span<const std::byte> message, std::vector<std::byte>& to) 
     const ring::metadata_change how = ring::set_metadata(to, used, e.key, e.value);
     to.resize(used);
     if (!whole || how != ring::metadata_change::done)
-        throw format_error(fmt::format("metadata \"{}\" that no frame can have", e.key));
+        throw format_error(fmt::format("metadata \"{}\" is not possible in a frame", e.key));
 }
 
 /// The number of bytes of a plane that are recorded; for a picture, a whole number of rows.
@@ -132,7 +132,7 @@ plane_message plane_in(std::span<const std::byte> message) {
         if (f.number == plane_field::data) out.data = f.bytes;
         if (f.number == plane_field::used && out.used.size() <= ring::max_rank) out.used.push_back(f.value);
     });
-    if (!whole) throw format_error("a plane that can't be read");
+    if (!whole) throw format_error("a plane can't be read");
     return out;
 }
 
@@ -151,7 +151,8 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
     const auto plane = [&](const proto::field& f) {
         const plane_message m = plane_in(f.bytes);
         const ring::plane* p = format.find(m.name);
-        if (p == nullptr) throw format_error(fmt::format("a plane \"{}\", which its ring has not", m.name));
+        if (p == nullptr)
+            throw format_error(fmt::format("a plane \"{}\", which its ring does not have", m.name));
         try {
             if (!m.used.empty()) ring::set_used(out.used, format, m.name, m.used);
         } catch (const config_error& e) {
@@ -171,7 +172,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         if (f.number == frame_field::metadata) take_entry(f.bytes, out.metadata);
         if (f.number == frame_field::planes) plane(f);
     });
-    if (!whole) throw format_error("a message that is no frame");
+    if (!whole) throw format_error("a message is not a frame");
     return planes;
 }
 
@@ -216,7 +217,7 @@ frame_facts take_frame(std::span<const std::byte> message, const ring::frame_for
             if (f.number == image_field::carousel) planes += take_facts(f.bytes, format, slot, out);
             if (f.number == image_field::data) data = f.bytes;
         });
-        if (!whole) throw format_error("a message that is no picture");
+        if (!whole) throw format_error("a message is not a picture");
         if (data) {
             take_plane(format, *picture, *data, out.used, true, slot);
             ++planes;

@@ -19,7 +19,7 @@ description recorder::configure(const configuration& with) {
     stage_ = with.stage;
     if (with.inputs.empty())
         throw config_error(
-            fmt::format("stage {} records rings: name the stages in front of them in its inputs", stage_));
+            fmt::format("stage {} records rings: name the stages that write them in its inputs", stage_));
     const std::string out = with.settings->text("out", "");
     if (!out.ends_with(".mcap"))
         throw settings_error("out", fmt::format("out = \"{}\": expected the name of an .mcap file", out));

@@ -54,8 +54,8 @@ recording recording_from(const mcap::preamble& p, const std::string& file) {
     };
     if (p.about.name.empty() && (p.library.empty() || p.library == own_library))
         throw config_error(
-            fmt::format("{} does not say what it holds: it is no recording of Carousel, or one "
-                        "whose recorder was killed at its start",
+            fmt::format("{} has no description of its contents: it is not a recording of Carousel, or its "
+                        "recorder was killed at its start",
                         file));
     if (p.about.name != about_name)
         throw config_error(

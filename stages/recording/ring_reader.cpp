@@ -44,17 +44,18 @@ ring_reader::ring_reader(std::string path, const recording& about, std::size_t r
       channel_(static_cast<u16>(ring + 1)),
       fd_(open_recording(path_)) {
     if (::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0)
-        throw config_error(
-            fmt::format("{} is being recorded: it can be played when that run has ended", path_));
+        throw config_error(fmt::format("{} is being recorded: play it after that run has ended", path_));
     mcap::contents c = naming(path_, [&] { return mcap::scan(fd_.get()); });
     std::erase_if(c.chunks, [&](const mcap::chunk_entry& unit) { return !unit.has(channel_); });
     units_ = std::move(c.chunks);
     const auto missing = static_cast<u64>(std::count_if(units_.begin(), units_.end(), is_missing));
     const u64 whole = units_.size() - missing;
     if (!c.ended && c.data_end == 0)
-        log::info("{} has no end (its recorder was killed): its {} whole frames are played", path_, whole);
+        log::info("{} is incomplete (its recorder was killed): its {} complete frames are played", path_,
+                  whole);
     if (!c.ended && c.data_end != 0)
-        log::warning("the index of {} is damaged: its {} whole frames were found without it", path_, whole);
+        log::warning("the index of {} is damaged: its {} complete frames were found without it", path_,
+                     whole);
     if (missing != 0)
         log::warning("{} frames of {} are missing; the first: {}", missing, path_,
                      std::find_if(units_.begin(), units_.end(), is_missing)->damage);

@@ -42,7 +42,7 @@ tape::tape(std::string path, std::string compression, recording about, const std
     }
     std::error_code failed;
     if (fs::exists(path_, failed))
-        throw config_error(fmt::format("{} is there already: remove it, or record into another file", path_));
+        throw config_error(fmt::format("{} already exists: remove it, or record into another file", path_));
     fs::create_directories(fs::path(path_).parent_path(), failed);
     about_.offset_ns = wall_offset();
     about_.id = fmt::format("{:x}", static_cast<u64>(about_.offset_ns) + now_ns());
@@ -59,8 +59,8 @@ void tape::open() {
     }
     for (const std::string& damage : file_->damage()) log::warning("{}: {}", path_, damage);
     if (file_->units() > 0 || file_->cut() > 0)
-        log::info("goes on with {}: {} frames are in it; {} bytes of a frame that was not whole are cut off",
-                  path_, file_->units(), file_->cut());
+        log::info("continuing {}: {} frames are in it; {} bytes of an incomplete frame are removed", path_,
+                  file_->units(), file_->cut());
 }
 
 void tape::append(std::span<const taped_frame> frames, std::size_t first_ring) {
@@ -86,8 +86,8 @@ void tape::finish() noexcept try {
         file->finish();
         log::info("{}: {} frames, {} MiB", path_, file->units(), file->bytes() >> 20U);
     } catch (const error& e) {
-        log::warning("{} has no index: {}. Its {} frames are whole, and `carousel-replay` plays them", path_,
-                     e.what(), file->units());
+        log::warning("{} has no index: {}. Its {} frames are complete, and `carousel-replay` plays them",
+                     path_, e.what(), file->units());
     }
 } catch (const std::exception&) {  // out of memory: the file lacks its end, as after a kill
 }

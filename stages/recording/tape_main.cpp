@@ -198,11 +198,10 @@ int main(int argc, char** argv) {
         return exit_code::ok;
     } catch (const disk_full_error& e) {
         // Waiting here would hold the frame beyond its deadline. The frame goes to the next process.
-        fmt::print(
-            stderr,
-            "carousel-tape: {}. What is in the file is whole: then start this again with the same words; "
-            "{}\n",
-            e.what(), port ? "its port is vacant meanwhile" : "what comes meanwhile is missed");
+        fmt::print(stderr,
+                   "carousel-tape: {}. The frames in the file are complete: fix the cause, then run the same "
+                   "command again; {}\n",
+                   e.what(), port ? "until then its port is vacant" : "frames until then are missed");
         return e.code();
     } catch (const error& e) {
         fmt::print(stderr, "carousel-tape: {}\n", e.what());

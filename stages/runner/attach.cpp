@@ -121,27 +121,28 @@ attachment attach(const attach_request& request) {
     hello.clock = own_clock();
     if (!shm::send_message(a.socket.get(), run::to_json(hello).dump()))
         throw shm_error(
-            fmt::format("introducing stage {} to the supervisor: {}", request.stage, errno_text(errno)));
+            fmt::format("connecting stage {} to the supervisor: {}", request.stage, errno_text(errno)));
     crash_here(crash_point::introduced);
     shm::message m;
     const shm::receive_status got = shm::receive_message(a.socket.get(), m, 30 * ns_per_s);
     if (got != shm::receive_status::ok)
-        throw shm_error(fmt::format(
-            "stage {} got no answer from the supervisor at {} ({}): is it still alive? (`carousel ps`)",
-            request.stage, request.directory,
-            got == shm::receive_status::closed ? "it closed the connection" : "30 s passed"));
+        throw shm_error(
+            fmt::format("stage {} got no answer from the supervisor at {} ({}): check whether it is running "
+                        "(`carousel ps`)",
+                        request.stage, request.directory,
+                        got == shm::receive_status::closed ? "it closed the connection" : "30 s passed"));
     a.fds = std::move(m.fds);
     crash_here(crash_point::memory_received);
     try {
         take(run::read_attach(parse_json(m.text, json_channel::message)), a);
     } catch (const json::exception& e) {
-        throw shm_error(
-            fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?",
-                        request.stage, e.what()));
+        throw shm_error(fmt::format(
+            "stage {} can't read the supervisor's answer: {}: check that both have the same version",
+            request.stage, e.what()));
     } catch (const std::logic_error& e) {  // from std::stoul: a memory handle is not hexadecimal
-        throw shm_error(
-            fmt::format("stage {} can't read the supervisor's answer: {}: are both of one version?",
-                        request.stage, e.what()));
+        throw shm_error(fmt::format(
+            "stage {} can't read the supervisor's answer: {}: check that both have the same version",
+            request.stage, e.what()));
     }
     return a;
 }

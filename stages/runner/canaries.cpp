@@ -165,7 +165,7 @@ void stage_runner::check_canaries(const frame_in_work& f) {
         const std::string writer_text =
             may_be_written_by_readers(in)
                 ? fmt::format("by {}, or by a reader that can write to it", maker)
-                : fmt::format("by {} while it made another frame, as likely as not", maker);
+                : fmt::format("possibly by {} while it processed another frame", maker);
         log::error(
             "frame {} is torn: after plane {}, the last of its payload in the ring {}, {} bytes on, "
             "something was written after its commit: {}",

@@ -78,7 +78,7 @@ void stage_runner::update_depth() {
     if (!another) return;
     if (worker_.outputs() > 0) worker_.reach(d.window);
     if (d.lanes != lanes)
-        log::info("{} frames in flight (there were {}; {} at most): {}", d.lanes, lanes, frames_.size(),
+        log::info("{} frames in flight (before: {}; at most {}): {}", d.lanes, lanes, frames_.size(),
                   d.reason());
 }
 

@@ -17,8 +17,7 @@ std::string free_text(const std::string& path) {
     std::error_code failed;
     const std::filesystem::space_info s =
         std::filesystem::space(std::filesystem::path(path).parent_path(), failed);
-    return failed ? "how much is free can't be told"
-                  : fmt::format("{} KiB are free there", s.available / 1024);
+    return failed ? "the free space is unknown" : fmt::format("{} KiB are free there", s.available / 1024);
 }
 
 }  // namespace
@@ -36,8 +35,8 @@ void disk_full_pause::wait(u64 ring_sequence, const disk_full_error& e, bool beg
         if (logged_ns_ == 0 || now - logged_ns_ >= log_interval_ns) {  // one thread logs for all
             logged_ns_ = now;
             log::warning(
-                "frame {} waits for a full disk (for {:.0f} s now; {}): {}. Nothing is lost: it goes on when "
-                "there is room",
+                "frame {} waits for a full disk (for {:.0f} s now; {}): {}. No frame is lost: it continues "
+                "when there is space",
                 ring_sequence, static_cast<double>(now - since_ns_) / 1e9, free_text(e.path()), e.what());
         }
         over = has_end_timeout_passed(now);
@@ -61,7 +60,7 @@ bool disk_full_pause::has_end_timeout_passed(u64 now) noexcept {
 void disk_full_pause::end(u64 ring_sequence) noexcept {
     const std::lock_guard lock(mutex_);
     if (--paused_threads_ > 0) return;
-    log::info("there is room again after {:.1f} s: frame {} is written",
+    log::info("there is space again after {:.1f} s: frame {} is written",
               static_cast<double>(now_ns() - since_ns_) / 1e9, ring_sequence);
     since_ns_ = end_requested_ns_ = 0;
     outside_->end(shm::pause_reason::disk_full);

@@ -26,7 +26,8 @@ constexpr u64 before_payload = ring::plane_alignment;  ///< bytes at the start o
 void stage_runner::play_graphs() {
     if (!runtime_->plays_graphs() || runtime_->reaches_peer_memory() || runtime_->hooks().tear_at) return;
     for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
-    if (!frames_.empty() && frames_.front()->alike) log::info("plays its frames as graphs, one a lane");
+    if (!frames_.empty() && frames_.front()->alike)
+        log::info("replays its work as CUDA graphs, one per lane");
 }
 
 void stage_runner::enqueue_checked(frame_in_work& f) {

@@ -81,7 +81,7 @@ void with_exit_note(const std::function<void()>& work) {
         log::error("{}", e.what());
         die(e.code());
     } catch (const std::bad_alloc&) {
-        log::error("no memory: {}", no_memory_text(ENOMEM));
+        log::error("out of memory: {}", no_memory_text(ENOMEM));
         die(exit_code::stage_exception);
     } catch (const std::system_error& e) {
         if (e.code() != std::errc::resource_unavailable_try_again) {

@@ -21,9 +21,8 @@ struct frames_on_device {
 
 inline void note_device_fault(const frames_on_device& f) {
     log::error(
-        "the device tells neither the address nor the kernel: it can have been any of the {} frames in "
-        "flight, "
-        "{} to {}",
+        "the device reports neither the address nor the kernel: any of the {} frames in flight, {} to {}, "
+        "may be the cause",
         f.count, f.oldest, f.newest);
     note_wild_write(ring::wild_write{ring::wild_write_target::device, std::min(f.count, 255U),
                                      static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}

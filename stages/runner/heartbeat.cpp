@@ -45,7 +45,7 @@ void heartbeat::exit_after_grace() {
     const bool may_go =
         leave_run(runtime_->control(), runtime_->incarnation().entry, a.runtime_directory, a.run_id);
     if (!may_go && gone < grace_ns_ + lock_patience_ns) return;
-    log::error("the supervisor has been gone for {:.1f} s and nobody took the run over: leaving",
+    log::error("the supervisor ended {:.1f} s ago and no supervisor took the run over: exiting",
                static_cast<double>(gone) / 1e9);
     die(exit_code::supervisor_gone);
 }

@@ -43,8 +43,7 @@ telemetry::reach_state reach_choice::state() const noexcept {
 
 std::string reach_choice::report() const {
     return fmt::format(
-        "rings on another GPU are reached {}: {:.3f} ms a frame through the mapping, {:.3f} ms by a "
-        "copy",
+        "rings on another GPU are reached {}: {:.3f} ms per frame through the mapping, {:.3f} ms by a copy",
         next() == way::copy ? "by a copy" : "through the mapping", static_cast<f64>(best_[0]) / 1e6,
         static_cast<f64>(best_[1]) / 1e6);
 }

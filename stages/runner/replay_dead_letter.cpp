@@ -74,7 +74,7 @@ public:
         const auto at = assets_.find(name);
         if (at == assets_.end())
             throw config_error(
-                fmt::format("the letter holds no asset {}: stage {} did not map it when it died", name,
+                fmt::format("the dead letter has no asset {}: stage {} had not mapped it when it died", name,
                             dead_letter_->stage));
         return {at->second->data(), at->second->bytes()};
     }
@@ -97,7 +97,7 @@ public:
                 read_whole_at(fd.get(), piece->host_data(), std::min(read_at_once, bytes - at), at);
             if (n <= 0)
                 throw config_error(
-                    fmt::format("{} ends at {} of {} bytes: the letter is not whole", path, at, bytes));
+                    fmt::format("{} ends at {} of {} bytes: the dead letter is incomplete", path, at, bytes));
             queue_->copy(to + at, piece->data(), static_cast<u64>(n));
             queue_->drain();
             at += static_cast<u64>(n);
@@ -148,8 +148,8 @@ public:
                                                               std::size_t bytes) const override {
         if (type != schema_->type || bytes != schema_->bytes || bytes > dead_letter_->parameters.size())
             throw config_error(
-                fmt::format("stage {} reads parameters of type {} ({} bytes); configure() names {}, "
-                            "the letter holds {} bytes",
+                fmt::format("stage {} reads parameters of type {} ({} bytes); configure() names {}, the dead "
+                            "letter has {} bytes",
                             dead_letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
                             dead_letter_->parameters.size()));
         return std::span(dead_letter_->parameters).first(bytes);
@@ -173,7 +173,7 @@ public:
     using frame::sampled;
     [[nodiscard]] sampled_frame sampled(std::size_t i) const override {
         if (i >= sampled_inputs_.size())
-            throw config_error(fmt::format("stage {} asks for sampled input {}; the letter holds {}",
+            throw config_error(fmt::format("stage {} requests sampled input {}; the dead letter has {}",
                                            dead_letter_->stage, i, sampled_inputs_.size()));
         if (!sampled_inputs_[i]) return {};
         const run::dead_letter::sampled_input& s = dead_letter_->sampled[i];
@@ -184,8 +184,7 @@ public:
         const auto at = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.stage == name; });
         if (at == all.end())
             throw config_error(
-                fmt::format("stage {} asks for the sampled input \"{}\", of which the letter "
-                            "holds none",
+                fmt::format("stage {} requests the sampled input \"{}\", which the dead letter does not have",
                             dead_letter_->stage, name));
         return static_cast<std::size_t>(at - all.begin());
     }
@@ -198,7 +197,7 @@ public:
     }
     [[nodiscard]] u32 lane() const noexcept override { return 0; }
     [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return {}; }
-    void end_stream() override { log::info("the stage says that its stream ends before this frame"); }
+    void end_stream() override { log::info("the stage reports that its stream ends before this frame"); }
 
 private:
     const run::dead_letter* dead_letter_;
@@ -227,7 +226,7 @@ void require_same_outputs(const run::dead_letter& l, const description& d) {
     for (const run::dead_letter::output& o : l.outputs) kept.emplace_back(o.name, o.format);
     // A stage whose output no stage read has no ring, and its dead letter has no format.
     if (kept.empty() || mine == kept) return;
-    throw config_error(fmt::format("stage {} writes {}, but the letter was kept by one that wrote {}",
+    throw config_error(fmt::format("stage {} writes {}, but the dead letter is from a version that wrote {}",
                                    l.stage, all_text(mine), all_text(kept)));
 }
 
@@ -256,7 +255,7 @@ int replay_dead_letter(stage& s, const std::string& folder) {
     const run::dead_letter l = run::read_dead_letter(folder);
     const description d = configure(s, l);
     one_environment env(l);
-    log::info("frame {} of stage {} once more, on {}", l.ring_sequence, l.stage, env.context().description());
+    log::info("replaying frame {} of stage {} on {}", l.ring_sequence, l.stage, env.context().description());
     for (const run::dead_letter::asset& a : l.assets)
         env.load(l.path + "/../" + run::asset_file(a.name), env.make_asset(a.name, a.bytes).data(), a.bytes);
     for (const asset_description& a : d.makes) {
@@ -269,7 +268,7 @@ int replay_dead_letter(stage& s, const std::string& folder) {
     detail::call_process(s, f);
     env.queue().drain();
     if (s.commits_on_host()) s.finish(f);
-    log::info("frame {} of stage {} went through: this process has not died of it", l.ring_sequence, l.stage);
+    log::info("frame {} of stage {} succeeded: this process has survived it", l.ring_sequence, l.stage);
     return exit_code::ok;
 }
 

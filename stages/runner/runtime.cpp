@@ -46,7 +46,7 @@ runtime::runtime(attachment a, stage& s, const runtime_sources& from)
     crash_here(crash_point::segment_mapped);
     if ((attachment_.standby ? ring::claim_standby(control(), incarnation())
                              : ring::claim(control(), incarnation())) != ring::claim_result::ok) {
-        log::info("the seat already has a successor: leaving");
+        log::info("the seat already has a successor: exiting");
         die(exit_code::revoked);
     }
     install_exit_note(entry());
@@ -98,7 +98,7 @@ void runtime::check_output(const description& d) const {
     for (output_description& o : mine) (void)o.lay_out();
     if (mine == attachment_.outputs) return;
     throw config_error(fmt::format(
-        "stage {} writes {}, but the {} behind it {} made for {}: restart the pipeline to change it",
+        "stage {} writes {}, but the downstream {} {} created for {}: restart the pipeline to change it",
         attachment_.stage, describe_outputs(mine), attachment_.outputs.size() > 1 ? "rings" : "ring",
         attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
@@ -107,7 +107,7 @@ void runtime::check_output(const description& d) const {
 void runtime::check_parameters(const description& d) const {
     if (!d.parameters || d.parameters == attachment_.parameters) return;
     throw config_error(fmt::format(
-        "stage {} takes parameters of {}, but the run was made with {}: restart the pipeline to change it",
+        "stage {} takes parameters of {}, but the run was started with {}: restart the pipeline to change it",
         attachment_.stage, d.parameters.describe(),
         attachment_.parameters ? attachment_.parameters.describe() : "none"));
 }
@@ -116,7 +116,7 @@ void runtime::check_parameters(const description& d) const {
 void runtime::check_device(const description& d) const {
     const bool cuda = attachment_.device.kind == device::device_kind::cuda;
     if (d.device == runs_on::any || (d.device == runs_on::cuda) == cuda) return;
-    throw config_error(fmt::format("stage {} runs on {} alone, but it was put on {}: give it device = \"{}\"",
+    throw config_error(fmt::format("stage {} runs only on {}, but it was placed on {}: set device = \"{}\"",
                                    attachment_.stage, cuda ? "the CPU" : "a GPU", cuda ? "a GPU" : "the CPU",
                                    cuda ? "cpu" : "cuda:0"));
 }
@@ -133,9 +133,8 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
     throw config_error(
-        fmt::format("stage {} may end its stream now, but the run was made for a stage that doesn't: restart "
-                    "the pipeline "
-                    "to change it",
+        fmt::format("stage {} may now end its stream, but the run was started for a stage that does not: "
+                    "restart the pipeline to change it",
                     attachment_.stage));
 }
 
@@ -161,14 +160,14 @@ mapped_link runtime::map_link(u32 link, device::access wanted) {
         const bool known = b.canary_bytes == 0 || b.canary_bytes == device::canary_bytes;
         if (m.slots > shm::max_slots || !known || !b.memory.holds(m.slots, l.slot_bytes))
             throw shm_error(
-                fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
-                            "damaged, restart the run",
+                fmt::format("link {}: {} slots of {} bytes do not fit into its memory of {}: the control "
+                            "block is damaged, restart the run",
                             l.name, m.slots, l.slot_bytes, b.memory.bytes));
         m.memory = context_->map(b.memory, wanted);
         if (b.memory.pieces > 0 && wanted == device::access::write && !m.memory->has_gaps())
             log::warning(
-                "the ring {} is mapped without gaps: this GPU has other addresses for host memory than the "
-                "CPU, so a write of this stage beyond a slot can harm another frame",
+                "the ring {} is mapped without gaps: this GPU uses other addresses for host memory than the "
+                "CPU, so that a write of this stage beyond a slot can corrupt another frame",
                 l.name);
         const bool peer = hooks_.peer_rings || on_another_gpu(b.memory, attachment_.device);
         if (peer && !maps_peer_rings_) m.staging = context_->allocate(m.slot_bytes);
@@ -181,17 +180,15 @@ void runtime::map_links() {
     const shm::stage_block& s = stage_block();
     for (u32 i = 0; i < s.inputs; ++i) inputs_.push_back(map_link(s.input_link[i], of_others_));
     if (std::min(s.outputs, shm::max_outputs) != attachment_.outputs.size())
-        throw shm_error(
-            fmt::format("stage {} has {} rings behind it and was told of {}: the control block is "
-                        "damaged, restart the run",
-                        attachment_.stage, s.outputs, attachment_.outputs.size()));
+        throw shm_error(fmt::format(
+            "stage {} has {} output rings but received {}: the control block is damaged, restart the run",
+            attachment_.stage, s.outputs, attachment_.outputs.size()));
     for (std::size_t k = 0; k < attachment_.outputs.size(); ++k)
         outputs_.push_back(map_link(s.output_link[k], device::access::write));
     if (std::min(s.sampled_inputs, shm::max_sampled_inputs) != attachment_.sampled.size())
-        throw shm_error(
-            fmt::format("stage {} has {} sampled inputs and was told of {}: the control block is damaged, "
-                        "restart the run",
-                        attachment_.stage, s.sampled_inputs, attachment_.sampled.size()));
+        throw shm_error(fmt::format(
+            "stage {} has {} sampled inputs but received {}: the control block is damaged, restart the run",
+            attachment_.stage, s.sampled_inputs, attachment_.sampled.size()));
     for (std::size_t i = 0; i < attachment_.sampled.size(); ++i) {
         sampled_inputs_.push_back(map_link(s.sampled_link[i], device::access::read));
         sampled_inputs_.back().staging.reset();  // always copied as a whole, without a staging slot
@@ -242,7 +239,7 @@ device::event& runtime::event_of(u32 output_slot, u32 lane) {
 const attached_block& runtime::asset_block(std::string_view name) const {
     for (const attached_block& b : attachment_.assets)
         if (b.name == name && b.index < shm::max_assets) return b;
-    throw config_error(fmt::format("stage {} asks for the asset {}, which no stage of this pipeline makes",
+    throw config_error(fmt::format("stage {} requests the asset {}, which no stage of this pipeline produces",
                                    attachment_.stage, name));
 }
 
@@ -324,7 +321,7 @@ void runtime::load_assets(stage& s) {
             }
             if (now_ns() > until)
                 throw shm_error(fmt::format(
-                    "asset {} is being loaded by another process and does not become ready", a.name));
+                    "asset {} is being loaded by another process and is not ready in time", a.name));
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
     }

@@ -51,7 +51,7 @@ bool sampled_input::join() {
                                                     next_);
     if (!reader_->joined() && !full_logged_)
         log::warning(
-            "all {} places for latest readers at the ring {} are taken: it has no newest frame of it",
+            "all {} places for latest readers of the ring {} are taken: this stage gets no frame of it",
             shm::max_latest, runtime_->attached().sampled[index_].stage);
     full_logged_ = !reader_->joined();
     return reader_->joined();
@@ -171,7 +171,7 @@ void sampled_inputs::wait_for_copies(frame_in_work& f, std::span<const std::uniq
 
 sampled_frame frame_in_work::sampled(std::size_t i) const {
     if (i >= runtime_->sampled_inputs())
-        throw config_error(fmt::format("stage {} asks for sampled input {}; its pipeline file names {}",
+        throw config_error(fmt::format("stage {} requests sampled input {}; its pipeline file names {}",
                                        runtime_->attached().stage, i, runtime_->sampled_inputs()));
     const sampled_copy* const copy = sampled_input[i];
     if (copy == nullptr) return {};
@@ -185,7 +185,7 @@ std::size_t frame_in_work::sampled_index(std::string_view name) const {
         if (s.stage == name) return names.size();
         names.push_back(s.stage);
     }
-    throw config_error(fmt::format("stage {} asks for the sampled input \"{}\"; its pipeline file names {}{}",
+    throw config_error(fmt::format("stage {} requests the sampled input \"{}\"; its pipeline file names {}{}",
                                    runtime_->attached().stage, name,
                                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
                                    did_you_mean_clause(std::string(name), names)));

@@ -44,7 +44,7 @@ public:
 
     void copy(const std::byte* from, u64 bytes, const std::string& path) {
         const shm::unique_fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-        if (!fd) throw not_saved{fmt::format("making {}: {}", path, errno_text(errno))};
+        if (!fd) throw not_saved{fmt::format("creating {}: {}", path, errno_text(errno))};
         for (u64 at = 0; at < bytes; at += piece_bytes) {
             const running_clock clock(runtime_->entry().processing_since_ns);
             const u64 now = std::min(piece_bytes, bytes - at);
@@ -167,9 +167,9 @@ std::string create_part_folder(const std::string& path) {
     for (int k = 1; k <= most_tries; ++k) {
         const std::string part = fmt::format("{}.part{}", path, k);
         if (::mkdir(part.c_str(), 0700) == 0) return part;
-        if (errno != EEXIST) throw not_saved{fmt::format("making {}: {}", part, errno_text(errno))};
+        if (errno != EEXIST) throw not_saved{fmt::format("creating {}: {}", part, errno_text(errno))};
     }
-    throw not_saved{fmt::format("{} processes have died while they did", most_tries)};
+    throw not_saved{fmt::format("{} processes have died while saving it", most_tries)};
 }
 
 void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_letter& l,
@@ -181,7 +181,7 @@ void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_lette
         const std::string unfinished = part + "/" + run::asset_file(a.name);
         to_file.copy(r.asset(a.name).data(), a.bytes, unfinished);
         if (::rename(unfinished.c_str(), path.c_str()) != 0)
-            throw not_saved{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
+            throw not_saved{fmt::format("renaming to {}: {}", path, errno_text(errno))};
     }
     for (std::size_t k = 0; k < l.inputs.size(); ++k)
         to_file.copy(r.input(k).slot(f.job.input[k].index), r.input(k).slot_bytes,
@@ -204,9 +204,9 @@ void save_dead_letter(runtime& r, frame_in_work& f) {
     try {
         if (fs::exists(path + "/letter.json")) return;
         if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
-            throw not_saved{fmt::format("making {}: {}", folder, errno_text(errno))};
+            throw not_saved{fmt::format("creating {}: {}", folder, errno_text(errno))};
         if (count_dead_letters(folder, r.attached().stage) >= max_dead_letters)
-            throw not_saved{fmt::format("{} of this stage are kept already", max_dead_letters)};
+            throw not_saved{fmt::format("{} dead letters of this stage are already saved", max_dead_letters)};
         const run::dead_letter l = dead_letter_of(r, f);
         if (const u64 bytes = bytes_of(r, l); bytes > max_dead_letter_bytes)
             throw not_saved{fmt::format("its inputs and assets are {} MiB, more than {}", bytes >> 20U,
@@ -214,17 +214,16 @@ void save_dead_letter(runtime& r, frame_in_work& f) {
         part = create_part_folder(path);
         write_dead_letter(r, f, l, folder, part);
         if (::rename(part.c_str(), path.c_str()) != 0)
-            throw not_saved{fmt::format("putting {} in its place: {}", path, errno_text(errno))};
-        log::info(
-            "frame {} is kept, with all that this stage needs for it: `carousel replay --dead-letter {}`",
-            f.job.ring_sequence, f.job.ring_sequence);
+            throw not_saved{fmt::format("renaming to {}: {}", path, errno_text(errno))};
+        log::info("frame {} is saved for replay: `carousel replay --dead-letter {}`", f.job.ring_sequence,
+                  f.job.ring_sequence);
         return;
     } catch (const not_saved& n) {
-        log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, n.why);
+        log::warning("frame {} is given up and not saved: {}", f.job.ring_sequence, n.why);
     } catch (const shm_error& e) {
-        log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, e.what());
+        log::warning("frame {} is given up and not saved: {}", f.job.ring_sequence, e.what());
     } catch (const fs::filesystem_error& e) {
-        log::warning("frame {} is given up and not kept: {}", f.job.ring_sequence, e.what());
+        log::warning("frame {} is given up and not saved: {}", f.job.ring_sequence, e.what());
     }
     if (!part.empty()) fs::remove_all(part, ignored);
 }

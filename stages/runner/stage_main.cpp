@@ -32,12 +32,12 @@ struct arguments {
 
 constexpr const char* help_text =
     "A stage of a Carousel pipeline. The supervisor starts it (`carousel run FILE`); by hand:\n"
-    "  --describe            read {stage, width, height, settings, inputs} from stdin, print what it would "
-    "write\n"
+    "  --describe            read {stage, width, height, settings, inputs} from stdin, print the description "
+    "of its output\n"
     "  -p NAME --stage NAME  take the seat of a stage that is down (`carousel down STAGE`) in a running "
     "pipeline\n"
-    "  --replay FOLDER       once more on the frame of a dead letter, alone (`carousel replay` says it)\n"
-    "  --wait S              wait so long for the pipeline's supervisor [0]\n";
+    "  --replay FOLDER       run on the frame of a dead letter only (used by `carousel replay`)\n"
+    "  --wait S              wait up to S seconds for the pipeline's supervisor [0]\n";
 
 arguments parse(int argc, char** argv) {
     arguments a;
@@ -81,9 +81,10 @@ attach_request request_from(const arguments& a) {
         return r;
     }
     if (a.pipeline.empty() || a.stage.empty())
-        throw config_error(fmt::format(
-            "this program is a stage: a supervisor starts it. Start a pipeline with `carousel run FILE`.\n{}",
-            help_text));
+        throw config_error(
+            fmt::format("this program is a stage, which a supervisor starts. Start a pipeline with `carousel "
+                        "run FILE`.\n{}",
+                        help_text));
     r.directory = run::runs_folder() + "/" + a.pipeline;
     r.stage = a.stage;
     return r;

@@ -39,8 +39,8 @@ u32 committer_of(const runtime& r) {
 [[noreturn]] void end_unsubmitted(const ring::worker& w, const ring::job& j) {
     if (!w.inputs_are_whole(j))
         log::error(
-            "frame {}: the header of an input has changed under its lease: what was made of it goes no "
-            "further, this process ends",
+            "frame {}: the header of an input has changed under its lease: its result is discarded, and this "
+            "process ends",
             j.ring_sequence);
     die(exit_code::revoked);
 }
@@ -318,7 +318,7 @@ void stage_runner::finish(frame_in_work& f) {
     const device::profiler_range shown(profiler_, "finish", f.job.ring_sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
     guarded(
-        "the look behind finish()", f.job.ring_sequence, [&] { check_after_finish(f); },
+        "the check after finish()", f.job.ring_sequence, [&] { check_after_finish(f); },
         [&] { return on_device(); });
     f.wait_for_link(false);
 }
@@ -331,7 +331,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     if (ledger_) open.leave_for([&] { host_work("the record", f, [&] { record(f); }); });
     crash_here(crash_point::host_work_done);
     if (!worker_.commit(f.job)) {
-        log::info("frame {}: commit refused, this process has a successor: leaving", f.job.ring_sequence);
+        log::info("frame {}: commit refused, this process has a successor: exiting", f.job.ring_sequence);
         die(exit_code::revoked);
     }
     // Before the job word advances: COMMITTED informs the supervisor that this mark may be missing.

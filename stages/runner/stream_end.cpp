@@ -20,12 +20,12 @@ void frame_in_work::end_stream() {
             fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.ring_sequence, why));
     };
     if (s.source == shm::none)
-        refuse("it reads other stages: a stream ends where it begins, at a stage without inputs");
+        refuse("it reads other stages: only a stage without inputs can end the stream");
     if ((s.flags & shm::stage_flag::ends) == 0)
         refuse(
-            "its configure() has not said that it may: set description::ends, for what stands behind it is "
-            "checked by that");
-    if (!in_process) refuse("not from within process(), and the frame is made already");
+            "its configure() does not declare it: set description::ends, which the downstream stages are "
+            "checked against");
+    if (!in_process) refuse("not inside process(): the frame is already complete");
     ended = true;
 }
 

@@ -97,7 +97,7 @@ void supervisor_link::log_supervisor_gone(bool now) {
         ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
     if (!now && pipe_open && unsupervised_ns() < silence_ns) return;
     gone_logged_ = true;
-    log::warning("the supervisor is gone: this stage goes on; without another one within {} s it ends",
+    log::warning("the supervisor is gone: this stage continues on; without another one within {} s it ends",
                  a_->supervisor_grace_s);
 }
 
@@ -154,7 +154,7 @@ void supervisor_link::try_return() {
 void supervisor_link::on_message(const shm::message& m) {
     const run::welcome_answer answer = run::read_welcome(m.text);
     if (answer.refused) {
-        log::info("the supervisor that took the run over has no place for this stage: {}", *answer.refused);
+        log::info("the supervisor that took over the run has no seat for this stage: {}", *answer.refused);
         die(exit_code::revoked);
     }
     if (!answer.welcome) return;

@@ -59,7 +59,7 @@ const char* text_of(wait_reason why) noexcept {
         case wait_reason::own_work:
             return "wait for own frames";
         case wait_reason::output:
-            return "wait for room";
+            return "wait for free slot";
         case wait_reason::turn:
             return "wait for the GPU";
         case wait_reason::input:

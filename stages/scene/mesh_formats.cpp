@@ -132,9 +132,10 @@ void require_limits(const configuration& with, const mesh_input& mesh) {
 const std::byte* map_mesh(environment& env, const mesh_input& mesh) {
     const std::span<const std::byte> memory = env.asset(mesh_asset);
     if (memory.size() < mesh.layout.bytes) {
-        throw shm_error(fmt::format(
-            "the asset \"{}\" has {} bytes, but the mesh of the input needs {}; are all stages of one build?",
-            mesh_asset, memory.size(), mesh.layout.bytes));
+        throw shm_error(
+            fmt::format("the asset \"{}\" has {} bytes, but the mesh of the input needs {}: check that all "
+                        "stages are from one build",
+                        mesh_asset, memory.size(), mesh.layout.bytes));
     }
     return memory.data();
 }

@@ -19,8 +19,8 @@ void check_outputs(const description& d) {
     const auto& all = d.outputs;
     if (all.size() > max_stage_outputs)
         throw config_error(
-            fmt::format("{} outputs are named; at most {}: a stage behind this one can make more of them",
-                        all.size(), max_stage_outputs));
+            fmt::format("{} outputs are named; at most {}: a downstream stage can produce more", all.size(),
+                        max_stage_outputs));
     for (std::size_t k = 0; k < all.size(); ++k) {
         const std::string& name = all[k].name;
         if (name.empty() && all.size() == 1) continue;
@@ -29,13 +29,12 @@ void check_outputs(const description& d) {
                    c == '_';
         });
         if (name.empty() || name.size() > max_output_name || !spelled)
-            throw config_error(
-                fmt::format("output {} of {} is called \"{}\"; expected a name of 1 to {} letters, "
-                            "digits, - and _",
-                            k + 1, all.size(), name, max_output_name));
+            throw config_error(fmt::format(
+                "output {} of {} is named \"{}\"; expected a name of 1 to {} letters, digits, - and _", k + 1,
+                all.size(), name, max_output_name));
         const auto same = [&](const output_description& o) { return o.name == name; };
         if (std::find_if(all.begin(), all.end(), same) != all.begin() + static_cast<std::ptrdiff_t>(k))
-            throw config_error(fmt::format("two outputs are called \"{}\"", name));
+            throw config_error(fmt::format("two outputs are named \"{}\"", name));
     }
 }
 
@@ -43,8 +42,8 @@ void check_reads(const description& d, const configuration& with) {
     for (const plane_read& r : d.reads) {
         if (r.input >= with.inputs.size())
             throw config_error(fmt::format(
-                "stage {} reads the plane \"{}\" of its input {}, but it has {} input{}; "
-                "give it more in the key inputs",
+                "stage {} reads the plane \"{}\" of its input {}, but it has {} input{}; add stages to the "
+                "key inputs",
                 with.stage, r.plane, r.input + 1, with.inputs.size(), with.inputs.size() == 1 ? "" : "s"));
         const input_description& from = with.inputs[r.input];
         const plane* const found = from.format.find(r.plane);
@@ -75,7 +74,7 @@ std::size_t output_index(const std::vector<output_description>& outputs, std::st
 const frame_format* output_of(const description& d) {
     if (d.outputs.size() > 1)
         throw config_error(
-            fmt::format("configure() names {} outputs, {} and {} among them; one is possible here",
+            fmt::format("configure() names {} outputs, including {} and {}; only one is possible here",
                         d.outputs.size(), d.outputs[0].describe(), d.outputs[1].describe()));
     return d.outputs.empty() ? nullptr : &d.outputs.front();
 }

@@ -28,8 +28,8 @@ const input_description& require_one_input(const configuration& with, std::strin
 void require_no_inputs(const configuration& with) {
     if (!with.inputs.empty()) {
         throw config_error(
-            fmt::format("stage \"{}\" makes its own frames and takes no inputs, but is given \"{}\"; remove "
-                        "the key inputs",
+            fmt::format("stage \"{}\" produces its own frames and has no inputs, but inputs names \"{}\"; "
+                        "remove the key inputs",
                         with.stage, with.inputs.front().stage));
     }
 }

@@ -23,21 +23,22 @@ std::vector<ring::metadata_entry> frame_metadata::entries() const {
 
 void frame_metadata::put(std::string_view key, const ring::metadata_value& value) {
     if (used_ == nullptr)
-        throw std::logic_error("a frame's metadata are set in process() of a stage with an output");
+        throw std::logic_error("a frame's metadata can only be set in process() of a stage with an output");
     switch (ring::set_metadata(room_, *used_, key, value)) {
         case ring::metadata_change::done:
             return;
         case ring::metadata_change::bad_key:
-            throw config_error(
-                fmt::format("metadata \"{}\": a key has 1 to {} letters of A-Z a-z 0-9 _ . : / -", key,
-                            ring::max_metadata_key));
-        case ring::metadata_change::bad_value:
-            throw config_error(fmt::format("metadata \"{}\": a text is UTF-8 without control letters", key));
-        case ring::metadata_change::no_room:
             throw config_error(fmt::format(
-                "metadata \"{}\": {} of the frame's {} bytes are taken, and this entry finds no room: put "
-                "less there, or make it a plane",
-                key, bytes().size(), room_.size()));
+                "metadata \"{}\": expected a key of 1 to {} characters from A-Z a-z 0-9 _ . : / -", key,
+                ring::max_metadata_key));
+        case ring::metadata_change::bad_value:
+            throw config_error(
+                fmt::format("metadata \"{}\": expected a UTF-8 text without control characters", key));
+        case ring::metadata_change::no_room:
+            throw config_error(
+                fmt::format("metadata \"{}\": {} of the frame's {} bytes are used, and this entry does not "
+                            "fit: store less, or use a plane",
+                            key, bytes().size(), room_.size()));
     }
 }
 
@@ -52,12 +53,13 @@ void frame_metadata::assign(std::span<const std::byte> bytes) {
 
 bool frame_metadata::erase(std::string_view key) {
     if (used_ == nullptr)
-        throw std::logic_error("a frame's metadata are changed in process() of a stage with an output");
+        throw std::logic_error(
+            "a frame's metadata can only be changed in process() of a stage with an output");
     return ring::erase_metadata(room_, *used_, key);
 }
 
 void frame_metadata::refuse_kind(std::string_view key, const ring::metadata_value& is, const char* wanted) {
-    throw config_error(fmt::format("metadata \"{}\" is {} ({}), but it is asked for as {}", key,
+    throw config_error(fmt::format("metadata \"{}\" is {} ({}), but was requested as {}", key,
                                    ring::kind_of(is), ring::text_of(is), wanted));
 }
 

@@ -21,7 +21,7 @@ const ring::plane& find_plane(const ring::frame_format& in, std::string_view nam
                                        did_you_mean_clause(std::string(name), names)));
     }
     if (type != nullptr && p->type != *type)
-        throw config_error(fmt::format("the plane \"{}\" is asked for as {}, but it is {} in {}", name,
+        throw config_error(fmt::format("the plane \"{}\" was requested as {}, but it is {} in {}", name,
                                        ring::name_of(*type), ring::name_of(p->type), in.describe()));
     return *p;
 }

@@ -96,10 +96,9 @@ port_attachment::port_attachment(const std::string& name, open_options options)
 
 void require_port_owner(const owner_process& owner, const std::string& port) {
     if (owner.is_this()) return;
-    throw config_error(
-        fmt::format("port \"{}\" was opened by process {}: a forked child can't use it; open another one "
-                    "there",
-                    port, owner.pid()));
+    throw config_error(fmt::format(
+        "port \"{}\" was opened by process {}: a forked child can't use it; open another port there", port,
+        owner.pid()));
 }
 
 void port_attachment::require_owner() const {

@@ -84,7 +84,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     crash_here(crash_point::segment_mapped);
     shm::control_block& c = block_->block();
     if (ring::claim(c, incarnation_, {a.pid, 0}) != ring::claim_result::ok)
-        throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
+        throw port_taken(fmt::format("port {} was given to another incarnation meanwhile", stage));
     crash_here(crash_point::entry_claimed);
     // Page protection only: the program's threads already exist, and rights of a protection key are per
     // thread.
@@ -112,7 +112,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     stop_.reset(shm::unique_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
     crash_here(crash_point::prepared);
     if (!ring::go_live(c, incarnation_, a.pid))
-        throw port_taken(fmt::format("port {} has been given to another life meanwhile", stage));
+        throw port_taken(fmt::format("port {} was given to another incarnation meanwhile", stage));
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
@@ -147,7 +147,7 @@ run::attach_message port_session::send_hello(const std::string& folder, const st
     shm::message m;
     if (shm::receive_message(socket_.get(), m, answer_patience_ns) != shm::receive_status::ok)
         throw shm_error(
-            fmt::format("the supervisor at {} gives no answer about the port {}: check whether it is stopped "
+            fmt::format("the supervisor at {} does not answer about the port {}: check whether it is stopped "
                         "(`carousel ps`)",
                         path, stage));
     fds = std::move(m.fds);
@@ -185,8 +185,8 @@ port_session::ring_map port_session::map_link(const run::attach_message& a, u32 
         const u32 slots = c.link[link].slots;
         if (slots == 0 || slots > shm::max_slots || !memory.holds(slots, m.slot_bytes))
             throw shm_error(
-                fmt::format("link {}: {} slots of {} bytes don't fit its memory of {}: the control block is "
-                            "damaged, restart the run",
+                fmt::format("link {}: {} slots of {} bytes do not fit into its memory of {}: the control "
+                            "block is damaged, restart the run",
                             c.link[link].name, slots, m.slot_bytes, memory.bytes));
         m.memory = context_->map(memory, wanted);
         return m;
@@ -202,8 +202,8 @@ void port_session::publish_guard() {
         if (inputs_[i].memory->read_only()) continue;
         guard |= shm::memory_guard::inputs_writable;
         log::warning(
-            "the port's input {} is unguarded: its memory can't be mapped for reading alone, so a stray "
-            "write of this program can harm others",
+            "the port's input {} is unguarded: its memory can't be mapped read-only, so that a wild write of "
+            "this program can corrupt other stages",
             input_names_[i]);
     }
     if (output_.memory && output_.memory->has_gaps()) guard |= shm::memory_guard::output_gaps;

@@ -59,8 +59,8 @@ private:
     [[nodiscard]] const about& there() const {
         if (what_ != nullptr) return *what_;
         throw config_error(
-            "a sampled input has no frame yet, and its planes are asked for: `if (const auto side = "
-            "f.sampled(...))` comes first");
+            "a sampled input has no frame yet, but its planes are accessed: check `if (const auto side = "
+            "f.sampled(...))` first");
     }
 
     input_payload payload_;

@@ -152,7 +152,7 @@ public:
     using frame::sampled;
     [[nodiscard]] sampled_frame sampled(std::size_t i) const override {
         if (i >= sampled_frames_.size())
-            throw config_error(fmt::format("stage {} asks for sampled input {}; it was added with {}",
+            throw config_error(fmt::format("stage {} requests sampled input {}; it was added with {}",
                                            seat_.name, i, sampled_frames_.size()));
         if (sampled_frames_[i].frame_number == shm::no_sampled_frame) return {};
         return {chain_.find_ring(seat_.sampled[i]).payload(), sampled_frames_[i]};
@@ -161,7 +161,7 @@ public:
         const auto at = std::find(seat_.sampled.begin(), seat_.sampled.end(), name);
         if (at == seat_.sampled.end())
             throw config_error(fmt::format(
-                "stage {} asks for the sampled input \"{}\"; it was added with {}", seat_.name, name,
+                "stage {} requests the sampled input \"{}\"; it was added with {}", seat_.name, name,
                 seat_.sampled.empty() ? "none" : fmt::format("{}", fmt::join(seat_.sampled, ", "))));
         return static_cast<std::size_t>(at - seat_.sampled.begin());
     }
@@ -184,7 +184,7 @@ public:
     void end_stream() override {
         if (!seat_.inputs.empty() || !seat_.description.ends)
             throw std::logic_error(fmt::format(
-                "stage {} calls end_stream(), but it is no source that has said so (description::ends)",
+                "stage {} calls end_stream(), but it is not a source that declares it (description::ends)",
                 seat_.name));
         chain_.ended_ = true;
     }
@@ -238,7 +238,7 @@ void chain::require(bool prepared, const char* call) const {
     if (prepared == prepared_) return;
     throw config_error(
         fmt::format("carousel::testing::chain: {} {} prepare(); call prepare() once, after the last add() "
-                    "and give() and before what moves frames",
+                    "and give() and before any function that moves frames",
                     call, prepared ? "before" : "after"));
 }
 
@@ -281,8 +281,8 @@ description& chain::add(const std::string& name, std::unique_ptr<stage> object,
     s->description = s->object->configure(with);
     if (!sampled.empty() && !s->description.accepts_sampled_inputs)
         throw config_error(
-            fmt::format("stage {} is added with sampled inputs and takes none: configure() "
-                        "says accepts_sampled_inputs = true where frame::sampled() is read",
+            fmt::format("stage {} is added with sampled inputs but accepts none: set accepts_sampled_inputs "
+                        "= true in configure() if frame::sampled() is used",
                         name));
     s->settings.refuse_unread();
     check_reads(s->description, with);
@@ -448,7 +448,7 @@ u64 chain::capture_ns(const std::string& name) {
 
 void chain::set_used(const std::string& name, std::string_view plane, std::initializer_list<u64> elements) {
     require(true, "set_used()");
-    (void)find_provider(name, "says itself what it uses");
+    (void)find_provider(name, "declares its used extents itself");
     const made_output r = find_ring(name);
     ring::set_used(r.used(), r.format(), plane, {elements.begin(), elements.size()});
 }

@@ -25,7 +25,7 @@ void torn_lines::report(u64 ring_sequence, u32 words, std::span<const torn_input
     if (now < next_ns_) return;
     next_ns_ = now + ns_per_s;
     const std::string count =
-        unlogged_ > words ? fmt::format(" ({} such words since the line before)", unlogged_) : "";
+        unlogged_ > words ? fmt::format(" ({} such words since the previous line)", unlogged_) : "";
     unlogged_ = 0;
     const bool known = std::any_of(inputs.begin(), inputs.end(), [](const auto& i) { return i.differs; });
     std::string all;

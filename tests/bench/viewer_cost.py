@@ -102,7 +102,7 @@ def start_display(environment):
 def print_table(a, results):
     base = statistics.median(results["no viewer"]["fps"])
     print(f"{a.pipeline.rsplit('/', 1)[-1]}, --device {a.device} --size {a.size}, {a.seconds:g} s a run, medians of {a.rounds}; viewer of 1920 x 1080")
-    print(f"{'viewer':<12}{'pipeline':>12}{'of it':>8}{'shown':>10}{'drawn':>10}{'out of ring':>13}{'to texture':>12}{'CPU':>8}   way of the picture")
+    print(f"{'viewer':<12}{'pipeline':>12}{'of it':>8}{'shown':>10}{'drawn':>10}{'out of ring':>13}{'to texture':>12}{'CPU':>8}   transfer of the picture")
     print(f"{'':<12}{'frames/s':>12}{'%':>8}{'frames/s':>10}{'frames/s':>10}{'ms p50':>13}{'ms p50':>12}{'cores':>8}")
     for name, _ in WAYS:
         r = results[name]

@@ -22,7 +22,7 @@ run::ps_answer whole_answer() {
     p.state = "waiting";
     p.state_text = "waiting: fragment is down";
     p.waits_for = {"fragment"};
-    p.bottleneck = {{"kind", "stage"}, {"text", "fragment limits: busy 98 %"}};
+    p.bottleneck = {{"kind", "stage"}, {"text", "bottleneck: fragment (busy 98 %)"}};
     p.pid = 77;
     p.run_id = "id";
     p.owner_pid = 78;
@@ -53,7 +53,7 @@ run::ps_answer whole_answer() {
     s.end_to_end = {{0.0, 0.5, 7}, {0.5, 1.5, 9}};
     s.device = "cuda:0";
     s.in_flight = 14;
-    s.depth_reason = "the file says so";
+    s.depth_reason = "set in the file";
     s.graphs = true;
     s.reach = "copy";
     s.inputs_guarded = true;
@@ -109,7 +109,7 @@ TEST_CASE("what ps tells of pipeline, stages, links and problems is read as it w
               R"({"stage":"fragment","format":"t","slots":15,"window":9,"slot_bytes":1024,"memory":"memfd",
                                               "guard":"gap","output":"color",
                                               "readers":[{"stage":"display","group":"blocking"},{"stage":"film","group":"latest"}]})"));
-    CHECK(run::read_ps(encoded).pipeline.limit() == "fragment limits: busy 98 %");
+    CHECK(run::read_ps(encoded).pipeline.limit() == "bottleneck: fragment (busy 98 %)");
 }
 
 TEST_CASE("what is not known of a seat or a run is null in ps, and no key is left out") {
@@ -163,14 +163,14 @@ TEST_CASE("how stages work is said once for all of which it is true") {
     run::ps_stage third;
     third.name = "display";
     third.in_flight = 2;
-    third.depth_reason = "latency in the file says so";
+    third.depth_reason = "from latency in the file";
     a.stages = {a.stages[0], other, third};
     CHECK(run::depth_sentences(a) ==
-          std::vector<std::string>{"in flight: fragment 14, fragment 3: the file says so",
-                                   "in flight: display 2: latency in the file says so",
-                                   "graphs: a frame's work is one launch in fragment, fragment",
+          std::vector<std::string>{"in flight: fragment 14, fragment 3: set in the file",
+                                   "in flight: display 2: from latency in the file",
+                                   "graphs: the work of a frame is one launch in fragment, fragment",
                                    "reach: fragment.1: reaches rings on another GPU by a copy",
-                                   "reach: fragment.0: tries both ways to rings on another GPU"});
+                                   "reach: fragment.0: is testing both ways to read rings on another GPU"});
     CHECK(run::depth_sentences({}).empty());
 }
 
@@ -257,7 +257,7 @@ TEST_CASE("a picture that is not lent is refused with the reason, another versio
     CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"refused":"no stage"})")), contains("no stage"));
     CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"another run"})")),
                       contains("another run"));
-    CHECK_THROWS_WITH(run::read_tap(json::object()), contains("gives no picture away"));
+    CHECK_THROWS_WITH(run::read_tap(json::object()), contains("does not share pictures"));
     const json whole = run::to_json(
         run::tap_answer{"id", 2, "a", shm::max_incarnations, json::object(), json::object(), {}});
     for (const char* key : {"link", "format", "memory", "device"}) {

@@ -35,7 +35,7 @@ TEST_CASE("a message of another version, or a damaged one, is refused with the r
     CHECK_THROWS_WITH(run::read_memory(j, {}), test::contains("names an fd that it did not send"));
     j = good;
     j["ipc"] = "0g";
-    CHECK_THROWS_WITH(run::read_memory(j, {}), test::contains("no hex digit"));
+    CHECK_THROWS_WITH(run::read_memory(j, {}), test::contains("not a hex digit"));
     j = good;
     j.erase("bytes");
     CHECK_THROWS_AS(run::read_memory(j, {}), json::exception);

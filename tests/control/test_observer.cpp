@@ -69,19 +69,19 @@ TEST_CASE("a run that is well is no news") {
     CHECK_FALSE(s.recreated);
     CHECK(o.notice(10 * ns_per_s, 8 * ns_per_s).empty());
     CHECK(o.notice(10 * ns_per_s, 0).empty());
-    CHECK(o.notice(10 * ns_per_s, 5 * ns_per_s) == "the supervisor has given no sign of life for 5 s");
+    CHECK(o.notice(10 * ns_per_s, 5 * ns_per_s) == "the supervisor has sent no heartbeat for 5 s");
 }
 
 TEST_CASE("a supervisor that goes is told once, and so is the next one, which is asked from then on") {
     small_run r;
     r.lead(no_process);
     run::observer o(r.record());
-    CHECK_THAT(text_of(o.poll()), contains("supervisor gone, 1 stage goes on (pid 1)"));
-    CHECK(o.notice(0, 0) == "supervisor gone, 1 stage goes on");
+    CHECK_THAT(text_of(o.poll()), contains("no supervisor, 1 stage continues (pid 1)"));
+    CHECK(o.notice(0, 0) == "no supervisor, 1 stage continues");
     CHECK(o.poll().updates.empty());
     r.lead(shm::this_process());
     CHECK_THAT(text_of(o.poll()),
-               contains("a supervisor has taken demo over (pid " + std::to_string(::getpid())));
+               contains("a supervisor has taken over demo (pid " + std::to_string(::getpid())));
     CHECK(o.run().supervisor == shm::this_process());
     CHECK(o.notice(0, 0).empty());
     CHECK(o.poll().updates.empty());

@@ -89,8 +89,9 @@ TEST_CASE("a request goes to the run that is meant, and its answer comes back") 
 TEST_CASE("nobody listens, and both say where") {
     const place p;
     CHECK_THAT(error_of(p.by_path), contains("no supervisor at " + p.path + "/control.sock: "));
-    CHECK_THAT(error_of(p.by_record), contains("pipeline \"demo\" (pid 7): nobody listens at " + p.path) &&
-                                          contains("it is starting"));
+    CHECK_THAT(
+        error_of(p.by_record),
+        contains("pipeline \"demo\" (pid 7): no process listens at " + p.path) && contains("it is starting"));
 }
 
 TEST_CASE("an answer that does not come, or is no object, is reported in the words of who was aimed at") {
@@ -105,7 +106,8 @@ TEST_CASE("an answer that does not come, or is no object, is reported in the wor
         CHECK(error_of(p.by_path, 0.05) ==
               "the supervisor didn't answer within 0.05 s: check whether it is stopped (`carousel ps`)");
         CHECK(error_of(p.by_record, 0.05) ==
-              "pipeline \"demo\" (pid 7) has not answered within 0.05 s; is its supervisor stopped?");
+              "pipeline \"demo\" (pid 7) has not answered within 0.05 s: check whether its supervisor is "
+              "stopped");
         given_up = true;
     }
     SECTION("its end") {

@@ -41,7 +41,7 @@ TEST_CASE("each refusal names the error that occurred, and the limit that belong
     CHECK_THAT(no_file_text(EMFILE), test::contains("ulimit -n"));
     CHECK_THAT(no_thread_text(EMFILE), test::contains("ulimit -n"));
     CHECK_THAT(no_thread_text(EAGAIN), !test::contains("ulimit -n"));
-    CHECK_THAT(no_room_text(ENOSPC, "x"), test::contains("make room on that disk"));
+    CHECK_THAT(no_room_text(ENOSPC, "x"), test::contains("free some space on that disk"));
     CHECK_THAT(no_room_text(EDQUOT, "x"), test::contains("quota"));
     CHECK(no_room_text(EACCES, "choose another") == std::string(std::strerror(EACCES)) + "; choose another");
     CHECK_THAT(no_shared_room_text(ENOSPC), test::contains("carousel clean"));
@@ -58,7 +58,7 @@ TEST_CASE("a file's size beyond ulimit -f is EFBIG and not a lack of room") {
     const int why = errno;
     CHECK(why == EFBIG);
     CHECK_THAT(no_room_text(why, "x"),
-               test::contains("40 bytes (ulimit -f)") && !test::contains("make room"));
+               test::contains("40 bytes (ulimit -f)") && !test::contains("free some space"));
     CHECK_THAT(no_shared_room_text(why), test::contains("ulimit -f") && !test::contains("--shm-size"));
     std::fclose(file);
     std::signal(SIGXFSZ, SIG_DFL);

@@ -127,7 +127,7 @@ private:
         f.queue().drain();
         const bool whole =
             is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), sampled.frame_number());
-        throw std::runtime_error(fmt::format("dying as told, beside frame {}, which is {}",
+        throw std::runtime_error(fmt::format("dying as told, next to frame {}, which is {}",
                                              sampled.frame_number(), whole ? "whole" : "torn"));
     }
 

@@ -101,8 +101,8 @@ sink = true
 TEST_CASE(
     "a plan with an unknown crash point or way to die is refused: a test that kills nobody must not pass") {
     const auto [line, complaint] = GENERATE(table<std::string, std::string>(
-        {{"middle job_comitted kill 1", "no crash point is called \"job_comitted\""},
-         {"middle job_committed kil 1", "\"kil\" is no way to die"}}));
+        {{"middle job_comitted kill 1", "unknown crash point \"job_comitted\""},
+         {"middle job_committed kil 1", "unknown action \"kil\""}}));
     run_fixture run;
     std::ofstream(run.path("plan")) << line << "\n";
     run.start(run.pipeline("unknown", number_pipeline("unknown")), {"--frames", "10"},

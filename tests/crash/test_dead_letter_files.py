@@ -70,12 +70,12 @@ class DeadLetterFiles(unittest.TestCase):
 
     def test_a_frame_that_was_given_up_goes_on_where_the_disk_has_no_room_for_it(self):
         log, kept = self.run_with_dead_letters_on_a_small_disk("dd if=/dev/zero of=$letters/filler bs=4096 2>/dev/null")
-        self.assertRegex(log, r"warning: frame 7 is given up and not kept: (writing|making) .*: No space left on device")
+        self.assertRegex(log, r"warning: frame 7 is given up and not saved: (writing|creating) .*: No space left on device")
         self.assertEqual(kept, ["filler"])
 
     def test_it_is_kept_where_there_is_room(self):
         log, kept = self.run_with_dead_letters_on_a_small_disk("true")
-        self.assertIn("frame 7 is kept, with all that this stage needs for it", log)
+        self.assertIn("frame 7 is saved for replay", log)
         self.assertEqual(kept, ["dies-7"])
 
 

@@ -57,7 +57,7 @@ TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its
     CHECK_THAT(out, contains("overrun-7"));
     // as it died: by its own signal, not by the command's code
     CHECK(run.command({"replay", "--dead-letter", "7"}, out) == -SIGSEGV);
-    CHECK_THAT(out, contains("frame 7 of stage overrun once more, on CPU"));
+    CHECK_THAT(out, contains("replaying frame 7 of stage overrun on CPU"));
     CHECK(run.command({"replay", "--dead-letter", "7", "--prefix", "env 'OVERRUN_MENDED=a word'"}, out) == 0);
     CHECK_THAT(out, contains("frame 7 of stage overrun went through"));
     CHECK(run.command({"replay", "--dead-letter", "8"}, out) == exit_code::usage);
@@ -100,7 +100,7 @@ TEST_CASE("keeping a frame ends two processes at most: then it is given up witho
     for (int k = 1; k <= 2; ++k) fs::create_directories(fmt::format("{}/overrun-7.part{}", folder, k));
     CHECK(run.wait() == exit_code::given_up);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("is given up and not kept: 2 processes have died"));
+    CHECK_THAT(run.log(), contains("is given up and not saved: 2 processes have died"));
     CHECK(run.report()["frames"] == 12);
     CHECK(run.report()["lost"] == 0);
     std::string out;
@@ -118,7 +118,9 @@ TEST_CASE("16 frames of a stage that were given up are kept: of the next one it 
     CHECK(run.report()["frames"] == 88);
     CHECK(run.report()["lost"] == 0);
     CHECK(run.report()["dead_letters"].size() == 17);
-    CHECK_THAT(run.log(), contains("frame 85 is given up and not kept: 16 of this stage are kept already"));
+    CHECK_THAT(
+        run.log(),
+        contains("frame 85 is given up and not saved: 16 dead letters of this stage are already saved"));
     const fs::path folder = run.path("runtime") + "/carousel/many/dead-letters";
     for (int frame = 5; frame <= 85; frame += 5) {
         CAPTURE(frame);

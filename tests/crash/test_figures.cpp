@@ -74,13 +74,14 @@ TEST_CASE(
         wrong = amiss({
             {"the middle is busy", middle["busy"] > 0.9},
             {"the middle waits for its own frames", middle["wait_own"] > 0.8},
-            {"the ring behind the middle is all but empty", middle["wait_output"] < 0.05},
+            {"the output ring of the middle is all but empty", middle["wait_output"] < 0.05},
             {"the middle has input", middle["wait_input"] < 0.1},
             {"the source waits for room", source["wait_output"] > 0.8},
             {"the source does not wait for its own frames", source["wait_own"] < 0.1},
             {"the sink waits for input", sink["wait_input"] > 0.8},
             {"the report names the middle", r["bottleneck"]["stage"] == "middle"},
-            {"the log names the middle", run.log().find("limits: middle limits: busy ") != std::string::npos},
+            {"the log names the middle",
+             run.log().find("limits: bottleneck: middle (busy ") != std::string::npos},
         });
         if (wrong.empty()) break;
     }
@@ -134,7 +135,7 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
         10));
     std::string out;
     const auto names_middle = [&](const std::vector<std::string>& command) {
-        return run.command(command, out) == 0 && out.find("middle limits: busy ") != std::string::npos;
+        return run.command(command, out) == 0 && out.find("bottleneck: middle (busy ") != std::string::npos;
     };
     CHECK(run.wait_until([&] { return names_middle({"ps", "-p", "named"}); }, 10));
     CHECK(run.wait_until([&] { return names_middle({"top", "--once", "-p", "named"}); }, 10));

@@ -108,7 +108,7 @@ class FullFilesystems(unittest.TestCase):
         run = self.start_on_full_disk()
         self.assertIn("No space left on device", self.text())
         self.assertIn("KiB are free there", self.text())
-        self.assertIn("make room on that disk", self.text())
+        self.assertIn("free some space on that disk", self.text())
         self.wait_for(lambda: "waiting: full disk" in self.ps() and "! display waits for space on a full disk" in self.ps(), run)
         time.sleep(3)  # longer than frame_timeout_ms
         with open(os.path.join(self.folder, "room"), "w", encoding="utf-8"):

@@ -71,8 +71,7 @@ TEST_CASE("a fault of a device names the frames that were in flight, and says th
     }
     CHECK(together >= 1);
     CHECK(alone >= 2);
-    CHECK_THAT(run.log(),
-               contains("the device tells neither the address nor the kernel: it can have been any of"));
+    CHECK_THAT(run.log(), contains("the device reports neither the address nor the kernel: any of"));
 }
 
 TEST_CASE("a stray write into another stage's frame headers ends its writer alone, who is named") {

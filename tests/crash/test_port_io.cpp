@@ -204,7 +204,7 @@ TEST_CASE(
     port_run run("mistaken");
     external_program writes = run.writes("writes");
     const std::map<std::string, std::string> sentences = {
-        {"type", "the plane \"value\" is asked for as f32, but it is u64 in test.number {"},
+        {"type", "the plane \"value\" was requested as f32, but it is u64 in test.number {"},
         {"shape", "but this program counts on value = \"u64[511]\""},
         {"next",
          "frame 0 of port \"analysis\" was not committed before the next one was asked for: the run "

@@ -110,14 +110,14 @@ TEST_CASE(
         CHECK(is_whole(on_disk));
         CHECK(on_disk.facts.size() >= counted);
         check_played_numbers(run, "wiped.mcap", on_disk.facts.size());
-        CHECK_THAT(run.log(), contains(fmt::format(
-                                  "has no end (its recorder was killed): its {} whole frames are played",
-                                  on_disk.facts.size())));
+        CHECK_THAT(
+            run.log(),
+            contains(fmt::format("is incomplete (its recorder was killed): its {} complete frames are played",
+                                 on_disk.facts.size())));
         // Nothing of that run is left to continue with: another run never overwrites an existing file.
         run.start(file);
         CHECK(run.wait() == exit_code::usage);
-        CHECK_THAT(run.log(),
-                   contains("wiped.mcap is there already: remove it, or record into another file"));
+        CHECK_THAT(run.log(), contains("wiped.mcap already exists: remove it, or record into another file"));
         CHECK(read_recording(run.path("wiped.mcap")).facts.size() == on_disk.facts.size());
     }
 }

@@ -98,17 +98,17 @@ class OutsideRecordings(Recordings):
         return json.loads(text_of(path + ".json")), done.stderr
 
     def check_ended_by_full_disk(self, output, meanwhile):
-        self.assertIn("small/run.mcap: No space left on device; make room on that disk. What is in the file is whole: then start this again "
-                      f"with the same words; {meanwhile}", output)
-        self.assertRegex(output, r"goes on with .*: 1[0-9] frames are in it; 0 bytes of a frame that was not whole are cut off")
+        self.assertIn("small/run.mcap: No space left on device; free some space on that disk. The frames in the file are complete: fix the cause, then "
+                      f"run the same command again; {meanwhile}", output)
+        self.assertRegex(output, r"continuing .*: 1[0-9] frames are in it; 0 bytes of an incomplete frame are removed")
         report, text = self.played("first.mcap")
-        self.assertIn(f"its {report['frames']} whole frames are played", text)
+        self.assertIn(f"its {report['frames']} complete frames are played", text)
         self.assertIn(f"run.mcap: {report['frames']} frames are in it", output)
 
     def test_a_full_disk_ends_who_records_at_a_port_and_the_run_waits_for_the_next_one(self):
         codes, output = self.record_outside("outside", 120, "archive")
         self.assertEqual(codes, [75, 0, 0], output)
-        self.check_ended_by_full_disk(output, "its port is vacant meanwhile")
+        self.check_ended_by_full_disk(output, "until then its port is vacant")
         run = json.loads(text_of(os.path.join(self.folder, "report.json")))
         self.assertEqual((run["frames"], run["lost"], run["repeated"], run["restarts"]), (120, 0, 0, 0))
         report, _ = self.played("whole.mcap")
@@ -117,7 +117,7 @@ class OutsideRecordings(Recordings):
     def test_a_full_disk_ends_who_records_the_newest_frames_and_the_run_does_not_wait(self):
         codes, output = self.record_outside("newest", 240, "fragment", "--latest")
         self.assertEqual(codes, [75, 0, 0], output)
-        self.check_ended_by_full_disk(output, "what comes meanwhile is missed")
+        self.check_ended_by_full_disk(output, "frames until then are missed")
         self.assertGreater(self.played("whole.mcap")[0]["frames"], self.played("first.mcap")[0]["frames"])
 
 

@@ -63,19 +63,20 @@ TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole"
     for (const std::size_t length : {30U, 60U}) {  // in the first words of the file
         put(whole.substr(0, length));
         CHECK(play("") == exit_code::usage);
-        CHECK_THAT(run.log(), contains("rec.mcap does not say what it holds"));
+        CHECK_THAT(run.log(), contains("rec.mcap has no description of its contents"));
     }
     put(whole);
     fs::resize_file(tape, fs::file_size(tape) / 2 - 20'000);  // in the middle of a frame
     CHECK(play("") == 0);
-    CHECK_THAT(run.log(),
-               contains("rec.mcap has no end (its recorder was killed): its 19 whole frames are played"));
+    CHECK_THAT(
+        run.log(),
+        contains("rec.mcap is incomplete (its recorder was killed): its 19 complete frames are played"));
     CHECK(run.report()["frames"] == 19);
 
     // an existing recording is not overwritten
     run.start(run.pipeline("rec", picture_pipeline("rec") + recorded_fragment), {"--frames", "40"});
     CHECK(run.wait() == exit_code::usage);
-    CHECK_THAT(run.log(), contains("rec.mcap is there already: remove it, or record into another file"));
+    CHECK_THAT(run.log(), contains("rec.mcap already exists: remove it, or record into another file"));
 }
 
 TEST_CASE("a recorder of one's own takes the newest frames and holds nobody up") {

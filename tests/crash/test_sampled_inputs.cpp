@@ -213,12 +213,12 @@ TEST_CASE("a frame that was given up keeps the newest frame beside it, and is re
     const u64 sampled_number = dead_letter["sampled"][0]["ring_sequence"];
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
-    CHECK_THAT(out, contains(fmt::format("dying as told, beside frame {}, which is whole", sampled_number)));
+    CHECK_THAT(out, contains(fmt::format("dying as told, next to frame {}, which is whole", sampled_number)));
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
     // A dead letter whose copy is truncated must not be replayed.
     std::filesystem::resize_file(folder + "/sampled-0.bin", 1000);
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::usage);
-    CHECK_THAT(out, contains("sampled-0.bin ends at 1000 of") && contains("the letter is not whole"));
+    CHECK_THAT(out, contains("sampled-0.bin ends at 1000 of") && contains("the dead letter is incomplete"));
 }
 
 TEST_CASE("a frame behind a stage with sampled inputs is kept with the numbers that it was made with") {

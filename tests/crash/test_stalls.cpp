@@ -159,12 +159,12 @@ TEST_CASE("a word that can't be is found within about a second, though frames mo
     damaged_run d("idle", keys, "in_flight = 3\n");
     d.write(name_unknown_process);
     // The run has two seconds left: a supervisor that checks much later ends it without reporting this.
-    CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
+    CHECK(d.run.wait_until([&] { return d.run.log().find("has epoch 4711") != std::string::npos; }, 10));
     const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     CHECK(r["stalls"] == 0);
     CHECK_THAT(d.run.log(),
-               contains("the control block is damaged (job ") && contains("(middle) bears epoch 4711"));
+               contains("the control block is damaged (job ") && contains("(middle) has epoch 4711"));
 }
 
 TEST_CASE("a word that can't be is found when somebody dies, without waiting for the second to be over") {
@@ -172,9 +172,9 @@ TEST_CASE("a word that can't be is found when somebody dies, without waiting for
                   {"CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE=1"});
     d.write(name_unknown_process);
     sleep_s(1.5);
-    CHECK(d.run.log().find("bears epoch 4711") == std::string::npos);
+    CHECK(d.run.log().find("has epoch 4711") == std::string::npos);
     d.run.hit("sink", SIGKILL);
-    CHECK(d.run.wait_until([&] { return d.run.log().find("bears epoch 4711") != std::string::npos; }, 10));
+    CHECK(d.run.wait_until([&] { return d.run.log().find("has epoch 4711") != std::string::npos; }, 10));
     const json r = d.ends_intact();
     CHECK(r["damaged"] == 1);
     CHECK(r["stalls"] == 0);

@@ -152,7 +152,6 @@ TEST_CASE("a source that ends its stream without having said that it may dies of
     CHECK(run.wait() != 0);
     CHECK_THAT(
         run.log(),
-        contains(
-            "stage numbers calls end_stream() for frame 50, but its configure() has not said that it may"));
+        contains("stage numbers calls end_stream() for frame 50, but its configure() does not declare it"));
     CHECK(run.leftovers() == "");
 }

@@ -126,7 +126,7 @@ TEST_CASE("a file that is there already is not recorded over") {
     external_program some =
         records(run, "said", {"fragment", "--latest", "--out", run.path("rec.mcap"), "-p", "over"});
     CHECK(some.wait(20) == exit_code::usage);
-    CHECK_THAT(some.output(), contains("is there already: remove it, or record into another file"));
+    CHECK_THAT(some.output(), contains("already exists: remove it, or record into another file"));
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
 }

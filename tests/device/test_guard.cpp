@@ -121,6 +121,6 @@ TEST_CASE("the same of pieces of host memory, which a GPU page-locks one by one"
     host.pieces = 3;
     const shm::unique_fd owned(host.fd);
     if (!context->map(host, device::access::write)->has_gaps())
-        CAROUSEL_SKIP("this GPU has other addresses for host memory than the CPU");
+        CAROUSEL_SKIP("this GPU uses other addresses for host memory than the CPU");
     check_overrun(*context, host, {host.fd}, 0);
 }

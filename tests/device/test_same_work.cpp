@@ -110,7 +110,7 @@ TEST_CASE("another kernel, size, number of launches or of bytes is refused in wo
                    for (int k = 0; k < 3; ++k)
                        l.add(launch_of("x", k == 1 ? &other_kernel : &one_kernel, {}));
                }),
-               contains("is launched behind the last of 2"));
+               contains("is launched after the last of 2"));
     CHECK_THAT(second([](launch_list& l) {
                    kernel_launch k = launch_of("first", &one_kernel, {});
                    k.count = 1;

@@ -354,7 +354,7 @@ def main():
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--parts", default="faults,mps,controls,cost")
     p.add_argument("--rows", default="", help="of each part, by number: 0,2; of cost, beside 0, what is compared with it")
-    p.add_argument("--keep", help="of cost or of paced: a file of the rounds, which a later call of the same part goes on with")
+    p.add_argument("--keep", help="of cost or of paced: a file of the rounds, which a later call of the same part continues")
     p.add_argument("--times", type=int, default=200, help="of each fault")
     p.add_argument("--mps-times", type=int, default=50)
     p.add_argument("--control-times", type=int, default=40, help="of each, without its guard")

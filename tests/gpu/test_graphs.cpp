@@ -39,7 +39,7 @@ TEST_CASE("frames that are played as graphs are those of an undisturbed run, und
     }
     CHECK(run.wait() == 0);
     INFO(run.log());
-    CHECK_THAT(run.log(), contains("plays its frames as graphs"));
+    CHECK_THAT(run.log(), contains("replays its work as CUDA graphs"));
     check_whole(run, 1600);
     CHECK(run.report()["deaths"] >= 3);
 }
@@ -65,7 +65,8 @@ TEST_CASE("work that changes ends the stage with the frame's number and what dif
     CHECK_THAT(run.log(), contains("process of frame 3"));
     CHECK_THAT(
         run.log(),
-        contains("its work differs from the first frame's, though configure() says same_work: launch 2 is "
-                 "make_number (2 x 1 x 1 blocks"));
+        contains(
+            "its work differs from the first frame's, although configure() declares same_work: launch 2 is "
+            "make_number (2 x 1 x 1 blocks"));
     CHECK(run.report()["restarts"] >= 1);
 }

@@ -157,7 +157,7 @@ TEST_CASE("what lies in GPU memory lies side by side, and no more than there is 
     (void)make_place(b, "typed", typed);
     typed.type = 8;
     CHECK_THAT(refusal_of([&] { (void)make_place(b, "typed", typed); }),
-               contains("use one struct for it in all programs"));
+               contains("use the same struct in all programs"));
 }
 
 TEST_CASE(
@@ -302,7 +302,7 @@ TEST_CASE("a space without GPU memory gets none when it is taken over, and says 
     const auto stays = attach_to(*first);
     first.reset();
     CHECK_THAT(refusal_of([&] { holder next("lab", 0, memory_when::at_once, &s.helper, gpu_bytes); }),
-               contains("leave --device out"));
+               contains("remove --device"));
 }
 
 namespace {

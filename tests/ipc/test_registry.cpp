@@ -62,7 +62,7 @@ TEST_CASE("a full registry attaches nobody, and names who is there") {
     CHECK(client_text(*r, last) == "process 1255");
     mark_dead(*r, max_clients - 1);
     CHECK_THAT(client_text(*r, last), contains("which has died"));
-    CHECK(client_text(*r, last + 1) == "a process that is gone");
+    CHECK(client_text(*r, last + 1) == "a process that has ended");
     CHECK(clients_text(*r, {1, 2, 1}) == "process 1000 (2), process 1001");
     CHECK(clients_text(*r, {}).empty());
 }

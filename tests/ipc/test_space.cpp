@@ -30,7 +30,7 @@ using namespace carousel::test;
 TEST_CASE("a client that comes first waits for its holder, and then names what is missing") {
     scene s;
     const std::string why = refusal_of([] { (void)ipc::open("lab", {.wait_s = 0.05}); });
-    CHECK_THAT(why, contains("nobody holds it"));
+    CHECK_THAT(why, contains("no process holds it"));
     CHECK_THAT(why, contains("carousel hold lab"));
     CHECK_THAT(refusal_of([] { (void)ipc::open("la/b"); }), contains("can't be the name of a space"));
     std::unique_ptr<held_space> late;
@@ -59,7 +59,7 @@ TEST_CASE("whoever asks first decides the shape, and others are told what is the
     CHECK_THAT(refusal_of([&] { (void)lab.semaphore("none", 0); }), contains("1 to 4096 permits"));
     CHECK_THAT(refusal_of([&] { (void)lab.work_queue<u64>("w", 8, 16); }), contains("1 to 15 attempts"));
     CHECK_THAT(refusal_of([&] { (void)lab.pool("p", 8192, 100); }), contains("multiple of 4096"));
-    CHECK_THAT(refusal_of([&] { (void)lab.pool("p", u64{1} << 30U); }), contains("hold a larger one"));
+    CHECK_THAT(refusal_of([&] { (void)lab.pool("p", u64{1} << 30U); }), contains("hold a larger space"));
     CHECK_THAT(refusal_of([&] { (void)lab.semaphore(std::string(41, 'x'), 1); }),
                contains("1 to 40 characters"));
     CHECK_THAT(refusal_of([&] { (void)lab.semaphore("\xff", 1); }), contains("can be printed"));
@@ -72,17 +72,17 @@ TEST_CASE("a size near 2^64 is refused, and no two primitives overlap after it")
     constexpr u64 page = 4096, most = ~u64{0} - page + 1;
     for (const u64 unit : {most, u64{1} << 48U})
         CHECK_THAT(refusal_of([&] { (void)lab.pool("huge", most / unit * unit, unit); }),
-                   contains("hold a larger one"));
+                   contains("hold a larger space"));
     {
         attachment raw("lab", 5);  // without the rounding of <carousel/ipc.hpp>
         CHECK_THAT(refusal_of([&] {
                        (void)raw.place("huge", {kind::pool, most, most, 0});
                    }),
-                   contains("hold a larger one"));
+                   contains("hold a larger space"));
     }
     shared_pool pool = lab.pool("small", 4 * page, page);
     const auto queue = lab.queue<u64>("queue", 8);
-    CHECK_THAT(refusal_of([&] { (void)pool.acquire(~u64{0}, milliseconds(5)); }), contains("ask for less"));
+    CHECK_THAT(refusal_of([&] { (void)pool.acquire(~u64{0}, milliseconds(5)); }), contains("request less"));
     const space_block& b = h.of().block();
     CHECK(b.place[1].offset >= b.place[0].offset + b.place[0].bytes);
     CHECK(b.place[1].offset + b.place[1].bytes <= b.bytes);
@@ -92,7 +92,7 @@ TEST_CASE("a name is held once, and its folder goes with it") {
     scene s;
     {
         held_space h("lab");
-        CHECK_THAT(refusal_of([] { holder second("lab", 0); }), contains("is held already by process"));
+        CHECK_THAT(refusal_of([] { holder second("lab", 0); }), contains("is already held by process"));
     }
     CHECK_FALSE(std::filesystem::exists(place_of("lab").folder));
 }
@@ -125,7 +125,7 @@ TEST_CASE("time that is over says who has it, and what is free") {
     const std::string full = refusal_of([&] { (void)pool.acquire(2 * 4096, milliseconds(5)); });
     CHECK_THAT(full, contains("4096 of 16384 free"));
     CHECK_THAT(full, contains(me));
-    CHECK_THAT(refusal_of([&] { (void)pool.acquire(5 * 4096, milliseconds(5)); }), contains("ask for less"));
+    CHECK_THAT(refusal_of([&] { (void)pool.acquire(5 * 4096, milliseconds(5)); }), contains("request less"));
     auto queue = lab.queue<u64>("queue", 1);
     CHECK_THAT(refusal_of([&] { (void)queue.pop(milliseconds(5)); }), contains("it is empty"));
     queue.push(1, seconds(1));
@@ -193,7 +193,7 @@ TEST_CASE("blocks travel from one client to another with what is said of them") 
     CHECK(to.state().free_bytes == 8 * 4096);
     held_block gone = from.acquire(1, seconds(1));
     gone.release();
-    CHECK_THAT(refusal_of([&] { (void)out.try_send(gone, 1); }), contains("not held any more"));
+    CHECK_THAT(refusal_of([&] { (void)out.try_send(gone, 1); }), contains("no longer held"));
 }
 
 TEST_CASE("clients go on without their holder, and the next one takes over what they have") {
@@ -207,11 +207,11 @@ TEST_CASE("clients go on without their holder, and the next one takes over what 
     p.release();
     p = turn.acquire(seconds(1));  // needs no holder
     CHECK(lab.semaphore("turn", 1).free() == 0);
-    CHECK_THAT(refusal_of([&] { (void)lab.semaphore("new", 1); }), contains("has no holder to make it"));
+    CHECK_THAT(refusal_of([&] { (void)lab.semaphore("new", 1); }), contains("has no holder to create it"));
     CHECK_THAT(refusal_of([&] { (void)ipc::open("lab", {.wait_s = 0.05}); }), contains("takes it over"));
-    CHECK_THAT(refusal_of([&] { (void)turn.acquire(milliseconds(5)); }), contains("its holder is gone"));
+    CHECK_THAT(refusal_of([&] { (void)turn.acquire(milliseconds(5)); }), contains("its holder has ended"));
 
-    CHECK_THAT(refusal_of([] { holder other_size("lab", u64{8} << 20U); }), contains("leave --size out"));
+    CHECK_THAT(refusal_of([] { holder other_size("lab", u64{8} << 20U); }), contains("remove --size"));
     const held_space second("lab", 0);
     REQUIRE(soon([&] { return lab.is_held(); }));
     space late = ipc::open("lab");
@@ -311,8 +311,8 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
         REQUIRE(shm::receive_message(to.get(), m, 20 * ns_per_s) == shm::receive_status::ok);
         return m.text;
     };
-    CHECK_THAT(reply_to("hello"), contains("says who it is first"));
-    CHECK_THAT(reply_to("\xff\xfe{"), contains("says who it is first"));
+    CHECK_THAT(reply_to("hello"), contains("must identify itself first"));
+    CHECK_THAT(reply_to("\xff\xfe{"), contains("must identify itself first"));
     CHECK_THAT(reply_to(R"({"attach": {"version": 99, "start_time": 1}})"), contains("rebuild the older"));
     CHECK_THAT(reply_to(R"({"attach": {"version": 3, "start_time": 1}})"), contains("can't be watched"));
     CHECK_THAT(reply_to(R"({"attach": {"version": 3}})"), contains("can't be watched"));
@@ -330,9 +330,9 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
         return m.text;
     };
     CHECK_THAT(reply_of(R"({"attach": {"version": 3, "start_time": )" + me + "}}"), contains("welcome"));
-    CHECK_THAT(reply_of("\xff\xfe"), contains("no request that a holder knows"));
-    CHECK_THAT(reply_of(std::string(79, 'x') + "\xc3\xa4"), contains("no request that a holder knows"));
-    CHECK_THAT(reply_of(R"({"make": 5})"), contains("no request that a holder knows"));
+    CHECK_THAT(reply_of("\xff\xfe"), contains("unknown request for a holder"));
+    CHECK_THAT(reply_of(std::string(79, 'x') + "\xc3\xa4"), contains("unknown request for a holder"));
+    CHECK_THAT(reply_of(R"({"make": 5})"), contains("unknown request for a holder"));
     CHECK_THAT(reply_of(R"({"make": {"name": "\u00e4", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
                contains("can be printed"));
     CHECK_THAT(reply_of(R"({"make": {"name": "a", "kind": 4, "count": 0, "each": 0, "more": 0}})"),
@@ -351,9 +351,9 @@ TEST_CASE("memory that is no space of this version and user is refused before it
         if (sealed) REQUIRE(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
         return fd;
     };
-    CHECK_THAT(why(memfd(1 << 20U, false)), contains("isn't sealed"));
-    CHECK_THAT(why(memfd(4096, true)), contains("no space has fewer"));
-    CHECK_THAT(why(memfd(1 << 20U, true)), contains("there is no space"));
+    CHECK_THAT(why(memfd(1 << 20U, false)), contains("is not sealed"));
+    CHECK_THAT(why(memfd(4096, true)), contains("a space has at least"));
+    CHECK_THAT(why(memfd(1 << 20U, true)), contains("its memory contains no space"));
     const memory good = memory::make("lab", 1U << 20U);
     const auto again = [&] { return shm::unique_fd(::dup(good.fd())); };
     CHECK(why(again()).empty());

@@ -88,8 +88,8 @@ TEST_CASE("a queue whose other end has another type is refused, also where its s
     (void)lab.queue<one::sample>("samples", 8);
     (void)again.queue<two::sample>("samples", 8);  // each program may have it in a namespace of its own
     const std::string why = refusal_of([&] { (void)again.queue<two::other>("samples", 8); });
-    CHECK_THAT(why, contains("of another type than asked for"));
-    CHECK_THAT(why, contains("use one struct for it in all programs"));
+    CHECK_THAT(why, contains("another type than requested"));
+    CHECK_THAT(why, contains("use the same struct in all programs"));
     CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("samples", 8); }), contains("of another type"));
     CHECK_THAT(refusal_of([&] { (void)again.queue<u32>("samples", 8); }), contains("asked for was a queue"));
     (void)lab.work_queue<i32>("tiles", 8);
@@ -131,7 +131,7 @@ TEST_CASE(
         REQUIRE(v.clients.size() == 1);
         REQUIRE(v.clients[0].holds.size() == 1);
         CHECK(v.clients[0].holds[0].bytes == 3 * 4096);
-        CHECK_THAT(remove_dead(*find_space("lab")), contains("somebody holds it"));
+        CHECK_THAT(remove_dead(*find_space("lab")), contains("a process holds it"));
     }
     CHECK_FALSE(find_space("lab"));
     make_place_folder(place_of("gone"));

@@ -100,7 +100,7 @@ class IpcExamples(unittest.TestCase):
         self.assertIn("still use", second.stderr.read())
 
     def test_words_that_make_no_sense(self):
-        for words, text in ((["la/b"], "can't be the name of a space"), (["lab"], "is held already by process"),
+        for words, text in ((["la/b"], "can't be the name of a space"), (["lab"], "is already held by process"),
                             (["x", "--size", "many"], "like 256M"), (["x", "--size", "-3M"], "like 256M"), ([], "NAME")):
             done = subprocess.run([self.all.program("carousel"), "hold", *words], capture_output=True, text=True, check=False,
                                   env=self.all.environment, timeout=60)

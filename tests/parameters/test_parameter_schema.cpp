@@ -309,7 +309,7 @@ TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
                contains("letters, digits and _"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.name = "near"; }),
                contains("\"near\" occurs twice"));
-    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 2; }), contains("no multiple of 4"));
+    CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 2; }), contains("not a multiple of 4"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = 64; }),
                contains("outside the 64 bytes"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.offset = ~u32{3}; }),
@@ -322,9 +322,9 @@ TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
                }),
                contains("2 initial values for 1 elements"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {1001}; }),
-               contains("is initially 1001"));
+               contains("has the initial value 1001"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.initial = {std::nan("")}; }),
-               contains("is initially nan"));
+               contains("has the initial value nan"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.low = 1000; }),
                contains("can't be from 1000 to 1000"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.high = INFINITY; }),
@@ -339,7 +339,7 @@ TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.role = "direction"; }),
                contains("takes 3 of the kind number"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "exposure"; }),
-               contains("no other field"));
+               contains("not another field"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.below = "light"; }),
                contains("both must be single numbers"));
     CHECK_THAT(with([](parameter& p, parameter_schema&) { p.choices = {"a"}; }),
@@ -349,12 +349,12 @@ TEST_CASE("a schema that makes no sense is refused, and the fault is named") {
     CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[5].choices.resize(33, "c"); }),
                contains("33 choices"));
     CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[5].choices[1] = "lit"; }),
-               contains("a choice twice"));
+               contains("a duplicate choice"));
     CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields[2].initial = {0.05}; }),
                contains("near must be below far"));
     CHECK_THAT(with([](parameter&, parameter_schema& s) {
                    s.fields[3].initial = {1, 1, 1};
                }),
-               contains("no unit vector"));
+               contains("not a unit vector"));
     CHECK_THAT(with([](parameter&, parameter_schema& s) { s.fields.resize(65); }), contains("65 fields"));
 }

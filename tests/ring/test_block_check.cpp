@@ -127,9 +127,8 @@ const std::vector<violation>& violations() {
     static const std::vector<violation> all = {
         {"the magic number", [](run_in_hand& r) { r.c().magic.store(1); }, "the block's head: magic",
          "no process can attach"},
-        {"a count", [](run_in_hand& r) { r.c().links = 7; }, "the block's head: links",
-         "is 7, it was made as 2"},
-        {"the pace", [](run_in_hand& r) { r.c().fps = 1e-9; }, "the block's head: fps", "made as 0"},
+        {"a count", [](run_in_hand& r) { r.c().links = 7; }, "the block's head: links", "is 7, but was 2"},
+        {"the pace", [](run_in_hand& r) { r.c().fps = 1e-9; }, "the block's head: fps", "but was 0"},
         {"a name", [](run_in_hand& r) { r.c().stage[1].name[0] = 'x'; }, "stage middle-1: name", "no longer"},
         {"the topology", [](run_in_hand& r) { r.c().stage[1].input_link[0] = 40; },
          "stage middle-1: input_link", "is 40"},
@@ -167,7 +166,7 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) { r.c().entry[r.rig.entry_of(2)].identity.fetch_xor(u64{3} << 20U); },
          "(sink): identity", "epoch"},
         {"an entry's state", [](run_in_hand& r) { r.c().entry[r.rig.entry_of(0)].identity.fetch_xor(15); },
-         "(source): identity", "its process works"},
+         "(source): identity", "but its process works"},
         {"an asset's state",
          [](run_in_hand& r) {
              r.c().assets = r.made->assets = 1;
@@ -234,11 +233,11 @@ const std::vector<violation>& violations() {
          },
          "group_state 3", "can't be"},
         {"the size of the parameters", [](run_in_hand& r) { r.c().parameters.bytes = 256; },
-         "parameters: bytes", "is 256, it was made as 0"},
+         "parameters: bytes", "is 256, but was 0"},
         {"a set's first frame", [](run_in_hand& r) { r.c().parameters.set[3].from = 2; },
          "parameters: set 3: from", "is 2"},
         {"a set's number", [](run_in_hand& r) { r.c().parameters.set[1].number = 9; },
-         "parameters: set 1: number", "is 9, it was made as 1"},
+         "parameters: set 1: number", "is 9, but was 1"},
         {"a set's value", [](run_in_hand& r) { r.c().parameters.set[1].value[255] = std::byte{1}; },
          "parameters: set 1: value", "has changed"},
         {"a set that nobody published",
@@ -258,7 +257,7 @@ const std::vector<violation>& violations() {
          },
          "parameters: horizon", "is 2, it was 5 before"},
         {"a source's first lap", [](run_in_hand& r) { r.c().source[0].first_lap ^= 4; },
-         "source source: first_lap", "it was made as"},
+         "source source: first_lap", "but was"},
         {"a number's lap", [](run_in_hand& r) { change_number(r, [](lease_word& w) { w.generation += 4; }); },
          "source source: number", "lap"},
         {"a number's state",
@@ -279,10 +278,10 @@ const std::vector<violation>& violations() {
              claim(r, {99, 0, 1});
          },
          "source source: ended", "names frame 99"},
-        {"a frame that is nowhere",
+        {"a frame that is missing",
          [](run_in_hand& r) { change_slot(r, 1, slot_state::ready, [](slot_word& w) { w = w.freed(); }); },
-         "ring of middle-1: frame 5", "is nowhere"},
-        {"a source's frame that is nowhere",
+         "ring of middle-1: frame 5", "is missing"},
+        {"a source's frame that is missing",
          [](run_in_hand& r) {
              const u64 t = load(r.c().link[0].tail);
              r.c().link[0].slot[ready_slot_of(r, 0, t)].store(slot_word{9, 0, 0, slot_state::free}.pack());

@@ -44,7 +44,7 @@ TEST_CASE(
     "folder") {
     scratch_folder folder;
     const std::string file = (folder.path / "file").string();
-    std::ofstream(file) << "no folder";
+    std::ofstream(file) << "not a folder";
     CHECK(([&] {
               const runtime_directory d(folder.path.c_str());
               return run::runs_folder();

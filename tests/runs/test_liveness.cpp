@@ -37,7 +37,7 @@ TEST_CASE("a run is led, alone or over, and another run in its folder is not it"
         run::write_record(place, {shm::this_process(), "another", "demo", "", "", "", ""});
         const run::liveness_report l = run::update_liveness(r, *block);
         CHECK(l.state == run::liveness::over);
-        CHECK(l.ending == "a new run has taken its place");
+        CHECK(l.ending == "a new run has replaced it");
         CHECK(r.run_id == "mine");
     }
     SECTION("a second supervisor leads it") {
@@ -106,7 +106,7 @@ TEST_CASE("a run without a block has none that was made anew") {
 }
 
 TEST_CASE("one stage goes on, several go on") {
-    CHECK(run::alone_text(1) == "supervisor gone, 1 stage goes on");
-    CHECK(run::alone_text(0) == "supervisor gone, stages go on");
-    CHECK(run::alone_text(4) == "supervisor gone, 4 stages go on");
+    CHECK(run::alone_text(1) == "no supervisor, 1 stage continues");
+    CHECK(run::alone_text(0) == "no supervisor, stages continue");
+    CHECK(run::alone_text(4) == "no supervisor, 4 stages continue");
 }

@@ -138,7 +138,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the number of inputs is checked") {
-    CHECK_THAT(refusal<geometry>("{}", {picture_input()}), contains("takes no inputs"));
+    CHECK_THAT(refusal<geometry>("{}", {picture_input()}), contains("has no inputs"));
     CHECK_THAT(refusal<vertex>("{}"), contains("takes one input") && contains("none"));
     CHECK_THAT(refusal<display>("{}", {picture_input(), picture_input()}), contains("takes one input"));
     CHECK_THAT(refusal<sharpen>("{}"), contains("a picture"));

@@ -102,8 +102,8 @@ TEST_CASE("what a frame carries is final behind process(): finish() of its maker
     run.stage(1).at_finish = [&](frame& f) {
         CHECK(f.metadata().get<u64>("twice") == f.frame_number() * 2);
         // If these calls were accepted, neither would change the header, whose seal would stop the run.
-        CHECK_THROWS_WITH(f.metadata().set("", 1), contains("are set in process()"));
-        CHECK_THROWS_WITH((void)f.metadata().erase("none"), contains("are changed in process()"));
+        CHECK_THROWS_WITH(f.metadata().set("", 1), contains("can only be set in process()"));
+        CHECK_THROWS_WITH((void)f.metadata().erase("none"), contains("can only be changed in process()"));
         CHECK_THROWS_AS(f.output().set_used("value", {1}), std::logic_error);
         refused.fetch_add(1);
     };

@@ -119,5 +119,5 @@ class Film(unittest.TestCase):
 
 if __name__ == "__main__":
     if not os.path.exists(os.path.join(PROGRAMS, "libcarousel-film.so")):
-        skip("this build makes no films: ffmpeg's libraries were not there")
+        skip("this build can't write films: ffmpeg's libraries were not there")
     unittest.main(argv=sys.argv[:1], verbosity=2)

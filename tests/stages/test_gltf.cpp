@@ -305,7 +305,7 @@ TEST_CASE("glTF files that are none are refused by name") {
     scratch_folder folder;
     CHECK_THAT(refusal_of("/absent/m.gltf"), contains("/absent/m.gltf") && contains("No such file"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "")), contains("not a readable glTF file"));
-    CHECK_THAT(refusal_of(folder.write("a.gltf", "[1]")), contains("no object"));
+    CHECK_THAT(refusal_of(folder.write("a.gltf", "[1]")), contains("not an object"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {\"version\": \"1.0\"}}")),
                contains("glTF 1.0") && contains("convert it"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "{\"asset\": {}, \"meshes\": {}}")), contains("glTF 1.0"));
@@ -382,7 +382,10 @@ TEST_CASE("numbers that lead out of the file are refused with their place") {
                    b.root["nodes"][0]["scale"] = {1e300, 1e300, 1};
                }),
                contains("beyond what a float holds"));
-    CHECK_THAT(refusal_with([](auto& b) { b.root["nodes"][0]["scale"] = {0, 0, 0}; }), contains("one point"));
+    CHECK_THAT(refusal_with([](auto& b) {
+                   b.root["nodes"][0]["scale"] = {0, 0, 0};
+               }),
+               contains("points are equal"));
 }
 
 TEST_CASE("positions that are not finite are refused by number") {
@@ -418,12 +421,12 @@ TEST_CASE("uris that leave the folder, name other machines or hold broken data a
     CHECK_THAT(with_uri("../square.bin"), contains("\"../square.bin\" leads out of the folder"));
     CHECK_THAT(with_uri("%2e%2E/square.bin"), contains("leads out of the folder"));
     CHECK_THAT(with_uri("/etc/passwd"), contains("leads out of the folder"));
-    CHECK_THAT(with_uri("https://example.org/a.bin"), contains("nothing is fetched from elsewhere"));
-    CHECK_THAT(with_uri("file:a.bin"), contains("nothing is fetched from elsewhere"));
+    CHECK_THAT(with_uri("https://example.org/a.bin"), contains("other locations are not read"));
+    CHECK_THAT(with_uri("file:a.bin"), contains("other locations are not read"));
     CHECK_THAT(with_uri("a%00b"), contains("not the name of a file"));
     CHECK_THAT(with_uri("absent.bin"), contains("absent.bin") && contains("No such file"));
-    CHECK_THAT(with_uri("data:application/octet-stream;base64,QUJD*"), contains("not whole base64"));
-    CHECK_THAT(with_uri("data:text/plain,hello"), contains("not whole base64"));
+    CHECK_THAT(with_uri("data:application/octet-stream;base64,QUJD*"), contains("not valid base64"));
+    CHECK_THAT(with_uri("data:text/plain,hello"), contains("not valid base64"));
     CHECK_THAT(with_uri("data:application/octet-stream;base64,QUJD"), contains("but there are 3"));
     scratch_folder folder;
     std::filesystem::create_directory(folder.path / "inner");

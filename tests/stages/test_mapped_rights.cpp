@@ -78,7 +78,7 @@ TEST_CASE("an asset alone that could be written to is enough for that word") {
     };
     threads_of_a_run run(o);
     CHECK_THAT(exception_text([&] { run.run(); }),
-               contains("its asset table is unguarded: its memory can't be mapped for reading alone"));
+               contains("its asset table is unguarded: its memory can't be mapped read-only"));
     CHECK_FALSE(before);
     CHECK(after);
 }

@@ -266,13 +266,13 @@ TEST_CASE(
     p.about.values["version"] = "2";
     CHECK_THROWS_WITH(recording_from(p, path), contains("a.mcap is a recording of version 2"));
     p.about.name = "";
-    CHECK_THROWS_WITH(recording_from(p, path), contains("a.mcap does not say what it holds"));
+    CHECK_THROWS_WITH(recording_from(p, path), contains("a.mcap has no description of its contents"));
     p.about.name = "else";
     CHECK_THROWS_WITH(recording_from(p, path), contains("not a recording of Carousel"));
     r.id = "8";
     CHECK_THROWS_WITH(mcap::writer(path, preamble_of(r), "none", 1), contains("another recording"));
     const std::string text = folder.write("t.mcap", "no recording at all, but long enough to be looked into");
-    CHECK_THROWS_WITH(contents_of(text), contains("no MCAP file"));
+    CHECK_THROWS_WITH(contents_of(text), contains("not an MCAP file"));
 }
 
 TEST_CASE("a recorded frame has its metadata, its capture time and what of its planes was in use") {

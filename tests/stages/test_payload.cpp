@@ -94,7 +94,7 @@ TEST_CASE("a plane that isn't there is refused with a guess") {
 TEST_CASE("a plane of another element type is refused with both") {
     depth_slot s;
     CHECK_THROWS_WITH(s.in.plane<const u8>("depth"),
-                      contains("the plane \"depth\" is asked for as u8, but it is f32 in test.depth"));
+                      contains("the plane \"depth\" was requested as u8, but it is f32 in test.depth"));
     CHECK_THROWS_AS(s.in.plane<const u8>("depth"), config_error);
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("the quicker way is taken, and the copy only where it is clearly quick
     reach_choice c(true);
     REQUIRE(chooses(c, 300'000, 200'000));
     CHECK(c.report() ==
-          "rings on another GPU are reached by a copy: 0.300 ms a frame through the mapping, 0.200 ms by a "
+          "rings on another GPU are reached by a copy: 0.300 ms per frame through the mapping, 0.200 ms by a "
           "copy");
 }
 
@@ -68,5 +68,5 @@ TEST_CASE("frames of the round before, a round's first ones and single slow ones
     CHECK(frames == reach_choice::frames_a_round + reach_choice::passed_over);
     CHECK(chooses(c, 200'000, 180'000));
     CHECK(c.next() == way::copy);
-    CHECK(c.report().find("0.200 ms a frame through the mapping") != std::string::npos);
+    CHECK(c.report().find("0.200 ms per frame through the mapping") != std::string::npos);
 }

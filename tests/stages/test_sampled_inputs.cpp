@@ -148,7 +148,7 @@ TEST_CASE("a stage whose sampled input has no place goes on without, and whoever
     CHECK(empty == frames);
     CHECK_THAT(
         message,
-        contains("asks for the sampled input \"stage7\"; its pipeline file names stage0; did you mean"));
+        contains("requests the sampled input \"stage7\"; its pipeline file names stage0; did you mean"));
 }
 
 TEST_CASE("a process that looks at other rings has the pages that it needs open") {

@@ -44,13 +44,13 @@ TEST_CASE("a file that is no network is refused with what to do") {
         }
         return std::string();
     };
-    CHECK_THAT(why(), contains("carousel-train-shapes FILE makes one"));
+    CHECK_THAT(why(), contains("create one with carousel-train-shapes FILE"));
     std::ofstream(file) << "short";
     CHECK_THAT(why(), contains("5 bytes, 33144 expected"));
     kernels::net_weights w;
     w.hidden = 16;
     write_weights(file, w);
-    CHECK_THAT(why(), contains("is none of 1024 inputs, 32 hidden neurons and 6 classes"));
+    CHECK_THAT(why(), contains("is not a network with 1024 inputs, 32 hidden neurons and 6 classes"));
     w.hidden = kernels::net_hidden;
     write_weights(file, w);
     CHECK(why().empty());

@@ -108,7 +108,7 @@ TEST_CASE("metadata and capture time that a stage sets are seen by those behind 
                                m.get<i32>("none").has_value(), f.capture_ns());
             CHECK_THROWS_WITH(
                 m.get<f64>("name"),
-                contains("metadata \"name\" is text (\"left\"), but it is asked for as a number"));
+                contains("metadata \"name\" is text (\"left\"), but was requested as a number"));
             CHECK_THROWS_WITH(m.get<u64>("exposure_ms"), contains("asked for as a whole number"));
             CHECK_THROWS_AS(f.metadata().set("a", 1), std::logic_error);
             CHECK(f.input_metadata().entries().size() == 3);
@@ -125,9 +125,10 @@ TEST_CASE("metadata and capture time that a stage sets are seen by those behind 
     CHECK(at_end.seen == "3.5 2 left false 77");
     CHECK(c.metadata("camera").get<f64>("exposure_ms") == 3.5);
     CHECK(c.read<f32>("camera", "wave").size() == 3);
-    CHECK_THROWS_WITH(c.metadata("camera").set("two words", 1), contains("a key has 1 to 63 letters"));
+    CHECK_THROWS_WITH(c.metadata("camera").set("two words", 1),
+                      contains("expected a key of 1 to 63 characters"));
     CHECK_THROWS_WITH(c.metadata("camera").set("long", std::string(2000, 'x')),
-                      contains("bytes are taken, and this entry finds no room"));
+                      contains("bytes are used, and this entry does not fit"));
 }
 
 TEST_CASE("a hash is of what of a plane is in use, and tells how much that is") {
@@ -199,7 +200,7 @@ TEST_CASE("a stand-in takes just what its plane holds") {
     CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<f32>{1}),
                       contains("has 16 bytes, but is given 4"));
     CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<u8>(16)),
-                      contains("is asked for as u8, but it is f32"));
+                      contains("was requested as u8, but it is f32"));
     CHECK_THROWS_WITH(c.fill("amplifier", "wave", std::vector<f32>(4)), contains("give() makes a stand-in"));
     CHECK_THROWS_WITH(c.read<f32>("amplifer", "wave"), contains("no stage \"amplifer\""));
 }
@@ -225,7 +226,7 @@ private:
     }
     void process(frame& f) override {
         CHECK_THROWS_WITH(f.sampled("beside you"), contains("it was added with beside"));
-        CHECK_THROWS_WITH(f.sampled(1), contains("asks for sampled input 1; it was added with 1"));
+        CHECK_THROWS_WITH(f.sampled(1), contains("requests sampled input 1; it was added with 1"));
         const sampled_frame sampled = f.sampled("beside");
         const f32* b = sampled ? sampled.plane<const f32>("wave").data() : nullptr;
         sampled_numbers.push_back(sampled ? sampled.frame_number() : shm::no_sampled_frame);
@@ -293,11 +294,11 @@ TEST_CASE("a stage before is the newest frame of a sampled input, and what can't
     c.provide("source", wave);
     c.add("early", std::make_unique<amplifier>(), "{}", {"fork.square"});
     CHECK_THROWS_WITH(c.add("deaf", std::make_unique<amplifier>(), "{}", {"source"}, {"source"}),
-                      contains("stage deaf is added with sampled inputs and takes none"));
+                      contains("stage deaf is added with sampled inputs but accepts none"));
     CHECK_THROWS_WITH(c.add("vain", std::make_unique<mixer>(), "{}", {"source"}, {"late"}),
                       contains("no stage \"late\" was added to this chain"));
     CHECK_THROWS_WITH(c.provide("double", {{"number", wave}, {"number", wave}}),
-                      contains("two outputs are called \"number\""));
+                      contains("two outputs are named \"number\""));
     class looker : public carousel::stage {
         description configure(const configuration& with) override {
             return {.outputs = {with.sampled.at(0).format}, .accepts_sampled_inputs = true};
@@ -427,13 +428,13 @@ TEST_CASE("a plane that configure() declares and the input lacks is refused when
     };
     CHECK(refusal({"wave"}) == "");
     CHECK(refusal({"wave", element::f32_}) == "");
-    CHECK_THAT(refusal({"waves"}),
-               contains("stage reader reads the plane \"waves\", which its input source does not have") &&
-                   contains("did you mean \"wave\"?"));
+    CHECK_THAT(refusal({"waves"}), contains("stage reader reads the plane \"waves\", which "
+                                            "its input source does not have") &&
+                                       contains("did you mean \"wave\"?"));
     CHECK_THAT(refusal({"wave", element::u8_}),
                contains("reads the plane \"wave\" of its input source as u8, but it is f32"));
     CHECK_THAT(refusal({"wave", {}, 1}),
-               contains("of its input 2, but it has 1 input; give it more in the key inputs"));
+               contains("of its input 2, but it has 1 input; add stages to the key inputs"));
 }
 
 TEST_CASE("a function that refers to a variable of process() is refused when it is enqueued") {

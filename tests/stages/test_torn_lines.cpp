@@ -40,7 +40,7 @@ TEST_CASE("of torn frames that come without end one a second is told, and how ma
     CHECK_THAT(at_once, contains("frame 0 is torn") && !contains("frame 1 ") && !contains("words"));
     ::usleep(1'100'000);
     CHECK_THAT(test::exception_text([&] { lines.report(50, 2, of); }),
-               contains("frame 50 is torn") && contains("(100 such words since the line before)"));
+               contains("frame 50 is torn") && contains("(100 such words since the previous line)"));
 }
 
 TEST_CASE("a word is looked at where the CPU has its memory, in every part of it") {

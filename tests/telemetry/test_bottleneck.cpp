@@ -33,7 +33,7 @@ TEST_CASE("the stage that waits for nobody limits, wherever it stands") {
     CHECK(b.what == kind::stage);
     CHECK(b.stage == 2);
     CHECK(b.busy == 0.98);
-    CHECK(describe(b, "fragment", 0) == "fragment limits: busy 98 %");
+    CHECK(describe(b, "fragment", 0) == "bottleneck: fragment (busy 98 %)");
     std::vector<stage_load> all = demo();
     all[2].shares = {0.5, 0.3, 0.3, 0};
     for (u32 k = 0; k < 4; ++k) {
@@ -53,7 +53,7 @@ TEST_CASE("two stages that are as loaded as each other: none stands out") {
     std::vector<stage_load> all = demo();
     all[3].shares = {0.97, 0.02, 0, 0.9};
     CHECK(kind_of(all) == kind::nothing);
-    CHECK(describe(find_bottleneck(all, 0), "", 0) == "no stage stands out");
+    CHECK(describe(find_bottleneck(all, 0), "", 0) == "no bottleneck found");
     all[3].shares = {0.92, 0.08, 0, 0.9};
     CHECK(find_bottleneck(all, 0).stage == 2);
 }
@@ -68,8 +68,8 @@ TEST_CASE("a source that waits for its clock: the pace limits, unless a stage ca
     std::vector<stage_load> all = demo();
     for (stage_load& s : all) s.shares = {0.3, 0.7, 0, 0};
     CHECK(kind_of(all, 60) == kind::pace);
-    CHECK(describe(find_bottleneck(all, 60), "", 60) == "the pace limits: 60 frames/s");
-    CHECK(describe(find_bottleneck(all, 60), "", 29.97) == "the pace limits: 29.97 frames/s");
+    CHECK(describe(find_bottleneck(all, 60), "", 60) == "limited by fps: 60 frames/s");
+    CHECK(describe(find_bottleneck(all, 60), "", 29.97) == "limited by fps: 29.97 frames/s");
     all[2].shares = {0.99, 0.01, 0, 0.9};  // just keeps it
     CHECK(kind_of(all, 60) == kind::pace);
     all[0].shares = {0.3, 0.1, 0.6, 0};  // doesn't: the source waits for room more than for its clock
@@ -141,7 +141,7 @@ TEST_CASE("where stages wait for their turns and none stands out the GPU limits"
     };
     const bottleneck b = find_bottleneck({waits(0.75), waits(0.75), waits(0.75)}, 0);
     CHECK(b.what == bottleneck::kind::gpu);
-    CHECK(describe(b, "", 0) == "the GPU limits: its stages take turns");
+    CHECK(describe(b, "", 0) == "bottleneck: the GPU (its stages take turns)");
     CHECK(std::string(name_of(b.what)) == "gpu");
     const bottleneck one = find_bottleneck({waits(0.9), waits(0.1), waits(0.8)}, 0);
     CHECK(one.what == bottleneck::kind::stage);

@@ -44,6 +44,5 @@ TEST_CASE("a frame's table says with which frames of its maker's sampled inputs 
     (void)format.lay_out();
     run::newest_frame::about frame;
     frame.sampled_frames = {12, shm::no_sampled_frame};
-    CHECK(viewer::carried_by(frame, format, 0) ==
-          carried_facts{{"made with the latest", "frame 12, none yet"}});
+    CHECK(viewer::carried_by(frame, format, 0) == carried_facts{{"sampled inputs", "frame 12, none yet"}});
 }

@@ -81,7 +81,7 @@ TEST_CASE(
     w.m.picture.shown.push_back(depth_of("vertex"));
     w.m.picture.shown[1].x = 648;
     w.m.picture.wanted.beside = viewer::plane_choice{"vertex", ""};
-    w.m.picture.note = "frame 12 beside frame 14";
+    w.m.picture.note = "frame 12 next to frame 14";
     s.draw(w.m);
     const widget *left = canvas::find("image.legend.0"), *right = canvas::find("image.legend.1");
     REQUIRE((left != nullptr && right != nullptr));

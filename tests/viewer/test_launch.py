@@ -109,7 +109,7 @@ class Launch(WindowCase):
         run = self.launch(*SMALL, "--frames", "100")
         self.assertEqual(run.wait(60), 0, self.output())
         self.assertIn("no window with OpenGL 3.3", self.output())
-        self.assertIn("The pipeline runs on without it.", self.output())
+        self.assertIn("The pipeline continues without it.", self.output())
         self.assertEqual(self.check_report()["frames"], 100)
 
     def test_a_pipeline_that_does_not_start_leaves_no_viewer_behind(self):

@@ -340,7 +340,7 @@ TEST_CASE("every key does what the help says, and none crashes in any phase") {
     for (const char slipped : {'K', 'S', 'R', 'H', 'G', 'X', 'A', 'I'}) {
         press(slipped);
         CHECK_THAT(w.m.events.events().back().text,
-                   test::contains(std::string("nothing was done: Ctrl+") + slipped));
+                   test::contains(std::string("no action: Ctrl+") + slipped));
     }
     CHECK(w.m.commands.empty());  // what harms takes Ctrl
     const auto harm = [&](char key) { press(key, false, true); };

@@ -104,5 +104,5 @@ TEST_CASE("a plane that isn't there, or is of another type, is named as in a sta
     CHECK(f->where() == device_kind::cpu);
     CHECK(f->stream() == nullptr);
     CHECK_THROWS_WITH(f->plane<const u8>("colour"), test::contains("did you mean \"color\"?"));
-    CHECK_THROWS_WITH(f->plane<const f32>("color"), test::contains("is asked for as f32, but it is u8"));
+    CHECK_THROWS_WITH(f->plane<const f32>("color"), test::contains("was requested as f32, but it is u8"));
 }

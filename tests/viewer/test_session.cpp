@@ -147,7 +147,7 @@ TEST_CASE("a new run in the folder of the one that is watched is another run") {
     fake_run next;
     REQUIRE(w.until([&] { return w.m.phase == run_phase::ended; }));
     CHECK(w.m.run.run_id == first);
-    CHECK(w.m.notice == "demo has ended: a new run has taken its place");
+    CHECK(w.m.notice == "demo has ended: a new run has replaced it");
     w.m.ask("kill", 2, 9);
     w.step();
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -168,7 +168,7 @@ TEST_CASE(
     o.supervisor = 0;
     fake_run other_run(o);
     first.kill();
-    REQUIRE(w.until([&] { return w.m.notice == "supervisor gone, 4 stages go on"; }));
+    REQUIRE(w.until([&] { return w.m.notice == "no supervisor, 4 stages continue"; }));
     const u64 before = w.m.picture.ring_sequence;
     CHECK(w.until([&] { return w.m.picture.ring_sequence > before + 10; }));
     CHECK(w.m.phase == run_phase::watching);
@@ -303,7 +303,7 @@ TEST_CASE("a forced way of the picture is taken or refused with the reason") {
     watcher w(o);
     REQUIRE(w.until([&] { return !w.m.picture.problem.empty(); }));
     CHECK_THAT(w.m.picture.problem,
-               test::contains("no CUDA-GL interop (--path interop): the ring lies in host memory"));
+               test::contains("no CUDA-GL interop (--path interop): the ring is in host memory"));
     o.way = picture_way::copy;
     watcher copy(o);
     CHECK(copy.until([&] { return copy.m.picture.ring_sequence > 3; }));

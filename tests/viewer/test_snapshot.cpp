@@ -170,7 +170,7 @@ TEST_CASE("what follows a death is named by the state of its seat") {
     c.label = "vertex";
     CHECK(describe_vacancy(c, "starting") == "its successor is being started");
     CHECK(describe_vacancy(c, "failed") ==
-          "it has failed and is not started again (`carousel up vertex` starts it)");
+          "it has failed and is not restarted (`carousel up vertex` starts it)");
     CHECK(describe_vacancy(c, "backoff") ==
           "its successor is started after a delay, because it died before it delivered a frame");
     CHECK(describe_vacancy(c, "down") == "the stages that need its frames wait until `carousel up vertex`");

@@ -74,7 +74,7 @@ class Served(Rig):
         """What of the page is not as it must be then, with its values."""
         limit = wait_for("a name", lambda: (b := dashboard.json()["pipeline"]["bottleneck"])["kind"] == "stage" and b, 20)
         display, = [s for s in dashboard.json()["stages"] if s["name"] == "display"]
-        facts = [(limit, limit["stage"] == "display" and re.search(r"^display limits: busy (9\d|100) %$", limit["text"])),
+        facts = [(limit, limit["stage"] == "display" and re.search(r"^bottleneck: display \(busy (9\d|100) %\)$", limit["text"])),
                  (display, display["busy"] > 0.9 and display["wait_own"] > 0.7 and display["wait_input"] + display["wait_output"] < 0.2)]
         before, began = metrics(dashboard.ask("/metrics")[1].decode()), time.monotonic()
         time.sleep(1)
@@ -271,7 +271,7 @@ class Lives(Rig):
         wait_for("a picture", lambda: dashboard.ask("/snapshot.png")[0] == 200)
         self.assertEqual(run.wait(60), 0)
         wait_for("the end", lambda: dashboard.json()["phase"] == "ended")
-        self.assertIn("second has ended: exit code 0; this page shows its last state until the next run of this name, or another one is chosen",
+        self.assertIn("second has ended: exit code 0; showing its last state until the next run of this name, or another one is chosen",
                       dashboard.json()["notice"])
         self.assertEqual(png_size(dashboard.ask("/snapshot.png")[1]), (320, 180))   # the last one is kept
         self.assertEqual(metrics(dashboard.ask("/metrics")[1].decode()), {'carousel_up{pipeline="second"}': 0})
@@ -289,7 +289,7 @@ class Lives(Rig):
         pids = [s["processes"][0]["pid"] for s in dashboard.json()["stages"]]
         run.kill()   # not even a supervisor that is killed takes the view along
         run.wait()
-        wait_for("the news", lambda: dashboard.json()["notice"] == "supervisor gone, 4 stages go on")
+        wait_for("the news", lambda: dashboard.json()["notice"] == "no supervisor, 4 stages continue")
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         wait_for("its end", lambda: dashboard.json()["phase"] == "ended")
@@ -310,7 +310,7 @@ class Lives(Rig):
         mine = dashboard.json()["pipeline"]["run_id"]
         run.kill()
         run.wait()
-        wait_for("the news", lambda: dashboard.json()["notice"] == "supervisor gone, 4 stages go on")
+        wait_for("the news", lambda: dashboard.json()["notice"] == "no supervisor, 4 stages continue")
         before = dashboard.frames()
         wait_for("frames without a supervisor", lambda: dashboard.frames() > before + 10)
         self.assertEqual((dashboard.json()["phase"], dashboard.json()["pipeline"]["run_id"]), ("running", mine))

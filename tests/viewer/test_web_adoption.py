@@ -30,7 +30,7 @@ class Adopted(MetricsRig):
             run.wait()
             wait_for("the news", lambda: dashboard.json()["pipeline"]["state"] == "unsupervised")
             self.assertEqual((self.metric(dashboard, "carousel_up"), self.metric(dashboard, "carousel_supervisor_up")), (1, 0))
-            self.assertEqual(dashboard.ask("/healthz")[:2], (503, b"supervisor gone, 4 stages go on\n"))
+            self.assertEqual(dashboard.ask("/healthz")[:2], (503, b"no supervisor, 4 stages continue\n"))
             before = dashboard.frames()
             wait_for("frames without a supervisor", lambda: dashboard.frames() > before + 10)
             run = self.start_run(*grace)

@@ -67,7 +67,7 @@ class Window(WindowCase):
         self.press("ctrl+q")
         self.assertEqual(viewer.wait(20), 0)
         self.assertTrue(os.path.exists(os.path.join(self.folder, "config", "carousel", "viewer.ini")))
-        self.assertIsNone(run.poll(), "the pipeline goes on without the viewer")
+        self.assertIsNone(run.poll(), "the pipeline continues without the viewer")
 
         viewer = self.start_viewer("--end-run")  # one that was started with the pipeline takes it along
         wait_for("frames in the second window", lambda: self.seen()["ring_sequence"] > 0)
@@ -100,7 +100,7 @@ class Window(WindowCase):
         wait_for("another run", lambda: os.path.exists(os.path.join(self.folder, "carousel", "stranger", "run.json")))
         run.kill()
         run.wait()
-        wait_for("the news", lambda: self.seen()["notice"] == "supervisor gone, 4 stages go on")
+        wait_for("the news", lambda: self.seen()["notice"] == "no supervisor, 4 stages continue")
         self.frames_continue()
         self.start_run(*grace, wait=False)
         wait_for("its next supervisor", lambda: self.seen()["notice"] == "")
@@ -184,7 +184,7 @@ class Window(WindowCase):
         wait_for("the stages without a picture", lambda: "stages.row.vertex" in self.seen()["widgets"])
         self.frames_drawn(20)
         self.assertEqual(self.seen()["ring_sequence"], 0)
-        self.assertIn("the ring lies in host memory", self.seen()["problem"])
+        self.assertIn("the ring is in host memory", self.seen()["problem"])
         self.assertIsNone(viewer.poll())
 
 

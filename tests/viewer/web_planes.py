@@ -121,7 +121,7 @@ class Planes(PlanesRig):
         self.assertEqual(dashboard.json()["picture"]["note"], "")
         self.assertEqual(dashboard.act("look", "stop")[0], 200)   # its input fills, the ring before that goes further
         note = wait_for("the note", lambda: dashboard.ask("/snapshot.png")[0] == 200 and dashboard.json()["picture"]["note"])
-        self.assertRegex(note, r"^frame \d+ beside frame \d+: no frame was still in both rings for 0\.5 s$")
+        self.assertRegex(note, r"^frame \d+ next to frame \d+: no frame was in both rings for 0\.5 s$")
         left, right = dashboard.json()["picture"]["shown"]
         self.assertNotEqual(left["frame"], right["frame"])
         self.assertEqual(dashboard.act("look", "cont")[0], 200)
@@ -182,15 +182,15 @@ class Planes(PlanesRig):
         self.assertEqual(dashboard.ask("/picture", headers={"X-Carousel-Token": dashboard.token})[0], 405)
         before = dashboard.json()["picture"]["request"]
         for request, sentence in (({"stage": "scen"}, 'did you mean "scene"'), ({"range": "3..1"}, "LOW..HIGH"), ({"colours": "jet"}, "viridis"),
-                               ({"plain": "x"}, "none of stage, plane"), ({"stage": 7}, "expected a text"), ({}, "no JSON object that names"),
-                               ({"beside_plane": "depth"}, "nothing is beside"), ({"plane": "raw", "beside": "look"}, 'no stage "look" with an output')):
+                               ({"plain": "x"}, "not one of stage, plane"), ({"stage": 7}, "expected a text"), ({}, "not a JSON object with members"),
+                               ({"beside_plane": "depth"}, "no second picture is shown"), ({"plane": "raw", "beside": "look"}, 'no stage "look" with an output')):
             status, text = self.show(dashboard, **request)
             self.assertEqual(status, 400, request)
             self.assertIn(sentence, text)
         self.assertEqual(dashboard.json()["picture"]["request"], before)
         self.assertEqual(self.show(dashboard, stage="scene", plane="list")[0], 200)
         problem = wait_for("why there is no picture", lambda: dashboard.ask("/snapshot.png") and dashboard.json()["picture"]["problem"])
-        self.assertIn('no plane "list" of it is a picture; these are: nv12, color, depth, raw', problem)
+        self.assertIn('it has no plane "list" that is a picture; pictures are: nv12, color, depth, raw', problem)
         self.show(dashboard, stage="scene")
         self.shown(dashboard, lambda s: s[0]["plane"] == "color")
         self.assertEqual(dashboard.ask("/pixel.json?x=-1&y=2")[0], 400)

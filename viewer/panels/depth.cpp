@@ -20,11 +20,10 @@ struct depth_column {
 };
 constexpr depth_column depth_columns[] = {
     {"stage", 90, "a process each"},
-    {"in flight", 150, "frames in work now, of those that it allows itself, of those that there is room for"},
-    {"ahead", 150,
-     "frames beyond the oldest one that its readers haven't done, of the window, of the buffers"},
-    {"turn", 48, "share of the last 2 s in which it waited for its turn on the GPU"},
-    {"why so many", 0, "what the choice rests on"},
+    {"in flight", 150, "frames in flight now / allowed now / possible"},
+    {"ahead", 150, "frames from the oldest one that its readers have not finished / window / buffers"},
+    {"turn", 48, "share of the last 2 s spent waiting for its turn on the GPU"},
+    {"reason", 0, "basis of the choice"},
 };
 
 // A bar with `room` places: `used` of them filled, `allowed` of them framed.
@@ -110,7 +109,7 @@ private:
                        theme::colors().muted);
         ImGui::TableNextColumn();
         const std::string why = s.depth.reason();
-        ui::text(ui::fitted(why.empty() ? "not said yet" : why, ImGui::GetContentRegionAvail().x),
+        ui::text(ui::fitted(why.empty() ? "not known yet" : why, ImGui::GetContentRegionAvail().x),
                  theme::colors().muted);
         ui::tip(why);
     }

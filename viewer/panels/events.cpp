@@ -16,7 +16,7 @@ public:
     void draw(model& m, picture_store&) override {
         const auto& events = m.events.events();
         if (events.empty()) {
-            ui::small_text("nothing yet: deaths, restarts and answers to commands will stand here");
+            ui::small_text("no events yet: deaths, restarts and replies to commands are listed here");
             return;
         }
         ImGui::PushFont(theme::small_font());

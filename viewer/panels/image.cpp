@@ -53,12 +53,13 @@ public:
         std::string text =
             fmt::format("{} · frame {} · {} x {}", p.stage, p.ring_sequence, p.width, p.height);
         if (width > px(520))
-            text += fmt::format(" · {} · {} ms a frame", p.path, ui::number(p.copy_ms + p.show_ms));
+            text += fmt::format(" · {} · {} ms per frame", p.path, ui::number(p.copy_ms + p.show_ms));
         ImGui::PushFont(theme::small_font());
         ui::text(ui::fitted(text, width), theme::colors().muted);
         ui::tip(fmt::format(
-            "way of the picture: {}\nout of the ring {} ms, into the texture {} ms\ndiscarded: "
-            "{} revoked, {} torn; {} void",
+            "transfer of the picture: {}\n"
+            "out of the ring {} ms, into the texture {} ms\n"
+            "discarded: {} revoked, {} torn; {} tombstones",
             p.path, ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.tombstones));
         ImGui::PopFont();
     }
@@ -186,7 +187,7 @@ private:
             const std::string process = telemetry::describe(*c);
             if (c->back_ns == 0) {
                 const seat_report* r = m.report_of(c->seat);
-                text = fmt::format("{}; the last good frame stays, {}", process,
+                text = fmt::format("{}; showing the last valid frame, {}", process,
                                    telemetry::describe_vacancy(*c, r != nullptr ? r->state : ""));
             } else if (age_s < 6) {
                 text = fmt::format("{}; back as pid {} after {}", process, c->new_pid,
@@ -195,7 +196,7 @@ private:
             }
         }
         if (text.empty() && m.picture.paused) {
-            text = "paused  (space goes on, . shows the next frame)";
+            text = "paused  (space continues, . shows the next frame)";
             color = theme::colors().warning;
         }
         if (m.phase == run_phase::ended) {
@@ -308,17 +309,17 @@ private:
     void draw_tools(model& m) {
         picture_model& p = m.picture;
         ImGui::PushFont(theme::small_font());
-        if (ui::toggle("image.pause", p.paused ? "go on" : "pause", "space",
-                       "hold the picture; the pipeline runs on", p.paused) &&
+        if (ui::toggle("image.pause", p.paused ? "continue" : "pause", "space",
+                       "pause the picture; the pipeline continues", p.paused) &&
             !p.paused)
             p.step = false;
         ImGui::SameLine();
-        if (ui::button("image.step", "step", ".", "show the newest frame, then hold"))
+        if (ui::button("image.step", "step", ".", "show the newest frame, then pause"))
             p.paused = p.step = true;
         ImGui::SameLine();
         if (ui::button("image.fit", "fit", "F", "the whole picture")) fit(p);
         ImGui::SameLine();
-        if (ui::button("image.one", "1:1", "0", "one screen pixel a picture pixel")) {
+        if (ui::button("image.one", "1:1", "0", "one screen pixel per picture pixel")) {
             p.zoom = 1;
             p.pan_x = p.pan_y = 0;
         }
@@ -337,7 +338,7 @@ private:
         ui::tip("exposure of the shown picture in stops  [ [ and ] ]");
         ImGui::SameLine(0, px(14));
         if (ui::button("image.save", "save", "Shift+P",
-                       "write this frame as a PNG into the present folder") &&
+                       "write this frame as a PNG into the working directory") &&
             p.width > 0)
             p.save_frame = true;
         ImGui::SameLine(0, px(14));

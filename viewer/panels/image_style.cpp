@@ -59,7 +59,7 @@ void choose_beside(model& m) {
     std::optional<plane_choice>& beside = m.picture.wanted.beside;
     const std::string now = beside ? beside->stage : no_ring;
     const std::string taken =
-        list("look.beside", now, rings, px(110), "the same frame in another ring, to the right of this  [B]");
+        list("look.beside", now, rings, px(110), "the same frame in another ring, shown on the right  [B]");
     if (taken.empty() || taken == now) return;
     if (taken == no_ring)
         beside.reset();
@@ -91,10 +91,9 @@ void choose_colours(model& m, std::size_t which) {
     ui::text("range", theme::colors().muted);
     ImGui::SameLine();
     const std::string& now = ranges[static_cast<std::size_t>(l.range)];
-    const std::string taken =
-        list(fmt::format("look.{}.range", which), now, ranges, px(84),
-             "auto: all but 0.5 % of the values at either end (8 bit: all there can be)\n"
-             "extremes: from the smallest to the largest; fixed: as written  [E]");
+    const std::string taken = list(fmt::format("look.{}.range", which), now, ranges, px(84),
+                                   "auto: without 0.5 % of the values at either end (8 bit: the full range)\n"
+                                   "extremes: from the smallest to the largest; fixed: as entered  [E]");
     if (taken == "fixed")
         fix_range(l, s->scale);
     else if (!taken.empty())
@@ -153,7 +152,7 @@ void draw_style(model& m) {
     ImGui::SameLine();
     choose_plane(m, 0, m.picture.wanted.first);
     choose_colours(m, 0);
-    ui::text("beside it", theme::colors().muted);
+    ui::text("second ring", theme::colors().muted);
     ImGui::SameLine();
     choose_beside(m);
     if (m.picture.wanted.beside) {

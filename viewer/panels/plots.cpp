@@ -96,7 +96,7 @@ plot_spec histogram(const model& m) {
     }
     plot_spec s;
     s.title = fmt::format("{} latency, last {:.0f} s", what, std::max(1.0, std::floor(m.rates.span_s)));
-    s.unit = "frames by ms";
+    s.unit = "frames per latency (ms)";
     s.x_unit = "ms";
     s.log_x = s.bars = true;
     s.y_least = 4;
@@ -156,8 +156,7 @@ public:
         for (const f32 span : {10.0F, 30.0F, 60.0F, 120.0F}) {
             bool on = m.kept.plot_span_s == span;
             const std::string label = fmt::format("{:.0f} s", span);
-            if (ui::toggle("plots.span." + label, label.c_str(), "Shift+T", "how far back the plots reach",
-                           on))
+            if (ui::toggle("plots.span." + label, label.c_str(), "Shift+T", "time range of the plots", on))
                 m.kept.plot_span_s = span;
             ImGui::SameLine();
         }

@@ -78,10 +78,10 @@ void slot_tip(const model& m, const telemetry::link_view& l, u32 k) {
     if (s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done)
         t += fmt::format("\nframe {}", s.ring_sequence);
     if (s.void_stage != shm::none)
-        t += fmt::format("\nvoid: given up by {}", m.snap.stage_name(s.void_stage));
+        t += fmt::format("\ntombstone: given up by {}", m.snap.stage_name(s.void_stage));
     for (const telemetry::group_view& g : l.groups)
         if ((s.leased_by >> g.index & 1U) != 0) t += fmt::format("\nleased by {}", reader_name(m, g));
-    if (s.phase == slot_phase::quarantined) t += "\nits writer died: kept until its end is proved";
+    if (s.phase == slot_phase::quarantined) t += "\nits writer died: quarantined until its end is confirmed";
     ui::tip(t);
 }
 
@@ -125,7 +125,7 @@ std::string readers_text(const model& m, std::size_t link) {
                            : v.state == ring::group_state::closed ? "closed"
                                                                   : "blocking";
         text += fmt::format("{}{} ({}): ", text.empty() ? "read by " : "     ", reader_name(m, v), kind);
-        if (v.state == ring::group_state::blocking) text += fmt::format("{} behind, ", v.lag);
+        if (v.state == ring::group_state::blocking) text += fmt::format("lag {}, ", v.lag);
         text += fmt::format("{} leased", v.leases);
         if (v.skipped == 0) continue;
         text += fmt::format(", {} skipped", v.skipped);

@@ -76,12 +76,13 @@ private:
                               *flag = first_shown(m, parameter_kind::flag);
         for (const ring::parameter& p : m.schema.fields) {
             if (!is_shown(p)) continue;
-            const char* key = &p == choice ? "next one: key M" : &p == flag ? "key W" : "";
+            const char* key = &p == choice ? "next: key M" : &p == flag ? "key W" : "";
             changed = draw_parameter(p, m.values, key, typed_) || changed;
             beside = p.kind == parameter_kind::flag;
         }
         if (beside) ImGui::SameLine();
-        if (ui::button("scene.reset", "reset", "O", "everything here as at the start")) m.reset_values = true;
+        if (ui::button("scene.reset", "reset", "O", "reset everything to its initial value"))
+            m.reset_values = true;
         m.values_changed = m.values_changed || changed;
     }
 

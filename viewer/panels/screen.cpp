@@ -19,30 +19,30 @@ struct shortcut {
 constexpr shortcut shortcuts[] = {
     {"F1", "this help"},
     {"L", "light or dark"},
-    {"P", "picture of the window as a PNG into the present folder"},
-    {"Shift+P", "the frame itself as a PNG"},
-    {"N", "watch another run; the window never changes its run by itself"},
-    {"Ctrl+Q", "close the viewer; the pipeline goes on unless it was started with it"},
+    {"P", "write the window as a PNG into the working directory"},
+    {"Shift+P", "write the frame itself as a PNG"},
+    {"N", "watch another run; the window never changes its run automatically"},
+    {"Ctrl+Q", "close the viewer; the pipeline continues unless it was started with the viewer"},
     {"", ""},
-    {"D", "the next of the panels that share a place: events, depth"},
+    {"D", "next panel of the shared tab: events, depth"},
     {"1 ... 9", "choose a stage"},
-    {"", "What harms a stage takes Ctrl; the letter alone does nothing:"},
+    {"", "Commands that affect a stage need Ctrl:"},
     {"Ctrl+K", "kill -9 the chosen stage"},
     {"Ctrl+R", "replace it by a new process"},
-    {"Ctrl+S", "stop it: the pipeline waits; C alone lets it continue"},
-    {"Ctrl+H G X A I O B", "fault in its next frame: hang, GPU fault, exit, abort, stray writes"},
+    {"Ctrl+S", "pause it: the pipeline waits; C (without Ctrl) continues it"},
+    {"Ctrl+H G X A I O B", "inject a fault at its next frame: hang, GPU fault, exit, abort, wild writes"},
     {"", ""},
     {"space  .", "pause the picture; step to the newest frame"},
     {"F  0  + -", "fit, 1:1, zoom; the wheel zooms about the mouse"},
     {"arrows", "move the picture; also middle drag, or Shift and left drag"},
     {"[  ]", "exposure of the shown picture"},
     {"Shift+R G B A", "channels"},
-    {"U  Y  B", "next ring, next plane of it; the next ring beside it, the same frame"},
+    {"U  Y  B", "next ring, next plane of it; next ring for the same frame on the right"},
     {"E  V", "next range of values, next colours"},
     {"Z", "freeze the timeline; wheel and drag zoom and move it"},
-    {"Shift+T", "how far back the plots reach"},
+    {"Shift+T", "time range of the plots"},
     {"", ""},
-    {"left drag", "turn the camera; right drag moves it, Ctrl and wheel: nearer"},
+    {"left drag", "turn the camera; right drag moves it, Ctrl and wheel zoom"},
     {"M  W  O", "next shading (first choice), wireframe (first switch), reset"},
 };
 
@@ -154,16 +154,17 @@ void screen::draw_head(model& m, const std::string& window_text, ImVec2 low, ImV
     }
     d->PopClipRect();
     ImGui::SetCursorScreenPos(ImVec2(std::max(low.x, buttons), middle - ImGui::GetFrameHeight() / 2));
-    if (ui::button("head.runs", "runs", "N", "watch another run; the window never changes its run by itself"))
+    if (ui::button("head.runs", "runs", "N",
+                   "watch another run; the window never changes its run automatically"))
         m.choosing = !m.choosing;
     ImGui::SameLine();
     if (ui::button("head.theme", m.kept.dark ? "light" : "dark", "L", "light or dark"))
         m.kept.dark = !m.kept.dark;
     ImGui::SameLine();
-    if (ui::button("head.shot", "picture", "P", "write this window as a PNG into the present folder"))
+    if (ui::button("head.shot", "picture", "P", "write this window as a PNG into the working directory"))
         m.screenshot = true;
     ImGui::SameLine();
-    if (ui::button("head.help", "help", "F1", "what can be done here")) m.help = !m.help;
+    if (ui::button("head.help", "help", "F1", "help")) m.help = !m.help;
 }
 
 namespace {
@@ -214,7 +215,7 @@ void screen::draw_chooser(model& m) {
     const char* heading = m.choices.empty() ? "No pipeline is running" : "Runs that can be watched";
     draw_in_front("chooser", heading, 0.3F, 0, [&m] {
         draw_runs(m);
-        ui::small_text("N or Esc closes this; nothing changes then.");
+        ui::small_text("N or Esc closes this without a change.");
     });
 }
 
@@ -230,12 +231,12 @@ void screen::draw_choice(model& m, ImVec2 low, ImVec2 high) {
         ui::text("Choose one, or name it on the command line with -p NAME.", theme::colors().muted);
         draw_runs(m);
     } else {
-        ui::text("This window finds it as soon as it is there. In a terminal:", theme::colors().muted);
+        ui::text("This window finds it automatically. In a terminal:", theme::colors().muted);
         ImGui::Dummy(ImVec2(1, px(4)));
         ui::text("    ./pipelines/launch");
         ui::text("    carousel run pipelines/demo.toml");
         ImGui::Dummy(ImVec2(1, px(4)));
-        ui::text("Looked in " + run::runs_folder(), theme::colors().faint);
+        ui::text("Searched in " + run::runs_folder(), theme::colors().faint);
     }
     if (!m.notice.empty()) ui::text(m.notice, theme::colors().bad);
     ImGui::PopTextWrapPos();
@@ -258,7 +259,7 @@ void screen::draw_help() {
         }
         ImGui::Dummy(ImVec2(1, px(4)));
         ui::small_text(
-            "The viewer reads the newest frame only and never holds the pipeline up. F1 or Esc closes this.");
+            "The viewer reads only the newest frame and never blocks the pipeline. F1 or Esc closes this.");
     });
 }
 

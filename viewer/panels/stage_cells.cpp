@@ -27,10 +27,10 @@ void draw_buttons(model& m, const Seat& seat, const std::string& label, bool ali
         m.ask("kill", seat, SIGKILL);
     ImGui::SameLine();
     if (paused) {
-        if (ui::button("stages.cont." + label, "cont.", hint("C"), "let it go on", false, can))
+        if (ui::button("stages.cont." + label, "cont.", hint("C"), "continue it", false, can))
             m.ask("cont", seat);
     } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
-                          "hold it: the pipeline waits, nothing is replaced", false, can)) {
+                          "pause it: the pipeline waits, no process is replaced", false, can)) {
         m.ask("stop", seat);
     }
     ImGui::SameLine();

@@ -43,11 +43,11 @@ struct column {
 };
 constexpr column columns[] = {
     {"stage", 0, false, "click, or press its number, to choose it for the keys"},
-    {"state", 58, false, "the supervisor's word"},
+    {"state", 58, false, "state, as the supervisor reports it"},
     {"pid", 50, true, "process id"},
-    {"epoch", 42, true, "number of the process on this seat, counted from 1"},
-    {"restarts", 55, true, "processes that were here before"},
-    {"frames/s", 58, true, "frames committed a second, over the last 2 s"},
+    {"epoch", 42, true, "epoch: the number of the process on this seat, counted from 1"},
+    {"restarts", 55, true, "number of earlier processes on this seat"},
+    {"frames/s", 58, true, "frames committed per second, over the last 2 s"},
     {"busy", 74, false,
      "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
     {"p50 ms", 50, true, "latency from claim to commit, median of the last 2 s, milliseconds"},
@@ -55,7 +55,7 @@ constexpr column columns[] = {
     {"beat ms", 52, true, "age of the heartbeat, milliseconds"},
     {"CPU %", 44, true, "of one core"},
     {"memory", 62, true, "resident memory of the process"},
-    {"GPU mem", 62, true, "memory of the process on all GPUs, as the driver counts it"},
+    {"GPU mem", 62, true, "memory of the process on all GPUs, as the driver reports it"},
     {"", 158, false, ""},
 };
 
@@ -188,7 +188,7 @@ private:
             if (k == fault.letter) what = "harms";
         if (what == nullptr) return false;
         m.events.add({m.now_ns, telemetry::event_kind::info, shm::none,
-                      fmt::format("nothing was done: Ctrl+{} {} {}, {} alone does nothing", k, what,
+                      fmt::format("no action: Ctrl+{} {} {}, {} alone has no effect", k, what,
                                   m.snap.seat_label(m.selected_seat), k)});
         return true;
     }
@@ -207,7 +207,7 @@ private:
             ui::text(text, b.what == kind::paused || b.what == kind::down ? theme::colors().warning
                                                                           : theme::colors().text);
             ui::mark("stages.limit");
-            ui::tip("of the last 2 s: the stage that waits neither for frames nor for room behind it");
+            ui::tip("over the last 2 s: the stage that waits neither for frames nor for free output slots");
             ImGui::SameLine(0, px(14));
         }
         ImGui::PopFont();

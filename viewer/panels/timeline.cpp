@@ -48,8 +48,7 @@ public:
         ImGui::PushFont(theme::small_font());
         ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
         bool frozen = frozen_ns_ != 0;
-        if (ui::toggle("timeline.freeze", "freeze", "Z", "hold the picture of the last frames still", frozen))
-            freeze(m, frozen);
+        if (ui::toggle("timeline.freeze", "freeze", "Z", "freeze the timeline", frozen)) freeze(m, frozen);
         ImGui::SameLine();
         if (width > px(330))
             ui::text("dark: enqueued · bright: computed · line: until read", theme::colors().muted);

@@ -61,8 +61,7 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
         u32 width = 0, height = 0;
         if (std::sscanf(m.text.c_str(), "%u %u", &width, &height) != 2 || width == 0 || height == 0 ||
             width > most_pixels / height)
-            throw config_error(
-                "a question that can't be read: check that both programs have the same version");
+            throw config_error("the request can't be read: check that both programs have the same version");
         std::string answer = "none";
         if (take_newest(t, have)) {
             const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);
@@ -79,7 +78,7 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
 int main(int argc, char** argv) {
     viewer::stay_outside_mps();
     if (argc < 3 || argc > 4) {
-        std::fprintf(stderr, "carousel-peek is started by `carousel top --image`; see there\n");
+        std::fprintf(stderr, "carousel-peek is started by `carousel top --image`; see its help\n");
         return exit_code::usage;
     }
     std::signal(SIGPIPE, SIG_IGN);

@@ -111,7 +111,7 @@ public:
         GLint limit = 0;
         glGetIntegerv(GL_MAX_TEXTURE_SIZE, &limit);
         if (width > static_cast<u32>(limit) || height > static_cast<u32>(limit))
-            return fmt::format("the picture has {} x {} pixels, this GL takes {} at most", width, height,
+            return fmt::format("the picture has {} x {} pixels, this GL supports at most {}", width, height,
                                limit);
         raw_ = make_texture(width, height, GL_NEAREST, GL_NEAREST);
         shown_ = make_texture(width, height, GL_LINEAR, GL_NEAREST);

@@ -20,7 +20,7 @@ carried_facts carried_by(const run::newest_frame::about& frame, const ring::fram
         words.reserve(sampled.size());
         for (const u64 n : sampled)
             words.push_back(n == shm::no_sampled_frame ? "none yet" : fmt::format("frame {}", n));
-        out.emplace_back("made with the latest", fmt::format("{}", fmt::join(words, ", ")));
+        out.emplace_back("sampled inputs", fmt::format("{}", fmt::join(words, ", ")));
     }
     if (const u64 since = shm::live_capture_ns(frame.clock, frame.capture_ns); since != 0 && since <= now)
         out.emplace_back("captured", fmt::format("{:.1f} ms ago", static_cast<f64>(now - since) / 1e6));

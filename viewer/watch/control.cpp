@@ -42,7 +42,7 @@ run::request request_of(const command& c) {
     if (c.verb == "kill") return run::kill_request{c.stage, c.signal != 0 ? c.signal : SIGKILL};
     if (c.verb == "inject") return run::inject_request{c.stage, shm::fault_named(c.fault)};
     if (const auto order = run::seat_order_named(c.verb)) return run::seat_request{*order, c.stage};
-    throw config_error(fmt::format("\"{}\" is nothing that a supervisor does", c.verb));
+    throw config_error(fmt::format("unknown command \"{}\"", c.verb));
 }
 
 seat_report report_of(const run::ps_stage& row, const std::map<u32, u64>& on_gpu) {
@@ -154,7 +154,7 @@ reply control_client::ask(const std::string& path, const std::string& run_id, co
         r.message = v.message.value_or(v.ok ? "done" : "refused without a reason");
         r.later = v.later;
     } catch (const std::exception& e) {
-        r.message = fmt::format("what was asked can't be sent: {}", e.what());
+        r.message = fmt::format("the request can't be sent: {}", e.what());
     }
     return r;
 }
@@ -167,7 +167,7 @@ void control_client::ask_parameters(const target& to, u64 question) {
     try {
         if (const std::optional<json> answer = talk(to.path, to.run_id, run::parameters_request{}, why)) {
             if (const run::verdict v = run::read_verdict(*answer); !v.ok)
-                throw config_error(v.message.value_or("the supervisor knows no parameters"));
+                throw config_error(v.message.value_or("the supervisor has no parameters"));
             found = std::make_unique<run::parameter_state>(run::parameters_from(*answer));
             if (found->schema) found->schema.check();
         }

@@ -23,8 +23,8 @@ void write_picture(const std::string& path, std::span<const u8> pixels, u32 widt
         throw output_error(fmt::format("writing {}: {}", path, e.what()));
     }
     if (const int failed = write_output_file(path, {bytes}); failed != 0)
-        throw output_error(
-            fmt::format("writing {}: {}", path, output_cause(failed, "choose a file in a folder of yours")));
+        throw output_error(fmt::format("writing {}: {}", path,
+                                       output_cause(failed, "choose a file in a folder that you own")));
 }
 
 }  // namespace carousel::viewer

@@ -24,12 +24,13 @@ ring_tap::ring_tap(shm::control_block& c, const std::string& socket_path, const 
 void ring_tap::choose_plane(const run::mapped_ring& ring, const std::string& plane) {
     const std::optional<plane_picture> shown = picture_of(ring.format, plane);
     if (!shown && plane.empty())
-        throw config_error(fmt::format("{} puts out {}: no plane of it has rows and columns of 1 to 4 values",
-                                       stage_, ring.format.describe()));
+        throw config_error(
+            fmt::format("{} writes {}: none of its planes has rows and columns of 1 to 4 values", stage_,
+                        ring.format.describe()));
     if (!shown)
-        throw config_error(fmt::format("{} puts out {}: no plane \"{}\" of it is a picture; these are: {}",
-                                       stage_, ring.format.describe(), plane,
-                                       fmt::join(about().planes, ", ")));
+        throw config_error(
+            fmt::format("{} writes {}: it has no plane \"{}\" that is a picture; pictures are: {}", stage_,
+                        ring.format.describe(), plane, fmt::join(about().planes, ", ")));
     picture_ = *shown;
 }
 
@@ -57,10 +58,10 @@ void ring_tap::open_device(const run::mapped_ring& ring, interop_maker make, pic
     context_ = device::open(id, 1);
     queue_ = context_->make_queue();
     std::string why_not = "there is no GL";
-    if (way == picture_way::copy) why_not = "asked for with --path copy";
-    if (!gpu) why_not = "the ring lies in host memory";
+    if (way == picture_way::copy) why_not = "requested with --path copy";
+    if (!gpu) why_not = "the ring is in host memory";
     if (!picture_.is_rgba())
-        why_not = fmt::format("the plane {} is made a picture by the CPU", picture_.name);
+        why_not = fmt::format("the CPU converts the plane {} to a picture", picture_.name);
     if (gpu && picture_.is_rgba() && make != nullptr && way != picture_way::copy)
         interop_ = make(id, picture_.bytes, why_not);
     if (way == picture_way::interop && !interop_)

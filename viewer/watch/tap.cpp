@@ -146,7 +146,7 @@ bool tap::take_pair() {
     unpaired_since_ns_ = 0;
     back_.note = back_.frame[0].ring_sequence == back_.frame[1].ring_sequence
                      ? ""
-                     : fmt::format("frame {} beside frame {}: no frame was still in both rings for {:.1f} s",
+                     : fmt::format("frame {} next to frame {}: no frame was in both rings for {:.1f} s",
                                    back_.frame[0].ring_sequence, back_.frame[1].ring_sequence,
                                    static_cast<f64>(pair_patience_ns) / 1e9);
     return true;

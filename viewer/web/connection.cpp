@@ -124,8 +124,8 @@ bool connection::is_well_addressed(const request_target& target) {
         target.authority.empty() ? view_of(request_[http::field::host]) : target.authority;
     if (is_open_to_any_host(target.path) || is_own_host(host, site_.options.hosts)) return true;
     refuse(status::forbidden,
-           fmt::format("\"{}\" is not a known name of this machine: use its IP address, or start the page "
-                       "with --http-host NAME. /metrics and /healthz are answered for any name",
+           fmt::format("\"{}\" is not a known name of this machine: use its IP address, or start the web UI "
+                       "with --http-host NAME. /metrics and /healthz accept any name",
                        host.substr(0, 100)));
     return false;
 }
@@ -211,10 +211,9 @@ bool connection::may_act(std::string_view query) {
         given.empty() && bearer.starts_with("Bearer "))
         given = bearer.substr(7);
     if (!query_value(query, "token").empty()) {
-        refuse(
-            status::bad_request,
-            "the token does not belong into the address of an action, because addresses are logged: send it "
-            "in the header X-Carousel-Token");
+        refuse(status::bad_request,
+               "do not put the token into the address of an action, because addresses are logged: send it in "
+               "the header X-Carousel-Token");
         return false;
     }
     if (same_token(given, site_.options.token)) return true;
@@ -231,7 +230,7 @@ void connection::choose(std::string_view path, std::string_view query) {
         return refuse(status::not_found, "POST /runs/NAME/watch");
     const std::string name(path.substr(0, slash));
     if (!site_.run.choose(name))
-        return refuse(status::conflict, fmt::format("no run \"{}\" can be watched now", name));
+        return refuse(status::conflict, fmt::format("no run \"{}\" can be watched", name));
     respond({status::ok,
              "application/json",
              nlohmann::json{{"ok", true}, {"message", "watching " + name}}.dump() + "\n",
@@ -297,7 +296,7 @@ void connection::pixel(std::string_view query) {
             self->respond({status::ok, "application/json", std::move(text) + "\n", {}});
         });
     });
-    if (!asked) refuse(status::too_many_requests, "too many ask for a pixel");
+    if (!asked) refuse(status::too_many_requests, "too many pending requests for a pixel");
 }
 
 void connection::ask_supervisor(command c) {
@@ -310,9 +309,9 @@ void connection::ask_supervisor(command c) {
     // The run that the dashboard showed when the user pressed the button; scripts may omit it.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
     if (!shown.empty() && shown != run_id)
-        return refuse(status::conflict, "this page watches another run by now: nothing was done");
+        return refuse(status::conflict, "this web UI now watches another run: no action");
     if (site_.actions >= site::max_actions)
-        return refuse(status::too_many_requests, "too many actions wait for the supervisor's answer");
+        return refuse(status::too_many_requests, "too many actions are waiting for the supervisor's answer");
     ++site_.actions;
     stream_.expires_never();
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
@@ -332,7 +331,7 @@ void connection::answer_action(const reply& r, u64 from) {
         text["from"] = from;  // not logged as an event: a slider sends ten changes per second
     else
         site_.run.log_event(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
-                            fmt::format("page: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
+                            fmt::format("web UI: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
     respond({r.ok ? status::ok : status::conflict,
              "application/json",
              text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
@@ -352,7 +351,7 @@ void connection::snapshot() {
                   {"X-Carousel-Age-Seconds", fmt::format("{:.3f}", static_cast<f64>(a.age_ns) / 1e9)}}});
         });
     });
-    if (!asked) refuse(status::too_many_requests, "too many wait for a picture");
+    if (!asked) refuse(status::too_many_requests, "too many requests are waiting for a picture");
 }
 
 void connection::refuse(status code, const std::string& why) {

@@ -80,17 +80,17 @@ async function post(path, body) {
     if (reply.ok) return '';
     const text = await reply.text();
     return refused((reply.headers.get('Content-Type') || '').includes('json') ? JSON.parse(text).message : text.trim());
-  } catch (e) { return refused('the server of this page does not answer'); }
+  } catch (e) { return refused('the server of this web UI does not answer'); }
 }
 
 /// Why no action can be carried out now; '' if it can.
-const whyNoAction = s => !s.may_act ? 'open the address with the token, which was printed when this page was started'
-  : s.phase !== 'running' ? 'no pipeline is running' : s.pipeline.state === 'unsupervised' ? 'no supervisor leads the run: start it again to adopt the stages' : '';
+const whyNoAction = s => !s.may_act ? 'open the address with the token, which was printed when the web UI was started'
+  : s.phase !== 'running' ? 'no pipeline is running' : s.pipeline.state === 'unsupervised' ? 'no supervisor controls the run: start it again to adopt the stages' : '';
 const isDown = process => process !== null && ['down', 'failed'].includes(process.state);
 function buttons(process, why) {
   const paused = process.paused;
-  const actions = isDown(process) ? [['up', 'starts it']] : [['kill', 'SIGKILL: it comes back, no frame is lost'],
-    paused ? ['cont', 'continues it'] : ['stop', 'pauses it: the pipeline waits'], ['restart', 'ends it and starts the program that is on disk now']];
+  const actions = isDown(process) ? [['up', 'starts it']] : [['kill', 'SIGKILL: it is restarted, no frame is lost'],
+    paused ? ['cont', 'continues it'] : ['stop', 'pauses it: the pipeline waits'], ['restart', 'ends it and starts the current program from disk']];
   return actions.map(([verb, what]) => {
     const b = el('button', {type: 'button', title: why || what, 'data-verb': verb, 'data-stage': process.label}, verb);
     b.disabled = why !== '';
@@ -166,15 +166,15 @@ function stages(s) {
   const focused = document.activeElement;   // replacing a row takes the focus from its buttons
   $('rows').replaceChildren(...rows);
   if (focused !== document.activeElement && $('rows').contains(focused)) focused.focus({preventScroll: true});
-  if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are off: open the address with ?token=… that was printed when this page was started';
+  if (performance.now() > refusalUntil) $('may-act').textContent = s.may_act ? '' : 'buttons are disabled: open the address with ?token=… that was printed when the web UI was started';
 }
 
 function rings(s) {
   const colors = palette();
   $('ring-list').replaceChildren(...s.rings.map(r => {
     const k = s.stages.findIndex(x => x.name === r.stage.split('.')[0]);
-    const readers = r.readers.map(g => `${g.stage} (${g.kind})${g.kind === 'blocking' ? ', ' + g.lag + ' behind' : ''}${g.skipped ? ', ' + g.skipped.toLocaleString('en-US') + ' skipped' : ''}`);
-    const name = el('b', {style: `color:${colors[Math.max(0, k) % colors.length]}`}, `behind ${r.stage}`);
+    const readers = r.readers.map(g => `${g.stage} (${g.kind})${g.kind === 'blocking' ? ', lag ' + g.lag : ''}${g.skipped ? ', ' + g.skipped.toLocaleString('en-US') + ' skipped' : ''}`);
+    const name = el('b', {style: `color:${colors[Math.max(0, k) % colors.length]}`}, `output ring of ${r.stage}`);
     return el('div', {class: 'ring'}, el('p', {}, name, ` · ${r.slots.length} slots of ${bytes(r.slot_bytes)} (${r.memory}) · ${number(r.sent_per_second)} frames/s in, `
       + `${number(r.received_per_second)} out · ${bytes(r.bytes_per_second)}/s`),
       el('div', {class: 'slots'}, ...r.slots.map((x, i) => el('div', {class: 'slot ' + x.state, title: `slot ${i}: ${x.state}${x.frame === null ? '' : ', frame ' + x.frame}`},
@@ -194,7 +194,7 @@ function lost() {
   $('phase').textContent = 'no answer';
   noticeShown = rowsShown = requestShown = '';
   $('notice').hidden = false;
-  $('notice').textContent = 'The server of this page does not answer: it has ended with its pipeline, or was stopped. Trying again.';
+  $('notice').textContent = 'The server of this web UI does not answer: it has ended with its pipeline, or was stopped. Retrying.';
   for (const control of document.querySelectorAll('button, fieldset')) control.disabled = true;
 }
 

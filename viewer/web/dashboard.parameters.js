@@ -160,8 +160,8 @@ function parameters(s) {
   parametersShown = key;
   const why = whyNoAction(s);
   $('parameter-set').disabled = why !== '';
-  $('parameters-reset').title = why || 'all values as the run was started with';
-  $('parameters-about').textContent = p.number === 0 ? 'as the run was started'
+  $('parameters-reset').title = why || 'reset all values to those at the start of the run';
+  $('parameters-about').textContent = p.number === 0 ? 'initial values'
     : `${p.number.toLocaleString('en-US')} ${p.number === 1 ? 'change' : 'changes'}, the newest from frame ${p.from.toLocaleString('en-US')} on`;
   for (const c of parameterControls) {
     c.explain(why);

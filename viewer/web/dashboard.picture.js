@@ -75,7 +75,7 @@ function controls(s) {
   if (second) rows.push(el('div', {class: 'request'}, second.stage, ...row(second, 'beside_')));
   set.replaceChildren(...rows);
   set.disabled = !s.may_act;
-  set.title = s.may_act ? '' : 'open the address with the token, which was printed when this page was started';
+  set.title = s.may_act ? '' : 'open the address with the token, which was printed when the web UI was started';
 }
 document.addEventListener('change', e => {
   const d = e.target.dataset || {};
@@ -118,7 +118,7 @@ function picture(s) {
     + (p.age_s > 1 ? ` · ${span(p.age_s)} old` : '');
   const full = !p.stream_open && p.watchers >= p.most_watchers;
   const why = s.phase === 'running' && p.problem ? p.problem : p.frame === null ? 'no picture yet'
-    : full ? `${p.watchers} viewers receive the live picture, which is the limit: this page shows a snapshot every ${streamPatienceMs / 1000} s until one of them closes` : '';
+    : full ? `${p.watchers} viewers receive the live picture, which is the limit: showing a snapshot every ${streamPatienceMs / 1000} s until one of them closes` : '';
   $('no-picture').hidden = why === '';
   $('no-picture').textContent = why;
   scales(p.shown);

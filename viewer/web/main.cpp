@@ -36,11 +36,11 @@ void print_line(const std::string& text) {
 }
 
 void print_address(const http_address& a, const std::string& token) {
-    print_line(fmt::format("page: {}", run::dashboard_url(a, token)));
+    print_line(fmt::format("web UI: {}", run::dashboard_url(a, token)));
     if (!a.is_loopback())
         print_line(
-            fmt::format("page: {} can be reached from other machines: whoever does sees pictures and "
-                        "figures; only those with the token can act",
+            fmt::format("web UI: {} can be reached from other machines: every client sees pictures and "
+                        "figures; actions need the token",
                         a.text()));
 }
 
@@ -55,7 +55,7 @@ public:
         if (phase == web::run_phase::running && (phase != phase_ || run.run_id != run_id_))
             text = fmt::format("watching {} (pid {})", run.name, run.supervisor.pid);
         if (phase == web::run_phase::ended && phase != phase_)
-            text = notice + " on the page (Ctrl-C ends it)";
+            text = notice + " on the web UI (Ctrl-C ends it)";
         if (phase == web::run_phase::waiting && !notice.empty() && notice != notice_) text = notice;
         phase_ = phase;
         run_id_ = run.run_id;
@@ -75,7 +75,7 @@ void leave_record(const options& o, const http_address& address) {
         run::write_dashboard_record(run::run_folder(o.name), {shm::this_process(), o.run_id, o.asked,
                                                               o.served.hosts, address, o.served.token});
     } catch (const error& e) {
-        print_line(fmt::format("page: {}; another supervisor of this run will not find this page", e.what()));
+        print_line(fmt::format("web UI: {}; another supervisor of this run will not find it", e.what()));
     }
 }
 
@@ -111,29 +111,28 @@ int main(int argc, char** argv) {
     viewer::stay_outside_mps();
     options o;
     CLI::App app{
-        "A running Carousel pipeline as a web page: the picture live, stages, rings, plots, events, and "
-        "buttons that kill.\n"
-        "Also /snapshot.png, /stream.mjpg, /status.json, /metrics and /healthz. It reads the newest frame "
-        "only and "
-        "never holds the pipeline up."};
+        "A web UI of a running Carousel pipeline: live picture, stages, rings, plots, events, and buttons "
+        "that kill.\n"
+        "Also /snapshot.png, /stream.mjpg, /status.json, /metrics and /healthz. It reads only the newest "
+        "frame and never blocks the pipeline."};
     app.name("carousel-web");
     std::string stage, beside;
-    app.add_option("-p,--name", o.name, "name of the pipeline (default: the only one that runs)");
+    app.add_option("-p,--name", o.name, "name of the pipeline (default: the only running pipeline)");
     app.add_option("--http", o.http,
                    "where to serve: ADDRESS:PORT or a port; port 0: any (default: 127.0.0.1:8080)");
     app.add_option("--stage", stage,
-                   "whose pictures, STAGE or STAGE/PLANE (default: what the last sink reads)");
+                   "pictures to show, STAGE or STAGE/PLANE (default: the input of the last sink)");
     app.add_option("--beside", beside,
-                   "another ring, STAGE or STAGE/PLANE: the same frame to the right of it");
-    app.add_option("--fps", o.served.fps, "pictures a second in the stream, at most (default: 25)")
+                   "another ring, STAGE or STAGE/PLANE: the same frame, shown on the right");
+    app.add_option("--fps", o.served.fps, "most pictures per second in the stream (default: 25)")
         ->check(CLI::Range(0.1, 240.0));
-    app.add_option("--quality", o.served.quality, "of its JPEG pictures (default: 80)")
+    app.add_option("--quality", o.served.quality, "quality of its JPEG pictures (default: 80)")
         ->check(CLI::Range(1, 100));
     app.add_option("--http-host", o.served.hosts,
-                   "a further name of this machine in the address; may be repeated")
+                   "another name of this machine in the address; may be repeated")
         ->expected(1)
         ->take_all();
-    app.add_option("--with-run", o.run_id, "the run that this page ends with")->group("");
+    app.add_option("--with-run", o.run_id, "the run with which this process ends")->group("");
     app.add_option("--started-by", o.started_by, "pid of that run's supervisor")->group("");
     app.add_option("--asked-at", o.asked, "--http of the supervisor, for its successor")->group("");
     std::signal(SIGPIPE, SIG_IGN);

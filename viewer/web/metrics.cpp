@@ -76,13 +76,13 @@ void stages(writer& w, const snapshot& s) {
                "Time without an input frame, or before a source's next frame is due.",
                [](const stage& st) { return seconds(st.time.wait_input_ns); });
     each_stage(w, s, "carousel_stage_wait_output_seconds_total", "counter",
-               "Time without room in the ring behind the stage, for its readers' sake.",
+               "Time without a free slot in the stage's output ring, because readers have not finished.",
                [](const stage& st) { return seconds(st.time.wait_output_ns); });
     each_stage(w, s, "carousel_stage_wait_own_seconds_total", "counter",
-               "Time in which the stage's own frames had to come through first.",
+               "Time spent waiting for the stage's own earlier frames.",
                [](const stage& st) { return seconds(st.time.wait_own_ns); });
     each_stage(w, s, "carousel_stage_wait_turn_seconds_total", "counter",
-               "Time in which another stage had its turn on the GPU.",
+               "Time spent waiting for another stage's turn on the GPU.",
                [](const stage& st) { return seconds(st.time.wait_turn_ns); });
 }
 
@@ -92,10 +92,10 @@ void hosts(writer& w, const std::vector<host_report>& all) {
     w.family("carousel_host_up", "gauge", "1 while another host of the pipeline answers.");
     for (const host_report& h : all) w.value(label("host", h.name), h.is_there() ? 1 : 0);
     w.family("carousel_host_clock_ahead_seconds", "gauge",
-             "By how much its monotonic clock is ahead of this host's.");
+             "Offset of its monotonic clock to this host's clock.");
     for (const host_report& h : all)
         if (h.clock_ahead_ms) w.value(label("host", h.name), *h.clock_ahead_ms / 1e3);
-    w.family("carousel_host_clock_error_seconds", "gauge", "By how much that may be wrong.");
+    w.family("carousel_host_clock_error_seconds", "gauge", "Uncertainty of that offset.");
     for (const host_report& h : all)
         if (h.clock_error_ms) w.value(label("host", h.name), *h.clock_error_ms / 1e3);
 }
@@ -104,8 +104,7 @@ void seats(writer& w, const snapshot& s) {
     w.family("carousel_stage_up", "gauge", "1 while a process of the stage is running.");
     for (u32 k = 0; k < s.seats.size(); ++k)
         w.value(seat_labels(s, k), s.seats[k].state == ring::entry_state::live ? 1 : 0);
-    w.family("carousel_stage_restarts_total", "counter",
-             "Processes that have taken the place of a dead one.");
+    w.family("carousel_stage_restarts_total", "counter", "Processes that replaced a dead process.");
     for (u32 k = 0; k < s.seats.size(); ++k) w.value(seat_labels(s, k), s.seats[k].restarts());
 }
 
@@ -136,9 +135,8 @@ void latency(writer& w, const view& v) {
     for (std::size_t k = 0; k < s.stages.size(); ++k)
         if (s.stages[k].outputs.empty())
             quantiles(label("stage", s.stages[k].name), recent(k).end_to_end, s.stages[k].end_to_end);
-    w.family(
-        "carousel_from_capture_latency_seconds", "summary",
-        "From what a frame shows, as its source says, to a sink's commit; quantiles of the last 2 seconds.");
+    w.family("carousel_from_capture_latency_seconds", "summary",
+             "From the capture time set by the source to a sink's commit; quantiles of the last 2 seconds.");
     for (std::size_t k = 0; k < s.stages.size(); ++k)
         if (s.stages[k].outputs.empty() && count(s.stages[k].from_capture) != 0)
             quantiles(label("stage", s.stages[k].name), recent(k).from_capture, s.stages[k].from_capture);
@@ -148,7 +146,7 @@ void rings(writer& w, const snapshot& s) {
     using telemetry::slot_phase;
     constexpr std::array phases{slot_phase::free,   slot_phase::fill, slot_phase::ready,
                                 slot_phase::leased, slot_phase::done, slot_phase::quarantined};
-    w.family("carousel_ring_slots", "gauge", "Slots of the ring behind a stage, by state.");
+    w.family("carousel_ring_slots", "gauge", "Slots of a stage's output ring, by state.");
     for (const telemetry::link_view& l : s.links)
         for (const slot_phase p : phases) {
             u64 n = 0;
@@ -156,8 +154,7 @@ void rings(writer& w, const snapshot& s) {
             w.value(fmt::format("{},{}", label("ring", l.name), label("state", telemetry::name_of(p))),
                     static_cast<f64>(n));
         }
-    w.family("carousel_ring_bytes_total", "counter",
-             "Bytes that were handed on through the ring behind a stage.");
+    w.family("carousel_ring_bytes_total", "counter", "Bytes sent through a stage's output ring.");
     for (const telemetry::link_view& l : s.links)
         w.value(label("ring", l.name), static_cast<f64>(l.committed) * static_cast<f64>(l.slot_bytes));
     w.family("carousel_ring_skipped_frames_total", "counter", "Frames that a latest reader has skipped.");
@@ -176,12 +173,12 @@ std::string metrics_text(const view& v, u64 now) {
     w.family("carousel_up", "gauge", "1 while the pipeline runs.");
     w.value("", up ? 1 : 0);
     if (!up) return std::move(w).text();
-    w.family("carousel_supervisor_up", "gauge",
-             "1 while a supervisor leads the run; without one, the stages continue for supervisor_grace_s.");
-    w.value("", v.led ? 1 : 0);
     w.family(
-        "carousel_frames_can_move", "gauge",
-        "0 while a stage that others need is paused or down, or no supervisor leads the run; as /healthz.");
+        "carousel_supervisor_up", "gauge",
+        "1 while a supervisor controls the run; without one, the stages continue for supervisor_grace_s.");
+    w.value("", v.led ? 1 : 0);
+    w.family("carousel_frames_can_move", "gauge",
+             "0 while a required stage is paused or down, or no supervisor controls the run; as /healthz.");
     w.value("", hindrance(v).empty() ? 1 : 0);
     stages(w, v.snap);
     seats(w, v.snap);
@@ -193,7 +190,7 @@ std::string metrics_text(const view& v, u64 now) {
     w.value("", static_cast<f64>(v.snap.parameter_number));
     w.family("carousel_run_age_seconds", "gauge", "Since the run's control block was made.");
     w.value("", seconds(now - std::min(now, v.snap.created_ns)));
-    w.family("carousel_supervisor_silence_seconds", "gauge", "Since the supervisor's last sign of life.");
+    w.family("carousel_supervisor_silence_seconds", "gauge", "Since the supervisor's last heartbeat.");
     w.value("", seconds(now - std::min(now, v.snap.supervisor_heartbeat_ns)));
     return std::move(w).text();
 }

@@ -56,9 +56,10 @@ std::string parameters_json(const view& v) {
 std::optional<std::string> values_in(const std::string& body, std::string& why) {
     const json values = parse_json_or_discard(body, json_channel::message);
     if (!values.is_object())
-        why = R"(the body is no JSON object: expected {"NAME": VALUE, ...}, with names of /parameters.json)";
+        why =
+            R"(the body is not a JSON object: expected {"NAME": VALUE, ...}, with names of /parameters.json)";
     else if (values.empty())
-        why = "the body names no parameter: /parameters.json says which there are";
+        why = "the body names no parameter: /parameters.json lists them";
     else
         return values.dump();
     return std::nullopt;

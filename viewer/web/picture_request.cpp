@@ -43,7 +43,7 @@ std::string take(picture_request& w, const std::string& key, const std::string& 
     } else if (key == "plane") {
         w.what.first.plane = value;
     } else if (key == "beside_plane") {
-        if (!w.what.beside) return "beside_plane: nothing is beside the picture";
+        if (!w.what.beside) return "beside_plane: no second picture is shown";
         w.what.beside->plane = value;
     } else if (key == "range" || key == "beside_range") {
         if (!read_range(value, w.styles.of[key == "range" ? 0 : 1]))
@@ -74,12 +74,12 @@ std::optional<picture_request> read_picture_request(const std::string& body,
     const json asked = parse_json_or_discard(body, json_channel::message);
     const json known = picture_request_json(now);
     if (!asked.is_object() || asked.empty()) {
-        why = R"(the body is no JSON object that names something: expected {"stage": "NAME", ...})";
+        why = R"(the body is not a JSON object with members: expected {"stage": "NAME", ...})";
         return std::nullopt;
     }
     for (const auto& [key, value] : asked.items()) {
         if (!known.contains(key))
-            why = fmt::format("\"{}\" is none of stage, plane, range, colours, and beside, beside_plane, ...",
+            why = fmt::format("\"{}\" is not one of stage, plane, range, colours, beside, beside_plane, ...",
                               key.substr(0, 100));
         else if (!value.is_string())
             why = fmt::format("{}: expected a text", key);

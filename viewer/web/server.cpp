@@ -36,7 +36,7 @@ struct server::parts {
     void listen(const http_address& a) {
         const auto fail = [&](const char* what, const error_code& e) {
             const bool taken = e == boost::asio::error::address_in_use;
-            throw config_error(fmt::format("the page can't be served at {}: {}: {}{}", a.text(), what,
+            throw config_error(fmt::format("the web UI can't be served at {}: {}: {}{}", a.text(), what,
                                            e.message(),
                                            taken ? "; another program listens there: choose another port, "
                                                    "e.g. --http 8081, or --http 0 for any"
@@ -46,7 +46,7 @@ struct server::parts {
         const tcp::endpoint at(boost::asio::ip::make_address(a.host == "localhost" ? "127.0.0.1" : a.host),
                                a.port);
         acceptor.open(at.protocol(), failed);
-        if (failed) fail("making a socket", failed);
+        if (failed) fail("creating a socket", failed);
         acceptor.set_option(boost::asio::socket_base::reuse_address(true), failed);
         acceptor.bind(at, failed);
         if (failed) fail("binding", failed);
@@ -65,7 +65,7 @@ struct server::parts {
             const bool full = all.connections >= site::max_connections && !make_room();
             const auto client = std::make_shared<connection>(all, std::move(socket));
             if (full)
-                client->reject("too many are connected; try again later");
+                client->reject("too many connections; try again later");
             else
                 client->read();
             accept();

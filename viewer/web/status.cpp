@@ -279,7 +279,7 @@ json column(const view& v, F value) {
 std::string hindrance(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return v.notice.empty() ? "no pipeline is running" : v.notice;
-    if (!v.led) return v.notice.empty() ? "no supervisor leads the run" : v.notice;
+    if (!v.led) return v.notice.empty() ? "no supervisor controls the run" : v.notice;
     // The block does not distinguish a stage that is down from one that is starting; the supervisor does.
     const std::string& known = v.whole.limit_kind;
     if (known == "down" || known == "paused" || known == "vacant") return v.whole.limit_text;

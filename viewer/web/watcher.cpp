@@ -20,12 +20,12 @@ constexpr auto idle_wait = std::chrono::milliseconds(100);
 
 std::string waiting_notice(const std::string& name, const std::vector<run::record>& others) {
     if (name.empty() && others.empty())
-        return "no pipeline is running; this page waits for one (start it with: carousel run FILE)";
+        return "no pipeline is running; waiting for one (start it with: carousel run FILE)";
     std::string names;
     for (const run::record& r : others) names += (names.empty() ? "" : ", ") + r.name;
     if (name.empty())
         return fmt::format("several pipelines are running ({}); choose one: carousel view -p NAME", names);
-    return fmt::format("no pipeline \"{}\" is running{}; this page waits for it", name,
+    return fmt::format("no pipeline \"{}\" is running{}; waiting for it", name,
                        names.empty() ? "" : " (these are: " + names + ")");
 }
 
@@ -170,7 +170,7 @@ void watcher::end(const std::string& how) {
     const std::string text = fmt::format("{} has ended: {}", view_.run.name, how);
     view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, text});
     view_.notice =
-        text + "; this page shows its last state until " +
+        text + "; showing its last state until " +
         (follows_ ? "the next run of this name, or another one is chosen" : "another run is chosen");
     view_.phase = run_phase::ended;
     view_.led = false;

@@ -35,8 +35,9 @@ namespace {
 
 memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps requested) {
     if (handle.kind != memory_kind::memfd || handle.fd < 0 || handle.bytes == 0) {
-        throw shm_error(fmt::format("mapping shared memory: a {} handle with fd {} and {} bytes is no memfd",
-                                    name_of(handle.kind), handle.fd, handle.bytes));
+        throw shm_error(
+            fmt::format("mapping shared memory: a {} handle with fd {} and {} bytes is not a memfd",
+                        name_of(handle.kind), handle.fd, handle.bytes));
     }
     struct stat about {};
     if (::fstat(handle.fd, &about) != 0) {
@@ -44,17 +45,16 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps re
             fmt::format("mapping shared memory: fstat of fd {} failed: {}", handle.fd, errno_text(errno)));
     }
     if (static_cast<u64>(about.st_size) < handle.bytes) {
-        throw shm_error(fmt::format(
-            "mapping shared memory: fd {} holds {} bytes where {} were promised; supervisor and stage "
-            "disagree, restart the pipeline",
-            handle.fd, about.st_size, handle.bytes));
+        throw shm_error(
+            fmt::format("mapping shared memory: fd {} has {} bytes, expected {}: restart the pipeline",
+                        handle.fd, about.st_size, handle.bytes));
     }
     const int seals = ::fcntl(handle.fd, F_GET_SEALS);
     if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-        throw shm_error(fmt::format(
-            "mapping shared memory: fd {} is not sealed against shrinking, so anybody could cut it off "
-            "under this process; refused",
-            handle.fd));
+        throw shm_error(
+            fmt::format("mapping shared memory: fd {} is not sealed against shrinking, so that another "
+                        "process could truncate it; refused",
+                        handle.fd));
     }
     read_only_ = wanted == access::read;
 #ifdef CAROUSEL_BUG_INPUTS_WRITABLE
@@ -63,8 +63,9 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps re
     const int may = read_only_ ? PROT_READ : PROT_READ | PROT_WRITE;
 #endif
     if (handle.pieces != 0 && handle.bytes % (handle.pieces * host_piece_step) != 0)
-        throw shm_error(fmt::format("mapping shared memory: {} bytes are no {} pieces of whole pages",
-                                    handle.bytes, handle.pieces));
+        throw shm_error(
+            fmt::format("mapping shared memory: {} bytes can't be divided into {} pieces of whole pages",
+                        handle.bytes, handle.pieces));
     bytes_ = handle.bytes;
     if (handle.pieces != 0) {
         piece_bytes_ = handle.piece_bytes();

@@ -26,7 +26,7 @@ std::shared_ptr<const failure> current_failure() {
         *why = {exit_code::stage_exception, fmt::format("a task on the CPU queue threw: {}", e.what())};
     } catch (...) {
         *why = {exit_code::stage_exception,
-                "a task on the CPU queue threw something that is no std::exception"};
+                "a task on the CPU queue threw an object that is not a std::exception"};
     }
     return why;
 }
@@ -124,7 +124,7 @@ void queue::drain() {
 }
 
 void queue::fault() {
-    throw error(exit_code::stage_exception, "a GPU fault was asked for on a CPU queue, which has none");
+    throw error(exit_code::stage_exception, "a GPU fault was requested on a CPU queue, which can't have one");
 }
 
 void queue::copy(void* to, const void* from, u64 bytes) {

@@ -13,14 +13,15 @@ namespace {
 const char* advice(cudaError_t status) noexcept {
     switch (static_cast<int>(status)) {
         case cudaErrorMemoryAllocation:
-            return "use a smaller size or window, or free GPU memory (nvidia-smi shows who holds it)";
+            return "use a smaller size or window, or free GPU memory (nvidia-smi shows which processes hold "
+                   "it)";
         case cudaErrorInsufficientDriver:
-            return "install a newer NVIDIA driver, or take --device cpu";
+            return "install a newer NVIDIA driver, or use --device cpu";
         case cudaErrorNoDevice:
-            return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or take --device cpu";
+            return "check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu";
         case cudaErrorDevicesUnavailable:
-            return "the GPU is in exclusive or prohibited compute mode, or its MPS server refuses newcomers: "
-                   "check nvidia-smi -q";
+            return "the GPU is in exclusive or prohibited compute mode, or its MPS server refuses new "
+                   "clients: check nvidia-smi -q";
         case cudaErrorNoKernelImageForDevice:
             return "this build holds no code for this GPU: configure with CMAKE_CUDA_ARCHITECTURES for it, "
                    "and build again";
@@ -45,7 +46,7 @@ const char* advice(cudaError_t status) noexcept {
         case cudaErrorMpsClientTerminated:
             return "the MPS control daemon ended this process";
         case cudaErrorSystemNotReady:
-            return "the driver isn't ready (on NVSwitch machines: is the fabric manager running?)";
+            return "the driver is not ready (on NVSwitch machines: check that the fabric manager is running)";
         case cudaErrorSystemDriverMismatch:
             return "driver and user-mode library differ: reboot, or reinstall the driver";
         default:

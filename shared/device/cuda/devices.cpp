@@ -53,19 +53,18 @@ std::string plain_uuid(std::string_view text) {
     if (driver_version == 0) {
         throw device_error(
             "CUDA: no NVIDIA driver is installed on this machine (libcuda.so.1 is missing or doesn't load); "
-            "install "
-            "one, or take --device cpu");
+            "install one, or use --device cpu");
     }
     if (status == cudaErrorInsufficientDriver) {
-        throw device_error(fmt::format(
-            "CUDA: the NVIDIA driver is too old: it supports CUDA {}, this program was built with {}; "
-            "install a newer driver, build with an older CUDA, or take --device cpu",
-            version_text(driver_version), version_text(runtime_version)));
+        throw device_error(
+            fmt::format("CUDA: the NVIDIA driver is too old: it supports CUDA {}, this program was built "
+                        "with {}; install a newer driver, build with an older CUDA, or use --device cpu",
+                        version_text(driver_version), version_text(runtime_version)));
     }
     if (status == cudaErrorNoDevice || status == cudaSuccess) {
         const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
         throw device_error(
-            fmt::format("CUDA: the driver sees no GPU{}; check nvidia-smi, or take --device cpu",
+            fmt::format("CUDA: the driver sees no GPU{}; check nvidia-smi, or use --device cpu",
                         visible != nullptr ? fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible) : ""));
     }
     fail_setup(status, "cudaGetDeviceCount", "CUDA");
@@ -157,9 +156,8 @@ bool has_peer_access(const gpu& from, const gpu& to, std::string& why) {
     CAROUSEL_CUDA_SETUP(from.label(), cudaDeviceCanAccessPeer(&can, from.ordinal, to.ordinal));
     if (can == 0) {
         why = fmt::format(
-            "{} has no peer access to {} (no NVLink, or PCIe behind different bridges); put both stages on "
-            "one GPU, or "
-            "one of them on the CPU",
+            "{} has no peer access to {} (no NVLink, or PCIe on different bridges); put both stages on one "
+            "GPU, or one of them on the CPU",
             from.label(), to.label());
     }
     return can != 0;

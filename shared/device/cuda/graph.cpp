@@ -136,12 +136,11 @@ void graph::build(cudaGraph_t captured) {
     std::size_t count = 0;
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphGetNodes(captured, nullptr, &count));
     if (count != list_.all().size())
-        throw error(
-            exit_code::stage_exception,
-            fmt::format("its work has {} launches, and {} copies, fills or launches that don't come by "
-                        "carousel::cuda::launch(): a stage that says same_work has none of these",
-                        list_.all().size(), count - std::min(count, list_.all().size())));
-    if (count == 0) throw error(exit_code::stage_exception, "it says same_work, and launches nothing");
+        throw error(exit_code::stage_exception,
+                    fmt::format("its work has {} launches, and {} copies, fills or launches outside "
+                                "carousel::cuda::launch(): a stage with same_work must not have any of these",
+                                list_.all().size(), count - std::min(count, list_.all().size())));
+    if (count == 0) throw error(exit_code::stage_exception, "it declares same_work, but launches nothing");
     std::size_t roots = 1;
     nodes_.resize(count);
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphGetRootNodes(captured, nodes_.data(), &roots));
@@ -157,8 +156,8 @@ void graph::refuse_others(cudaGraph_t captured) {
     CAROUSEL_CUDA_RUN(queue_->label(), asked);
     if (count == 0) return;
     throw error(exit_code::stage_exception,
-                fmt::format("its work differs from the first frame's, though configure() says same_work: {} "
-                            "copies, fills or launches that don't come by carousel::cuda::launch()",
+                fmt::format("its work differs from the first frame's, although configure() declares "
+                            "same_work: {} copies, fills or launches outside carousel::cuda::launch()",
                             count));
 }
 

@@ -36,7 +36,7 @@ void memory_maker::require_free(u64 bytes, const char* kind) const {
     if (bytes <= free_bytes) return;
     throw device_error(fmt::format(
         "{}: too little GPU memory: {:.1f} MiB of {} memory asked for, {:.1f} MiB free of {:.1f} MiB; use a "
-        "smaller size or window, or free GPU memory (nvidia-smi shows who holds it)",
+        "smaller size or window, or free GPU memory (nvidia-smi shows which processes hold it)",
         on_.label(), static_cast<double>(bytes) / 1048576.0, kind,
         static_cast<double>(free_bytes) / 1048576.0, static_cast<double>(total) / 1048576.0));
 }

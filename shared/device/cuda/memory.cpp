@@ -31,9 +31,8 @@ public:
     vmm_mapping(const gpu& on, const memory_handle& handle, access wanted) {
         if (handle.bytes == 0 || handle.pieces != handle.piece_fds.size()) {
             throw device_error(
-                fmt::format("{}: a vmm handle with {} fds for {} pieces and {} bytes is no "
-                            "memory",
-                            on.label(), handle.piece_fds.size(), handle.pieces, handle.bytes));
+                fmt::format("{}: a vmm handle with {} fds for {} pieces and {} bytes is invalid", on.label(),
+                            handle.piece_fds.size(), handle.pieces, handle.bytes));
         }
         on.bind();
         read_only_ = wanted == access::read;
@@ -56,8 +55,7 @@ private:
     static constexpr u64 gap_bytes = 2 * 1024 * 1024;
 
     void import(const gpu& on, int fd, u64 offset, u64 bytes, access wanted) {
-        if (fd < 0)
-            throw device_error(fmt::format("{}: a vmm handle without an fd is no memory", on.label()));
+        if (fd < 0) throw device_error(fmt::format("{}: a vmm handle without an fd is invalid", on.label()));
         vmm_handle imported;
         void* number = reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd));
         CAROUSEL_CUDA_SETUP(on.label(),

@@ -66,7 +66,7 @@ private:
 /// once.
 template <class T>
 class shared_queue : public queue_base {
-    static_assert(std::is_trivially_copyable_v<T>, "elements travel between processes as bytes");
+    static_assert(std::is_trivially_copyable_v<T>, "elements are copied between processes as bytes");
 
 public:
     /// Appends a copy of `value`. False: the queue is full.
@@ -127,7 +127,7 @@ struct received_block {
 /// during the transfer, either the queue keeps the block or the block is freed: never both, never neither.
 template <class T>
 class block_queue : public block_queue_base {
-    static_assert(std::is_trivially_copyable_v<T>, "what is said of a block travels as bytes");
+    static_assert(std::is_trivially_copyable_v<T>, "the description of a block is copied as bytes");
 
 public:
     /// False: the queue is full, and the caller still holds the block.
@@ -184,7 +184,7 @@ private:
 /// idempotent per id().
 template <class T>
 class shared_work_queue : public work_queue_base {
-    static_assert(std::is_trivially_copyable_v<T>, "tasks travel between processes as bytes");
+    static_assert(std::is_trivially_copyable_v<T>, "tasks are copied between processes as bytes");
 
 public:
     /// Adds a task. Empty: the queue has no free place.

@@ -25,13 +25,13 @@ struct gpu_mapping::parts {
 gpu_mapping::gpu_mapping(std::shared_ptr<attachment> to) : parts_(std::make_unique<parts>()) {
     const space_block& s = to->block();
     if (s.gpu_bytes == 0)
-        throw config_error(fmt::format(
-            "the space \"{}\" has no GPU memory: hold it with one (carousel hold {} --device cuda:0); "
-            "that of a running pipeline has none",
-            s.name, s.name));
+        throw config_error(
+            fmt::format("the space \"{}\" has no GPU memory: hold it with GPU memory (carousel hold {} "
+                        "--device cuda:0); the space of a running pipeline has none",
+                        s.name, s.name));
     if (to->gpu_base.load() != nullptr)
         throw config_error(
-            fmt::format("the GPU memory of the space \"{}\" is mapped in this process already: use a copy of "
+            fmt::format("the GPU memory of the space \"{}\" is already mapped in this process: use a copy of "
                         "that gpu_space",
                         s.name));
     int ordinal = 0;
@@ -76,10 +76,10 @@ u64 gpu_mapping::bytes() const noexcept { return parts_->mapping->bytes(); }
 
 std::byte* gpu_mapping::at(u64 offset, u64 bytes) const {
     if (offset > this->bytes() || bytes > this->bytes() - offset)
-        throw config_error(fmt::format(
-            "offset {} and {} bytes behind it aren't in the {} bytes of the space's GPU memory: it is "
-            "the offset() of a block of this space that travels",
-            offset, bytes, this->bytes()));
+        throw config_error(
+            fmt::format("offset {} and {} bytes after it are outside the {} bytes of the space's GPU memory: "
+                        "use the offset() of a block of this space",
+                        offset, bytes, this->bytes()));
     return data() + offset;
 }
 
@@ -87,8 +87,8 @@ u64 gpu_mapping::offset_of(const void* pointer) const {
     const auto* p = static_cast<const std::byte*>(pointer);
     if (p < data() || p >= data() + bytes())
         throw config_error(
-            fmt::format("{} is no address of the space's GPU memory in this process: a device pointer means "
-                        "nothing in another process, hand on its offset() instead",
+            fmt::format("{} is not an address of the space's GPU memory in this process: a device pointer is "
+                        "invalid in another process, so pass its offset() instead",
                         pointer));
     return static_cast<u64>(p - data());
 }

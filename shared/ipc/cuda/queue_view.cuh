@@ -53,7 +53,7 @@ template <class Attempt>
 /// never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class queue_view {
-    static_assert(::cuda::std::is_trivially_copyable_v<T>, "elements travel between processes as bytes");
+    static_assert(::cuda::std::is_trivially_copyable_v<T>, "elements are copied between processes as bytes");
     static_assert(alignof(T) <= 8, "elements stand at multiples of 8 bytes");
 
 public:
@@ -84,7 +84,7 @@ public:
     template <class U>
     __device__ bool push(const U&) const {
         static_assert(detail::has_a_timeout<U>,
-                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): use "
                       "push(value, timeout_ns), or try_push(value), which never waits");
         return false;
     }
@@ -110,7 +110,7 @@ public:
     template <class U>
     __device__ bool pop(U&) const {
         static_assert(detail::has_a_timeout<U>,
-                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): use "
                       "pop(value, timeout_ns), or try_pop(value), which never waits");
         return false;
     }
@@ -129,7 +129,7 @@ public:
     template <class U>
     __device__ bool lease(U&, queue_lease&) const {
         static_assert(detail::has_a_timeout<U>,
-                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): use "
                       "lease(value, l, timeout_ns), or try_lease(value, l), which never waits");
         return false;
     }

@@ -47,8 +47,8 @@ owned_wait stream_gates::acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
     constexpr i64 longest_ns = 3600 * static_cast<i64>(ns_per_s);
     if (timeout_ns <= 0 || timeout_ns > longest_ns)
         throw config_error(fmt::format(
-            "\"{}\": a stream that waits for a permit needs a timeout, more than 0 and at most an hour, "
-            "for whoever has the permit may never give it back: say how long it may wait, like 50ms",
+            "\"{}\": a stream that waits for a permit needs a timeout of more than 0 and at most an hour, "
+            "because the process that has the permit may never return it: set one, like 50ms",
             name));
     auto w = std::make_shared<stream_wait>();
     w->in = this, w->place = place, w->timeout_ns = static_cast<u64>(timeout_ns);
@@ -57,8 +57,8 @@ owned_wait stream_gates::acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
         while (w->number < gates_each && !used_[w->number].expired()) ++w->number;
         if (w->number == gates_each)
             throw config_error(
-                fmt::format("{} permits of streams are asked for or held in this process, as many as "
-                            "can be at a time: release some, and let go of their stream_permit",
+                fmt::format("{} permits of streams are requested or held in this process, which is the "
+                            "limit: release some, and destroy their stream_permit",
                             gates_each));
         used_[w->number] = w;
         line& l = lines_[place];

@@ -12,7 +12,7 @@ namespace carousel::ipc {
 /// except claim: at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class work_queue_view {
-    static_assert(::cuda::std::is_trivially_copyable_v<T>, "tasks travel between processes as bytes");
+    static_assert(::cuda::std::is_trivially_copyable_v<T>, "tasks are copied between processes as bytes");
     static_assert(alignof(T) <= 8, "tasks stand at multiples of 8 bytes");
 
 public:
@@ -47,7 +47,7 @@ public:
     template <class U>
     __device__ bool claim(U&, claimed_task&) const {
         static_assert(detail::has_a_timeout<U>,
-                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): say "
+                      "a wait in a kernel needs a timeout, at most longest_kernel_wait_ns (100 ms): use "
                       "claim(task, c, timeout_ns), or try_claim(task, c), which never waits");
         return false;
     }

@@ -22,7 +22,8 @@ public:
     template <typename T>
     void same(const T& now, const T& then, const std::string& object, const char* field) {
         if (now != then)
-            add(fmt::format("{}: {}", object, field), fmt::format("is {}, it was made as {}", now, then));
+            add(fmt::format("{}: {}", object, field),
+                fmt::format("is {}, but was {} at the start", now, then));
     }
     template <std::size_t N>
     void same_name(const char (&now)[N], const char (&then)[N], const std::string& object,
@@ -35,7 +36,7 @@ public:
     void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& object,
                     const char* field) {
         if (std::memcmp(now, then, N) != 0)
-            add(fmt::format("{}: {}", object, field), "has changed since it was made");
+            add(fmt::format("{}: {}", object, field), "has changed since the start");
     }
     [[nodiscard]] std::vector<finding> take() { return std::move(all_); }
 
@@ -159,7 +160,7 @@ void check_claims(findings& f, const shm::control_block& c, const shm::control_b
                   fmt::format("names frame {}, this source never ends its stream", claim.ring_sequence));
         else if (seat >= shm::max_seats || made.seat[seat].stage != stage)
             f.add(object,
-                  fmt::format("is by job {}, which is no job of {}", claim.job, stage_name(made, stage)));
+                  fmt::format("is by job {}, which is not a job of {}", claim.job, stage_name(made, stage)));
         else if (claim.ring_sequence < made.first_ring_sequence || claim.ring_sequence >= reach)
             f.add(object, fmt::format("names frame {}, it can have leased those from {} to {}",
                                       claim.ring_sequence, made.first_ring_sequence, reach - 1));
@@ -182,13 +183,13 @@ void check_entries(findings& f, const shm::control_block& c, const shm::control_
         else if (l.standby ? w.state != entry_state::standby
                            : l.current && w.state != entry_state::starting && w.state != entry_state::live)
             f.add(object + ": identity",
-                  fmt::format("says state {}, its process works", static_cast<u32>(w.state)));
+                  fmt::format("has state {}, but its process works", static_cast<u32>(w.state)));
         if (!l.current) continue;
         if (!intact(load(c.seat[l.seat].current))) continue;
         const seat_word sits = seat_word::of(load(c.seat[l.seat].current));
         if (sits != seat_word{l.epoch, l.entry})
             f.add(fmt::format("seat of {}: current", seat_name(made, l.seat)),
-                  fmt::format("names epoch {} in entry {}, there sits epoch {} in entry {}", sits.epoch,
+                  fmt::format("names epoch {} in entry {}, but the seat has epoch {} in entry {}", sits.epoch,
                               static_cast<i64>(sits.entry), l.epoch, l.entry));
     }
 }

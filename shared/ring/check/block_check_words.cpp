@@ -57,7 +57,7 @@ private:
     void tag(const std::string& object, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
             add(object,
-                fmt::format("is {} by job {}, which is no job of {}", tagged, j, name_of_stage(stage)));
+                fmt::format("is {} by job {}, which is not a job of {}", tagged, j, name_of_stage(stage)));
             return;
         }
         const job_word w = job(j);
@@ -83,7 +83,7 @@ private:
             if (known_.epochs.size() > seat && w.epoch != known_.epochs[seat] && w.epoch != 0 &&
                 std::none_of(known_.processes.begin(), known_.processes.end(),
                              [&](const known_process& l) { return l.seat == seat && l.epoch == w.epoch; }))
-                add(object, fmt::format("bears epoch {}, which no process of its seat has", w.epoch));
+                add(object, fmt::format("has epoch {}, which no process of its seat has", w.epoch));
             if (w.state == job_state::submitted) submitted(j, w, s.stage, object);
         }
     }
@@ -131,7 +131,7 @@ private:
                                                         : s == group_state::absent;
             if (!right)
                 add(fmt::format("ring of {}: group_state {}", m.name, g),
-                    fmt::format("says {}, which this group can't be", static_cast<u32>(s)));
+                    fmt::format("is {}, which is not possible for this group", static_cast<u32>(s)));
         }
         std::map<u64, u32> seen;
         for (u32 n = 0; n < std::min(m.slots, shm::max_slots); ++n) slot(k, n, seen);
@@ -187,7 +187,7 @@ private:
         const u64 ring_sequence = h.ring_sequence.load(std::memory_order_relaxed), t = tail(k);
         if (ring_sequence == shm::no_number) return;  // check_parity
         if (stage_of_job(w.job) != m.stage)
-            add(object, fmt::format("was made by job {}, which is no job of {}", w.job, m.name));
+            add(object, fmt::format("was made by job {}, which is not a job of {}", w.job, m.name));
         // READY comes after COMMITTED, at each output separately.
         if (const job_word maker = job(w.job);
             (maker.version & version_mask) == w.version &&
@@ -247,7 +247,7 @@ private:
             else if (w.generation != lap &&
                      (w.generation != ((lap + 1) & generation_mask) || w.state == lease_state::leased))
                 add(object,
-                    fmt::format("is in lap {}, it can be in {} only, or behind it", w.generation, lap));
+                    fmt::format("is in lap {}, but can only be in lap {} or later", w.generation, lap));
             else if (w.state == lease_state::leased)
                 tag(object, "leased", w.job, w.version, q.stage);
             if (w.state == lease_state::leased && w.generation == lap && beyond_end(number))
@@ -282,14 +282,14 @@ private:
                                      1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));
             if (w.generation == ((lap_of(made_.source[maker.source], t, n) + 1U) & generation_mask))
-                add(object, "is done with by its source, but in no slot");
+                add(object, "is finished by its source, but in no slot");
             return;
         }
         for (u32 i = 0; i < std::min(maker.inputs, shm::max_inputs); ++i) {
             const u32 from = maker.input_link[i];
             if (from >= shm::max_links || maker.input_group[i] >= shm::max_blocking) continue;
             if (tail(from) > t) {
-                add(object, fmt::format("is nowhere: the ring of {}, which it comes from, is at {}",
+                add(object, fmt::format("is missing: the ring of {}, from which it comes, is at {}",
                                         made_.link[from].name, tail(from)));
                 return;
             }
@@ -298,7 +298,7 @@ private:
             const lease_word w = lease_word::of(load(c_.link[from].group[slot][maker.input_group[i]]))
                                      .seen_at(slot_word::of(load(c_.link[from].slot[slot])).generation);
             if (w.state == lease_state::done)
-                add(object, fmt::format("is nowhere: {} is done with it", maker.name));
+                add(object, fmt::format("is missing: {} has finished it", maker.name));
         }
     }
 

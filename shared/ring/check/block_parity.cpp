@@ -59,7 +59,8 @@ std::string name_of(const shm::control_block& made, const word_place& at) {
 std::vector<finding> check_parity(const shm::control_block& c, const shm::control_block& made) {
     std::vector<finding> all;
     for (const damaged_word& w : damaged_words(c, made))
-        all.push_back({name_of(made, w.at), fmt::format("is damaged: {:#x} is no word, by one bit", w.raw)});
+        all.push_back(
+            {name_of(made, w.at), fmt::format("is damaged: {:#x} is not a valid word, by one bit", w.raw)});
     return all;
 }
 

@@ -51,7 +51,7 @@ void receiving_side::closed(u32 connection) {
 }
 
 void receiving_side::limit_exceeded(const std::string& why, u64 now) {
-    rejected("a peer was cut off: " + why, now);
+    rejected("a peer was disconnected: " + why, now);
 }
 
 void receiving_side::received(u32 connection, const message& m, u64 now) {
@@ -83,7 +83,7 @@ void receiving_side::take(u32 connection, peer& p, const hello& h, u64 now) {
 
 void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 now) {
     if (!token_.fits(m.of_token, side::sending, *p.peer_hello, p.fresh)) {
-        rejected("somebody was turned away who does not know this link's token", now);
+        rejected("a peer with a wrong token was rejected", now);
         return drop(connection);
     }
     if (const std::string why = objection(*p.peer_hello); !why.empty()) {
@@ -93,15 +93,15 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     std::string why = mismatch(*p.peer_hello);
     if (why.empty()) why = gap_before(*p.peer_hello);
     if (!why.empty()) {
-        rejected("a sender was sent away: " + why, now);
+        rejected("a sender was disconnected: " + why, now);
         p.refused = true;
         return queue_message(connection, bye{why});
     }
     if (leaves_out(*p.peer_hello))
         warning_ = fmt::format(
-            "frames {} to {} are left out, which the sending host has kept: this run begins at frame {}, up "
-            "to which the run before it has them in its files, as another link has said. If none has, and "
-            "this is a wrong --first, they are lost",
+            "frames {} to {} are skipped, although the sending host has kept them: this run begins at frame "
+            "{}, and according to another link the previous run has the earlier frames in its files. If it "
+            "has not (a wrong --first), they are lost",
             p.peer_hello->oldest, next_ - 1, next_);
     if (current_ != 0 && p.peer_hello->run == sender_ && p.peer_hello->epoch < current_epoch_)
         return drop(connection);
@@ -124,12 +124,11 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
 // host's stages continue.
 std::string receiving_side::mismatch(const hello& h) const {
     if (h.format != expected_.format || h.payload_bytes != expected_.payload_bytes)
-        return fmt::format(
-            "its frames are {} of {} bytes, but the receiving stage is to write {} of {} bytes", h.format,
-            h.payload_bytes, expected_.format, expected_.payload_bytes);
+        return fmt::format("its frames are {} of {} bytes, but the receiving stage writes {} of {} bytes",
+                           h.format, h.payload_bytes, expected_.format, expected_.payload_bytes);
     if (h.kind != expected_.kind)
-        return "one end of the link is for work on another host, and the other end is not: both are to read "
-               "the same pipeline file";
+        return "one end of the link is for instances on another host, and the other end is not: use the same "
+               "pipeline file on both hosts";
     if (!expected_.parameters.empty() &&
         (h.parameters != expected_.parameters || h.parameter_bytes != expected_.parameter_bytes))
         return fmt::format(
@@ -138,8 +137,8 @@ std::string receiving_side::mismatch(const hello& h) const {
             expected_.parameter_bytes);
     if (std::find(can_unpack_.begin(), can_unpack_.end(), static_cast<packing>(h.packed)) ==
         can_unpack_.end())
-        return "its frames come compressed in a way that this host's Carousel was not built with: install "
-               "liblz4-dev and libzstd-dev there and build again, or leave `compress` out";
+        return "its frames are compressed by a method that this build does not support: install liblz4-dev "
+               "and libzstd-dev on this host and build again, or remove `compress`";
     return "";
 }
 
@@ -148,10 +147,10 @@ std::string receiving_side::objection(const hello& h) const {
     const bool continues = (h.begins > 0 || accepts_successors_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !continues)
         return fmt::format(
-            "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the "
-            "receiving run, too, and begin again; or, if it is to go on for that one, begin it with "
-            "--first {}. A durable host that was lost may have to begin below that: a receiving stage "
-            "behind one lets it in with successors = true in its file, and drops what it has",
+            "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the receiving "
+            "run as well and start again; or, to continue that run, start it with --first {}. A durable host "
+            "that was lost may have to start below that: a receiving stage downstream of it accepts it with "
+            "successors = true in its file, and drops frames that it already has",
             h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }
@@ -163,8 +162,8 @@ std::string receiving_side::objection(const hello& h) const {
 std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(
-        "frames {0} to {1} would be left out: the receiving run begins at frame {2}, but the sender has them "
-        "from {0} on: end that run, and begin it with --first {0}",
+        "frames {0} to {1} would be skipped: the receiving run begins at frame {2}, but the sender has "
+        "frames from {0} on: end that run, and start it with --first {0}",
         h.oldest, next_ - 1, next_);
 }
 
@@ -186,7 +185,7 @@ void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 no
     if (now < version_logged_ns_) return;
     version_logged_ns_ = now + log_again_ns;
     log_line_ = fmt::format(
-        "who sends there speaks version {} of the link, this side version {}: use the same build on both "
+        "the sender uses version {} of the link protocol, this side version {}: use the same build on both "
         "hosts",
         version, link_version);
 }
@@ -237,7 +236,7 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
     if (m.ring_sequence != arrive_ || !sound || b.is == buffer::state::arriving ||
         b.is == buffer::state::whole) {
         log_line_ =
-            fmt::format("frame {} came against the rules of the link (expected {}): its sender is cut off",
+            fmt::format("frame {} violates the link protocol (expected {}): its sender is disconnected",
                         m.ring_sequence, arrive_);
         drop(connection);
         return std::nullopt;
@@ -249,7 +248,7 @@ std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_mess
 
 void receiving_side::frame_is_damaged(u32 connection) {
     if (connection == current_)
-        log_line_ = "a frame came whose header and bytes do not fit each other: its sender is cut off";
+        log_line_ = "the header and the bytes of a received frame do not match: its sender is disconnected";
     drop(connection);
 }
 
@@ -279,8 +278,8 @@ const frame_message* receiving_side::oldest_whole() const {
 
 void receiving_side::damaged(u64 ring_sequence, u64 now) {
     (void)now;
-    log_line_ = fmt::format("frame {} came with other bytes than its hash is of: it is asked for again",
-                            ring_sequence);
+    log_line_ =
+        fmt::format("the bytes of frame {} do not match its hash: it is requested again", ring_sequence);
     for (buffer& b : buffers_)
         if (b.is == buffer::state::whole && b.message.ring_sequence >= ring_sequence)
             b.is = buffer::state::empty;
@@ -321,7 +320,7 @@ actions receiving_side::step(u64 now) {
         if (connection != current_ && now - p.since_ns > handshake_ns) late.push_back(connection);
     for (const u32 connection : late) drop(connection);
     if (current_ != 0 && now > last_received_ns_ && now - last_received_ns_ > dead_after_ns) {
-        log_line_ = fmt::format("nothing was heard of the sending host for {} ms", dead_after_ns / ns_per_ms);
+        log_line_ = fmt::format("the sending host sent nothing for {} ms", dead_after_ns / ns_per_ms);
         drop(current_);
     }
     if (current_ != 0 && !welcomed_ && sender_kept_ && !arriving()) welcome_current();
@@ -330,7 +329,7 @@ actions receiving_side::step(u64 now) {
         ping_ns_ = now + ping_rest_ns(clock_.answers());
     }
     if (up() && end_ && end_kept_ && !end_acknowledged_) {
-        queue_message(current_, bye{"it has got the end of the stream"});
+        queue_message(current_, bye{"it has received the end of the stream"});
         end_acknowledged_ = true;
     } else if (up() && !leaving_.empty()) {
         queue_message(current_, bye{leaving_});

@@ -64,8 +64,8 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
     } else if (const auto* h = std::get_if<hello>(&m);
                h != nullptr && state_ == state::hello_sent && h->version != own_hello_.version) {
         // The peer has proven nothing, so it may be any process: it must not end the run.
-        drop(fmt::format("the other side speaks version {} of the link, this one {}: use the same build on "
-                         "both hosts",
+        drop(fmt::format("the other side uses version {} of the link protocol, this side {}: use the same "
+                         "build on both hosts",
                          h->version, own_hello_.version),
              now);
         retry_ns_ = now + other_version_rest_ns;
@@ -76,7 +76,7 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
         if (proven_)
             failure_ = r->why;
         else
-            drop("it refuses, without knowing the token: " + r->why, now);
+            drop("it refuses, but does not have the token: " + r->why, now);
     } else if (const auto* b = std::get_if<bye>(&m); b != nullptr && proven_) {
         end_known_ = end_known_ || end_sent_;
         drop(b->why, now);
@@ -93,7 +93,7 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
 
 void sending_side::take(const proof_message& m, u64 now) {
     if (!token_.fits(m.of_token, side::receiving, own_hello_, m.fresh))
-        return drop("who answers there does not know this link's token (the two token files differ)", now);
+        return drop("the process there has another token for this link (the two token files differ)", now);
     proven_ = true;
     queue_message(answers_, proof_message{own_hello_.fresh, token_.prove(side::sending, own_hello_, m.fresh),
                                           m.sent_ns, now});
@@ -112,8 +112,8 @@ void sending_side::take_numbers(const welcome& m) {
         if (!continues) {
             numbering_restarted_ = true;
             failure_ = fmt::format(
-                "the other host (run {}) goes on at frame {} of its ring, and is not where run {} was left, "
-                "at frame {}: it has begun anew",
+                "the other host (run {}) continues at frame {} of its ring, not where run {} ended, at frame "
+                "{}: it has restarted",
                 m.run, m.next, remote_run_, next_);
             return;
         }
@@ -136,31 +136,26 @@ void sending_side::take(const welcome& m, u64 now) {
     if (is_work()) return take_numbers(m);
     const u64 claimed = std::max(m.next, m.committed);
     if (welcomed_ && claimed > may_have_arrived()) {
-        drop(fmt::format(
-                 "the receiving host (run {}) says that it has the frames below {}, and from {} on this "
-                 "side has sent none: it is not the receiver of this stream, and no frame is released "
-                 "by it. End what listens there, and start the right one",
-                 m.run, claimed, highest_next_),
+        drop(fmt::format("the receiving host (run {}) reports that it has the frames below {}, but this side "
+                         "has sent none from {} on: it is not the receiver of this stream, and no frame is "
+                         "released. End the program that listens there, and start the right one",
+                         m.run, claimed, highest_next_),
              now);
         retry_ns_ = now + longest_rest_ns;
         return;
     }
     if (oldest_ && m.next < kept_from()) {
         if (own_hello_.by_durable != 0) {
-            drop(
-                fmt::format(
-                    "the receiving host (run {0}) has lost its ring, and begins at frame {1}. The frames "
-                    "below {2} are in its sinks' files, the others are kept here: end that run, and begin it "
-                    "with --first {2}",
-                    m.run, m.next, durable_),
-                now);
+            drop(fmt::format("the receiving host (run {0}) has lost its ring, and begins at frame {1}. The "
+                             "frames below {2} are in its sinks' files, the others are kept here: end that "
+                             "run, and start it with --first {2}",
+                             m.run, m.next, durable_),
+                 now);
             return;
         }
         failure_ = fmt::format(
-            "the receiving host (run {}) goes on at frame {}, but frames {} to {} have been committed there "
-            "and "
-            "released here: {} frames are lost. Its ring was lost or made anew: end both runs and begin "
-            "again",
+            "the receiving host (run {}) continues at frame {}, but frames {} to {} were committed there and "
+            "released here: {} frames are lost. Its ring was lost or rebuilt: end both runs and start again",
             m.run, m.next, m.next, committed_ - 1, committed_ - m.next);
         return;
     }
@@ -214,7 +209,7 @@ actions sending_side::step(u64 now) {
     if ((state_ == state::hello_sent || state_ == state::proof_sent) && now - since_ns_ > handshake_ns)
         drop("it does not answer", now);
     if (state_ == state::up && now > last_received_ns_ && now - last_received_ns_ > dead_after_ns)
-        drop(fmt::format("nothing was heard for {} ms", dead_after_ns / ns_per_ms), now);
+        drop(fmt::format("it sent nothing for {} ms", dead_after_ns / ns_per_ms), now);
     if (close_) out.push_back({action::what::close, to_close_});
     if (close_) answers_.clear();
     close_ = false;

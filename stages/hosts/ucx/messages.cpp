@@ -85,8 +85,8 @@ bool transport::implementation::post_pieces(link& l) {
 // This side's messages never use a rendezvous, so a rendezvous announces a message that is too long.
 void transport::implementation::on_message(link& l, std::span<const std::byte> bytes, bool rendezvous) {
     if (rendezvous || bytes.size() > (l.trusted ? options_.message_bytes : options_.first_message_bytes))
-        return disconnect(l, l.trusted ? "its message is longer than any of this link"
-                                       : "its message is longer than any before the proof of the token");
+        return disconnect(l, l.trusted ? "its message exceeds the size limit of this link"
+                                       : "its message exceeds the size limit before authentication");
     to_->message_received(l.number, bytes);
 }
 
@@ -101,8 +101,8 @@ ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::b
                                                  u64 bytes, bool rendezvous) {
     if (!l.trusted || front.size() > options_.message_bytes ||
         bytes > (rendezvous ? most_piece : least_piece)) {
-        disconnect(l, l.trusted ? "a piece of its frame is longer than any of this link"
-                                : "a frame came before the proof of the token");
+        disconnect(l, l.trusted ? "a piece of its frame exceeds the size limit of this link"
+                                : "a frame was received before authentication");
         return UCS_OK;
     }
     const auto begin = [&](std::span<const std::byte> header, u64 whole) {
@@ -114,7 +114,7 @@ ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::b
     const auto place = l.coming.next(front, bytes, begin);
     if (!place) {
         l.failed = true;
-        l.why = "its frames came in pieces that do not fit each other";
+        l.why = "the pieces of its frames do not match";
         return UCS_OK;
     }
     if (place->to == nullptr) return UCS_OK;

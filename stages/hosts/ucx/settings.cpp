@@ -47,11 +47,10 @@ std::string device_of(const std::string& address) {
     const auto& [device, first] =
         *std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.first == it->first; });
     if (first != address)
-        throw config_error(
-            fmt::format("{} is not the first address of {}, and UCX takes none but that: {}. Let the link "
-                        "use that one, or "
-                        "make {} the first (`ip -4 addr show dev {}` lists them in order)",
-                        address, device, first, address, device));
+        throw config_error(fmt::format(
+            "{} is not the first address of {}, and UCX uses only the first: {}. Use that address for the "
+            "link, or make {} the first (`ip -4 addr show dev {}` lists them in order)",
+            address, device, first, address, device));
     return device;
 }
 

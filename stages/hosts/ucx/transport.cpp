@@ -30,12 +30,12 @@ sockaddr_in socket_address(const std::string& address, u16 port) {
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
     if (::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1)
-        throw config_error(fmt::format("{} is no IPv4 address", address));
+        throw config_error(fmt::format("{} is not an IPv4 address", address));
     return to;
 }
 
 void require(ucs_status_t s, const std::string& what) {
-    if (s != UCS_OK) throw config_error(fmt::format("{}: UCX says \"{}\"", what, ucs_status_string(s)));
+    if (s != UCS_OK) throw config_error(fmt::format("{}: UCX reports \"{}\"", what, ucs_status_string(s)));
 }
 
 }  // namespace
@@ -106,11 +106,10 @@ void transport::implementation::require_gpu_memory() {
     const bool known = ucp_context_query(context_, &is) == UCS_OK;
     if (known && (is.memory_types >> UCS_MEMORY_TYPE_CUDA & 1U) != 0) return;
     ucp_cleanup(std::exchange(context_, nullptr));
-    throw config_error(
-        fmt::format("memory = \"direct\": {} with the transports {} reaches no GPU's memory here; take "
-                    "memory = \"staged\", "
-                    "which sends from page-locked memory, or have a UCX loaded that was built --with-cuda",
-                    ucx_version(), transports_of(options_)));
+    throw config_error(fmt::format(
+        "memory = \"direct\": {} with the transports {} can't access GPU memory here; use memory = "
+        "\"staged\", which sends from page-locked memory, or load a UCX that was built --with-cuda",
+        ucx_version(), transports_of(options_)));
 }
 
 transport::implementation::~implementation() {
@@ -262,8 +261,8 @@ void transport::implementation::disconnect(link& l, std::string why) {
 bool transport::implementation::disconnect(bool trusted_too) {
     for (const auto& [number, l] : links_)
         if (!l->failed && (trusted_too || !l->trusted))
-            disconnect(*l, fmt::format("a peer sends a message that is longer than any of this link: more "
-                                       "than {} MiB of memory were needed for it",
+            disconnect(*l, fmt::format("a peer sends a message that exceeds the size limit of this link: it "
+                                       "would need more than {} MiB of memory",
                                        options_.allowance >> 20U));
     return close_failed();
 }

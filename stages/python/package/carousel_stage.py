@@ -8,7 +8,7 @@ import sys
 
 def refuse_forks(event, arguments):
     if event in ("os.fork", "os.forkpty"):
-        raise RuntimeError("a stage doesn't fork: its child would hold the run's memory and sockets when it is dead; "
+        raise RuntimeError("a stage must not fork: its child would hold the run's memory and sockets after the stage's death; "
                            "start a program (subprocess), or use multiprocessing's spawn")
 
 

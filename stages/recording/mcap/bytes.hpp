@@ -65,7 +65,7 @@ public:
         return value;
     }
     [[nodiscard]] std::span<const std::byte> raw(u64 bytes) {
-        if (bytes > from_.size()) throw format_error("a record ends in its middle");
+        if (bytes > from_.size()) throw format_error("a record is incomplete");
         const auto out = from_.first(static_cast<std::size_t>(bytes));
         from_ = from_.subspan(static_cast<std::size_t>(bytes));
         return out;

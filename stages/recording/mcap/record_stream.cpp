@@ -47,7 +47,7 @@ std::span<const std::byte> record_stream::content(const head& h, u64 bytes) {
     if (bytes > h.length || bytes > most_small)
         throw format_error(fmt::format("a record of {} bytes at {}", h.length, at_));
     content_.resize(static_cast<std::size_t>(bytes));
-    if (!take(at_ + head_bytes, content_)) throw format_error("it became shorter while it was read");
+    if (!take(at_ + head_bytes, content_)) throw format_error("it was truncated while it was read");
     return content_;
 }
 

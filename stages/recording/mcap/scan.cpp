@@ -55,7 +55,7 @@ u32 crc_of_file(int fd, u64 from, u64 until) {
     u32 crc = 0;
     for (u64 at = from; at < until; at += piece.size()) {
         piece.resize(static_cast<std::size_t>(std::min(read_at_once, until - at)));
-        if (!read_at(fd, at, piece)) throw format_error("it became shorter while it was read");
+        if (!read_at(fd, at, piece)) throw format_error("it was truncated while it was read");
         crc = crc_of(piece, crc);
     }
     return crc;
@@ -121,7 +121,7 @@ bool is_known(const std::string& compression) {
 contents read_front(int fd) {
     unsigned char raw[sizeof magic];
     if (!read_at(fd, 0, std::as_writable_bytes(std::span(raw))) || std::memcmp(raw, magic, sizeof magic) != 0)
-        throw format_error("it is no MCAP file");
+        throw format_error("it is not an MCAP file");
     contents c;
     record_stream s(fd, sizeof magic);
     c.front_bytes = read_front(s, c);
@@ -149,7 +149,7 @@ void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& record
     const u64 head_of_chunk = head_bytes + chunk_head_bytes + c.compression.size();
     // These numbers come from the file, and memory is allocated by them: none exceeds what the file contains.
     if (c.length != add_sat(head_of_chunk, c.compressed) || !is_within(c.start, c.length, size_of(fd)))
-        throw format_error(fmt::format("the chunk at {} and its index don't fit each other", c.start));
+        throw format_error(fmt::format("the chunk at {} and its index do not match", c.start));
     if (c.uncompressed > std::min(most_records, most_uncompressed(c.compression, c.compressed)))
         throw format_error(
             fmt::format("the chunk at {} can't contain {} bytes: it has {}, compression \"{}\"", c.start,

@@ -48,7 +48,7 @@ void writer::take_lock(double wait_s) {
 // The preamble is one write of a few hundred bytes: a shorter file contains nothing yet.
 void writer::continue_file(const buffer& front) {
     struct stat info {};
-    if (::fstat(fd_.get(), &info) != 0) fail(path_, "looking at", errno);
+    if (::fstat(fd_.get(), &info) != 0) fail(path_, "inspecting", errno);
     const u64 size = static_cast<u64>(info.st_size);
     if (size < front.size()) {
         if (::ftruncate(fd_.get(), 0) != 0) fail(path_, "emptying", errno);
@@ -60,7 +60,7 @@ void writer::continue_file(const buffer& front) {
     if (read_whole_at(fd_.get(), there.data(), there.size(), 0) != static_cast<ssize_t>(there.size()) ||
         there != front)
         throw output_error(
-            fmt::format("{} is another recording than the one that was begun: name another file", path_));
+            fmt::format("{} is another recording than the one that was started: name another file", path_));
     contents c = scan(fd_.get());
     while (!c.chunks.empty() && (!c.chunks.back().whole || !c.chunks.back().damage.empty()))
         c.chunks.pop_back();

@@ -21,7 +21,7 @@ using device::cpu::pool;
 inline device::queue& queue(frame& f) {
     if (f.queue().kind() != device_kind::cpu)
         throw config_error(
-            "this stage enqueues work for the CPU, but it runs on a GPU: give it device = \"cpu\", and say "
+            "this stage enqueues work for the CPU, but it runs on a GPU: set device = \"cpu\", and "
             "runs_on::cpu in configure()");
     return f.queue();
 }

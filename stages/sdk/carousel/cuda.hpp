@@ -24,8 +24,8 @@ namespace carousel::cuda {
 inline cudaStream_t stream(device::queue& q) {
     if (q.kind() != device_kind::cuda)
         throw config_error(
-            "this stage enqueues kernels, but it runs on the CPU: give it device = \"cuda:0\", and say "
-            "runs_on::cuda in configure()");
+            "this stage enqueues kernels, but it runs on the CPU: set device = \"cuda:0\", and runs_on::cuda "
+            "in configure()");
     return static_cast<cudaStream_t>(q.native_stream());
 }
 /// Returns the stream on which the frame's work is enqueued.

@@ -110,7 +110,7 @@ class Outputs(Live):
 
     def test_a_film_lies_in_a_working_directory_with_a_percent_sign(self):
         if not os.path.exists(os.path.join(PROGRAMS, "libcarousel-film.so")):
-            self.skipTest("this build makes no films")
+            self.skipTest("this build can't write films")
         here = os.path.join(self.folder, "100%%")
         os.mkdir(here)
         done = self.run_demo(*WITHOUT_OUT, "--out", "film.mp4", cwd=here)

@@ -193,7 +193,7 @@ class Trace(unittest.TestCase):
         names = {e["args"]["name"] for e in t["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
         self.assertTrue({"fragment lane 0", "vertex lane 1", "display waits"} <= names, names)
         counters = {(e["pid"], e["name"]) for e in t["traceEvents"] if e["ph"] == "C"}
-        self.assertTrue({(2, "frames/s"), (5, "frames/s"), (1, "ring behind fragment")} <= counters, counters)
+        self.assertTrue({(2, "frames/s"), (5, "frames/s"), (1, "output ring of fragment")} <= counters, counters)
         phases = collections.Counter(e["name"] for e in t["traceEvents"] if e["ph"] == "X" and e["cat"] == "phase")
         for phase in ("process", "device", "release"):
             self.assertGreater(phases[phase], 20, phases)
@@ -272,7 +272,7 @@ class Trace(unittest.TestCase):
         self.check_flows(t, bars, stages)
         self.check_nesting(t)
         counters = {e["name"] for e in t["traceEvents"] if e["ph"] == "C" and e["pid"] == 1}
-        self.assertEqual(counters, {"ring behind numbers", "ring behind fork", "ring behind fork.square"})
+        self.assertEqual(counters, {"output ring of numbers", "output ring of fork", "output ring of fork.square"})
 
     def test_a_pipeline_that_ends_meanwhile_leaves_a_trace_that_says_so(self):
         run = self.start_run()
@@ -320,8 +320,8 @@ class Trace(unittest.TestCase):
         then = self.ask({"command": "ps"})["pipeline"]["frames"]
         out, err = trace.communicate(timeout=40)
         self.assertEqual(trace.returncode, 0, err)
-        self.assertRegex(err, rf"note: supervisor gone, 4 stages go on \(pid {run.pid}\) after [0-9.]+ s")
-        self.assertRegex(err, rf"note: a supervisor has taken demo over \(pid {next_one.pid}\) after [0-9.]+ s")
+        self.assertRegex(err, rf"note: no supervisor, 4 stages continue \(pid {run.pid}\) after [0-9.]+ s")
+        self.assertRegex(err, rf"note: a supervisor has taken over demo \(pid {next_one.pid}\) after [0-9.]+ s")
         self.check_frames_after(then, err)
 
     def test_ctrl_c_ends_the_trace_and_writes_it(self):

@@ -105,7 +105,7 @@ class Top(Live):
         t.resize(40, 6)
         wait_for("a smaller one", lambda: len(t.screen()) == 6 and max(map(len, t.screen())) <= 40)
         t.resize(120, 30)
-        wait_for("a larger one", lambda: len(t.screen()) > 10)
+        wait_for("a larger space", lambda: len(t.screen()) > 10)
         os.write(t.fd, b"q")
         self.assertEqual(t.exit_code(), 0)
 
@@ -184,11 +184,11 @@ class Top(Live):
         wait_for("a screen", lambda: self.frame_of(t) > 5)
         run = self.ps()["pipeline"]
         os.kill(run["pid"], signal.SIGKILL)
-        wait_for("the news", lambda: any("supervisor gone, 4 stages go on" in line for line in t.screen()))
+        wait_for("the news", lambda: any("no supervisor, 4 stages continue" in line for line in t.screen()))
         before = self.frame_of(t)
         wait_for("its frames", lambda: self.frame_of(t) > before + 10)
         once = self.carousel("top", "--once", "-p", self.name).stdout
-        self.assertIn("supervisor gone, 4 stages go on", once)
+        self.assertIn("no supervisor, 4 stages continue", once)
         self.assertTrue(once.startswith(self.name + ":"), once)
         for words in (("top", "--once"), ("kill", "fragment"), ("ps",)):  # the other one isn't taken for it
             refused = self.carousel(*words)
@@ -198,7 +198,7 @@ class Top(Live):
         others = json.loads(self.carousel("ps", "-p", "stranger", "--json").stdout)
         self.assertEqual([s["restarts"] for s in others["stages"]], [0] * 4)
         self.up(*grace)  # takes it over
-        wait_for("its next supervisor", lambda: not any("supervisor gone" in line for line in t.screen()))
+        wait_for("its next supervisor", lambda: not any("no supervisor" in line for line in t.screen()))
         self.assertEqual(self.ps()["pipeline"]["run_id"], run["run_id"])
         self.assertTrue(self.ask({"command": "rebuild", "run_id": run["run_id"]})["ok"])
         wait_for("the news of that", lambda: any("restarts with new memory" in line for line in t.screen()))
@@ -236,7 +236,7 @@ class Top(Live):
         screen = t.screen()
         self.assertLessEqual(max(map(len, screen)), 80)
         self.assertRegex("\n".join(screen), r"(?m)^fragment +.*[.wRrd]{8,}$")
-        self.assertRegex("\n".join(screen), r"the pace limits: 30 frames/s|limits: busy \d+ %|no stage stands out")
+        self.assertRegex("\n".join(screen), r"limited by fps: 30 frames/s|bottleneck: .* \(busy \d+ %\)|no bottleneck found")
         self.assertIn("SIGKILL", "\n".join(screen))
         os.write(t.fd, b"q")
         self.assertEqual(t.exit_code(), 0)

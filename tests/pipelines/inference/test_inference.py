@@ -111,7 +111,7 @@ class Inference(Live):
 
     def test_weights_that_are_none_are_told_before_anything_starts(self):
         file = os.path.join(PIPELINES, "inference.toml")
-        for weights, why in (("", 'weights = "FILE" is missing'), (file, "it is none of 1024 inputs"), ("no.net", "carousel-train-shapes FILE makes one")):
+        for weights, why in (("", 'weights = "FILE" is missing'), (file, "it is not a network with 1024 inputs"), ("no.net", "create one with carousel-train-shapes FILE")):
             output = self.carousel("validate", file, "--set", f"infer.weights={weights}")
             self.assertEqual((weights, output.returncode), (weights, 2))
             self.assertIn(why, output.stderr)

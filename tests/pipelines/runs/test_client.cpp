@@ -92,7 +92,7 @@ TEST_CASE("ps prints the stages as a table or as JSON") {
     CHECK(s.out ==
           "demo: waiting: x is down, pid 77, device cpu, up 1m 15s, 300 frames, 59.9 frames/s, "
           "pipelines/demo.toml\n"
-          "fragment limits: busy 98 %\n"
+          "bottleneck: fragment (busy 98 %)\n"
           "STAGE       PID  STATE       AGE  RESTARTS  LAST EXIT           FRAMES/S  FRAMES  BUSY  CPU   "
           "MEMORY  DEVICE\n"
           "geometry    100  running  1m 15s         0  -                       60.0     300   12%  12%  1.0 "
@@ -164,7 +164,7 @@ TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported"
         timed_out = true;
     }
     CHECK_THAT(error_of(5),
-               contains("nobody listens at"));  // the record is still there, and this process lives
+               contains("no process listens at"));  // the record is still there, and this process lives
     CHECK(carousel::test::carousel({"ps"}).code == 74);
 }
 

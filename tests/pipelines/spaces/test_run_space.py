@@ -72,7 +72,7 @@ class RunSpace(Spaces):
         self.hold(self.name)
         said = self.carousel("run", os.path.join(self.pipelines, "demo.toml"), "--name", self.name, "--device", "cpu", "--frames", "1")
         self.assertEqual(said.returncode, 2)
-        self.assertIn("is held already by process", said.stderr)
+        self.assertIn("is already held by process", said.stderr)
         self.assertIn("choose another name with -p NAME", said.stderr)
 
 

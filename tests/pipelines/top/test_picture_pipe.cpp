@@ -31,9 +31,9 @@ std::string error_of(const std::string& script, u64 before_ns) {
 
 TEST_CASE(
     "what a peek says before it ends is told, whether it was asked before that, after that or never heard") {
-    const std::string script = "printf 'error: there is nothing to see' >&3";
-    CHECK(error_of(script, 500'000'000) == "there is nothing to see");        // ended before it is asked
-    CHECK(error_of("sleep 0.5; " + script, 0) == "there is nothing to see");  // the question is left unread
+    const std::string script = "printf 'error: nothing can be rendered' >&3";
+    CHECK(error_of(script, 500'000'000) == "nothing can be rendered");        // ended before it is asked
+    CHECK(error_of("sleep 0.5; " + script, 0) == "nothing can be rendered");  // the question is left unread
     CHECK(error_of("true", 500'000'000) == "carousel-peek has ended");
     CHECK(error_of("sleep 0.5", 0) == "carousel-peek has ended");
 }

@@ -74,11 +74,11 @@ class Links(Case):
         delivered = pair.b.lose()
         pair.b.start()
         self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
-        first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
+        first = int(re.search(r"start it with --first (\d+)", pair.a.text())[1])
         self.restarted_with(pair, first + 3)   # more than one durable sender may have in flight
-        left_out = f"frames {first} to {first + 2} would be left out: .*: end that run, and begin it with --first {first}"
+        left_out = f"frames {first} to {first + 2} would be skipped: .*: end that run, and start it with --first {first}"
         self.expect_log(pair.a, left_out)
-        self.expect_log(pair.b, "a sender was sent away: " + left_out)
+        self.expect_log(pair.b, "a sender was disconnected: " + left_out)
         self.assertEqual(pair.b.stage("sink").get("frames") or 0, 0)
         self.restarted_with(pair, first)
         self.assertEqual([pair.a.wait(60), pair.b.wait(30)], [0, 0], pair.a.text() + pair.b.text())
@@ -123,7 +123,7 @@ class Links(Case):
 
     def test_by_hand_without_that_word_the_heir_is_refused_and_told_of_it(self):
         pair, c = self.chain_with_lost_middle(90, "")
-        expected_text = "A durable host that was lost may have to begin below that: .* successors = true"
+        expected_text = "A durable host that was lost may have to start below that: .* successors = true"
         self.assertNotEqual(pair.b.wait(60), 0)
         self.assertRegex(pair.b.text(), expected_text)
         self.assertRegex(c.text(), "a sender was refused: .*" + expected_text)

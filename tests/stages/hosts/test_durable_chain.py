@@ -142,8 +142,8 @@ class Long(Case):
         c.start()
         s.coordinator.expect_log("host c restarts at frame 0: it is unknown whether this is the first frame that its sinks do not have, because host b can't read it. "
                     "If not, the sending stage on that host logs the --first N with which to start `carousel host` on c")
-        s.coordinator.expect_log(r"middle-to-c .*begin it with --first \d+")
-        first = int(re.search(r"begin it with --first (\d+)", s.coordinator.text())[1])
+        s.coordinator.expect_log(r"middle-to-c .*start it with --first \d+")
+        first = int(re.search(r"start it with --first (\d+)", s.coordinator.text())[1])
         c.process.kill()
         c.process.wait()
         c.start("--fresh", "--first", str(first))

@@ -109,8 +109,8 @@ class FullDisk(unittest.TestCase):
         for host in (coordinator, b):
             log_lines = re.findall(r".*waits for a full disk.*", host.text())
             self.assertTrue(1 <= len(log_lines) <= 1 + ran_s // 5, host.text())
-            self.assertRegex(log_lines[0], r"KiB are free there\): .*/disk/frame_\d+\.rgba: No space left on device; make room on "
-                             "that disk, .*Nothing is lost")
+            self.assertRegex(log_lines[0], r"KiB are free there\): .*/disk/frame_\d+\.rgba: No space left on device; free some space on "
+                             "that disk, .*No frame is lost")
         self.assertEqual(hash_in(b, "display"), expected)
         self.assertEqual(sorted(os.listdir(disk)), PICTURES)
         for name in PICTURES:

@@ -86,7 +86,7 @@ class Seen(Hosts):
         wait_for("paused", lambda: self.remote_stage(dashboard, "b/sink")["paused"])
         self.assertEqual(dashboard.act("b/sink", "cont")[0], 200)
         self.assertEqual(dashboard.act("c/sink", "kill")[0], 409)
-        wait_for("it goes on", lambda: self.remote_stage(dashboard, "b/sink")["state"] == "running")
+        wait_for("it continues", lambda: self.remote_stage(dashboard, "b/sink")["state"] == "running")
 
         remote.process.send_signal(signal.SIGSTOP)   # a silent host counts as lost
         wait_for("it is lost", lambda: self.host(dashboard)["state"] == "lost", 30)

@@ -64,7 +64,7 @@ TEST_CASE("a sender without the token is turned away, and believes no one who ha
     CHECK_FALSE(b.up());
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());  // the peer there is not authenticated: no reason to end a run
-    CHECK(i.a.disconnect_reason().find("does not know this link's token") != std::string::npos);
+    CHECK(i.a.disconnect_reason().find("has another token for this link") != std::string::npos);
 }
 
 TEST_CASE("a refusal ends a sender only when it comes from who knows the token") {
@@ -76,7 +76,7 @@ TEST_CASE("a refusal ends a sender only when it comes from who knows the token")
     CHECK(a.failure().empty());
     receiving_side b = receiver(token, "another-run", 3);
     const introduced i(b, hello_of_test(), token, 1000);
-    CHECK(i.a.failure().find("end the receiving run, too, and begin again") != std::string::npos);
+    CHECK(i.a.failure().find("end the receiving run as well and start again") != std::string::npos);
 }
 
 TEST_CASE("another run's frames are refused by a ring that has some already") {
@@ -101,7 +101,7 @@ TEST_CASE("a receiver that has lost frames which the sender has released is foun
         for (const action& x : b.step(1000))
             if (x.kind == action::what::send) a.received(1, *decode(x.bytes), 1000);
     }
-    CHECK(a.failure().find("frames 3 to 9 have been committed there and released here: 7 frames are lost") !=
+    CHECK(a.failure().find("frames 3 to 9 were committed there and released here: 7 frames are lost") !=
           std::string::npos);
 }
 
@@ -190,7 +190,8 @@ TEST_CASE("a frame whose header and bytes do not fit each other ends its connect
     CHECK(b.log_line().empty());
     b.frame_is_damaged(1);
     CHECK_FALSE(b.up());
-    CHECK(b.log_line() == "a frame came whose header and bytes do not fit each other: its sender is cut off");
+    CHECK(b.log_line() ==
+          "the header and the bytes of a received frame do not match: its sender is disconnected");
     u32 closed = 0;
     for (const action& x : b.step(1000)) closed += x.kind == action::what::close ? 1 : 0;
     CHECK(closed == 2);

@@ -50,9 +50,10 @@ TEST_CASE("a token file must be its owner's alone, and hold a secret") {
     };
     CHECK_NOTHROW(token_file::read(file("0123456789abcdef\n", 0600)));
     CHECK_THROWS_WITH(token_file::read(file("0123456789abcdef\n", 0640)),
-                      Catch::Contains("others may read it"));
-    CHECK_THROWS_WITH(token_file::read(file("short\n", 0600)), Catch::Contains("has 5 bytes; expected 16"));
+                      Catch::Contains("other users can read it"));
+    CHECK_THROWS_WITH(token_file::read(file("short\n", 0600)),
+                      Catch::Contains("has 5 bytes; expected at least 16"));
     CHECK_THROWS_WITH(token_file::read((folder.path / "none").string()),
-                      Catch::Contains("Make one for both hosts"));
-    CHECK_THROWS_WITH(token_file::read(folder.path.string()), Catch::Contains("is no plain file"));
+                      Catch::Contains("Create one for both hosts"));
+    CHECK_THROWS_WITH(token_file::read(folder.path.string()), Catch::Contains("is not a regular file"));
 }

@@ -42,13 +42,13 @@ class Ports(Case):
         pair.a.start()
         self.delivered(pair.b, 5)
         sends, receives = listening(pair.a.stage("send")["pid"]), listening(pair.b.stage("receive")["pid"])
-        print(f"send listens on {sends}, receive on {receives}", file=sys.stderr)
+        print(f"send listening on {sends}, receive on {receives}", file=sys.stderr)
         self.assertIn((address_b, PORT), receives)
         self.assertGreaterEqual(len(receives), 2)   # its own port, and one for data
         for name, all_of, address in (("send", sends, address_a), ("receive", receives, address_b)):
             for at, port in all_of:
-                self.assertEqual(at, address, f"{name} listens on {all_of}")
-                self.assertTrue(PORT <= port <= PORT + LINKS, f"{name} listens on {all_of}; its ports are {PORT} to {PORT + LINKS}")
+                self.assertEqual(at, address, f"{name} listening on {all_of}")
+                self.assertTrue(PORT <= port <= PORT + LINKS, f"{name} listening on {all_of}; its ports are {PORT} to {PORT + LINKS}")
 
     def namespaces(self):
         if os.geteuid() != 0 or not shutil.which("ip"):
@@ -73,7 +73,7 @@ class Ports(Case):
         call("ip", "-n", net.b, "addr", "add", "10.83.0.7/24", "dev", "lb")
         pair = self.pair(120, address="10.83.0.7", inside_a=net.inside(net.a), inside_b=net.inside(net.b))
         self.assertNotEqual(pair.b.start().wait(20), 0)
-        self.expect_log(pair.b, f"10.83.0.7 is not the first address of lb, and UCX takes none but that: {B_ADDRESS}. ")
+        self.expect_log(pair.b, f"10.83.0.7 is not the first address of lb, and UCX uses only the first: {B_ADDRESS}. ")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK(meet(receiver(token, "run-a", 4)).first);
     const auto [up, why] = meet(receiver(token, "run-a", 3));  // frame 3 would be left out
     CHECK_FALSE(up);
-    CHECK(why.find("end the receiving run, too, and begin again") != std::string::npos);
+    CHECK(why.find("end the receiving run as well and start again") != std::string::npos);
 
     successor.begins = 0;  // it does not know what the lost one had forwarded
     CHECK_FALSE(meet(receiver(token, "run-a", 5)).first);
@@ -45,7 +45,7 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     const introduced i(late, hello_of_test(), token, 1000);
     CHECK_FALSE(i.a.up());
     CHECK(i.a.failure().empty());
-    CHECK(i.a.disconnect_reason().find("frames 0 to 6 would be left out") != std::string::npos);
+    CHECK(i.a.disconnect_reason().find("frames 0 to 6 would be skipped") != std::string::npos);
 }
 
 TEST_CASE(
@@ -62,11 +62,11 @@ TEST_CASE(
     };
     const auto [up, disconnect_text] = meets(16, true);
     CHECK(up);
-    CHECK(disconnect_text.find("frames 0 to 15 are left out, which the sending host has kept") == 0);
+    CHECK(disconnect_text.find("frames 0 to 15 are skipped, although the sending host has kept them") == 0);
     CHECK_FALSE(meets(17, true).first);         // more than it can have in flight: a wrong --first
     const auto [alone, why] = meets(1, false);  // no host has received more than that one sender's
     CHECK_FALSE(alone);
-    CHECK(why.find("begin it with --first 0") != std::string::npos);
+    CHECK(why.find("start it with --first 0") != std::string::npos);
 }
 
 TEST_CASE("who stands behind a durable host is told how its lost one's heir gets in from below") {
@@ -75,7 +75,7 @@ TEST_CASE("who stands behind a durable host is told how its lost one's heir gets
     receiving_side downstream = receiver(token, "run-a", 5);
     const std::string why = introduced(downstream, durable_successor, token, 1000).a.failure();
     CHECK(why.find(
-              "begin it with --first 5. A durable host that was lost may have to begin below that: a "
+              "start it with --first 5. A durable host that was lost may have to start below that: a "
               "receiving stage behind one lets it in with successors = true in its file, and drops what it "
               "has") != std::string::npos);
     receiving_side permissive = receiver(token, "run-a", 5);
@@ -108,12 +108,13 @@ TEST_CASE("a sender whose frames or parameters are others is sent away, is told 
     hello sender = expected;
     sender.format = "{\"name\":\"other\"}", sender.payload_bytes = 200;
     CHECK(refusal_of(sender) ==
-          "its frames are {\"name\":\"other\"} of 200 bytes, but the receiving stage is to "
-          "write {} of 100 bytes");
+          "its frames are {\"name\":\"other\"} of 200 bytes, but the receiving stage writes "
+          "{} of 100 bytes");
     sender = expected;
     sender.parameters = "light";
     CHECK(refusal_of(sender) ==
-          "its parameters are light of 16 bytes, but the receiving pipeline's are camera of 16 bytes");
+          "its parameters are light of 16 bytes, but the receiving pipeline's are camera of 16 "
+          "bytes");
     CHECK(refusal_of(hello_of_test()) ==
           "its parameters are none of 0 bytes, but the receiving pipeline's are camera of 16 bytes");
     receiving_side b(expected, token, "run-b", "", 0, 4);
@@ -167,8 +168,9 @@ TEST_CASE(
         CHECK_FALSE(comes_back_with(1'000'000));
         CHECK(i.a.failure().empty());
         CHECK(i.a.disconnect_reason().find(
-                  "(run run-b) says that it has the frames below 1000000, and from 0 on this side "
-                  "has sent none: it is not the receiver of this stream") != std::string::npos);
+                  "(run run-b) reports that it has the frames below 1000000, but "
+                  "this side has sent none from 0 on: it is not the receiver of this stream") !=
+              std::string::npos);
         CHECK_FALSE(i.a.released(0));
         CHECK(comes_back_with(16) == by_durable);  // a durable host may leave that many out
         CHECK_FALSE(comes_back_with(100));

@@ -95,7 +95,7 @@ class Everyday(Case):
         pair.make_token("other.token")
         pair.b.start()
         other = self.other_sender(pair, token="other.token").start()
-        self.expect_log(other, "does not know this link's token")
+        self.expect_log(other, "has another token for this link")
         pair.a.start()
         self.whole(pair, 30)
         self.assertIsNone(other.process.poll())
@@ -104,17 +104,17 @@ class Everyday(Case):
         pair = self.pair(30)
         pair.b.start()
         other = self.other_sender(pair, size=4096).start()
-        self.expect_log(pair.b, "a sender was sent away: its frames are")
+        self.expect_log(pair.b, "a sender was disconnected: its frames are")
         wait_for("the sender waits", lambda: other.stage("send").get("waits_for") == "another host")
         self.assertEqual([s["restarts"] for s in other.ps()["stages"]], [0, 0])
-        self.expect_log(other, r"its frames are .*4096.* of \d+ bytes, but the receiving stage is to write .*262144")
+        self.expect_log(other, r"its frames are .*4096.* of \d+ bytes, but the receiving stage writes .*262144")
         other.end()
         pair.a.start()
         self.whole(pair, 30)
 
     def test_addresses_that_everybody_reaches_need_a_word(self):
         pair = self.pair(1)
-        for address, words in (("8.8.8.8", "is no private one"), ("0.0.0.0", "numeric IPv4 address"), ("b", "numeric IPv4 address")):
+        for address, words in (("8.8.8.8", "is not a private address"), ("0.0.0.0", "numeric IPv4 address"), ("b", "numeric IPv4 address")):
             text = (RECEIVE + END + SINK).format(name="public", bytes=8, of="receive", delay=0, format=format_of(8), address=address, port=PORT,
                                                  token="link.token", more="", in_flight=4)
             host = Host(pair, "public", text).start()
@@ -170,7 +170,7 @@ class Long(Case):
         pair.b.wait(30)
         pair.b.start()
         self.assertEqual(pair.a.wait(30), 1)
-        found = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
+        found = re.search(r"frames 0 to (\d+) were committed there and released here: (\d+) frames are lost", pair.a.text())
         self.assertTrue(found, pair.a.text())
         self.assertEqual(int(found[1]) + 1, int(found[2]))
 
@@ -210,7 +210,7 @@ class Long(Case):
         dice = random.Random(SEED)
         pair = self.pair(500, fps=60)
         pair.b.start()
-        self.expect_log(pair.b, "listens on")
+        self.expect_log(pair.b, "listening on")
         heard = self.recorded_hello(pair)
         self.assertGreater(len(heard), 20)
         pair.a.start()

@@ -30,7 +30,7 @@ class Long(Lost):
         pair.b.lose()
         pair.b.start()
         self.assertEqual(pair.a.wait(30), 1)
-        found = re.search(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", pair.a.text())
+        found = re.search(r"frames 0 to (\d+) were committed there and released here: (\d+) frames are lost", pair.a.text())
         self.assertTrue(found, pair.a.text())
         self.assertEqual(int(found[1]) + 1, int(found[2]))
 
@@ -40,7 +40,7 @@ class Long(Lost):
         pair.a.lose()
         pair.a.start()  # from frame 0: another run's, for all that B knows
         self.assertEqual(pair.a.wait(30), 1)
-        found = re.search(r"frames up to (\d+) are here.*begin it with --first (\d+)", pair.a.text())
+        found = re.search(r"frames up to (\d+) are here.*start it with --first (\d+)", pair.a.text())
         self.assertTrue(found, pair.a.text())
         first = int(found[2])
         self.assertTrue(30 <= first <= int(found[1]) + 1, found[0])
@@ -55,7 +55,7 @@ class Long(Lost):
         delivered = pair.b.lose()
         pair.b.start()  # from frame 0, which no host has any more
         self.expect_log(pair.a, r"has lost its ring, and begins at frame 0\.")
-        first = int(re.search(r"begin it with --first (\d+)", pair.a.text())[1])
+        first = int(re.search(r"start it with --first (\d+)", pair.a.text())[1])
         self.assertLessEqual(first, len(delivered))
         pair.b.process.send_signal(signal.SIGINT)
         pair.b.wait(30)

@@ -13,9 +13,9 @@ from link_pair import check_whole, wait_for  # noqa: E402
 from processes import end_process  # noqa: E402
 
 FRAMES, EVERY_S = 30, 5
-OF_SENDER = r"no link to 127\.0\.0\.1 port \d+ for \d+ s: the other side speaks version {} of the link, this one {}: " \
-            r"use the same build on both hosts\. It is tried for ever"
-OF_RECEIVER = r"who sends there speaks version (\d+) of the link, this side version (\d+): use the same build on both hosts"
+OF_SENDER = r"no link to 127\.0\.0\.1 port \d+ for \d+ s: the other side uses version {} of the link protocol, this side {}: " \
+            r"use the same build on both hosts\. Retrying indefinitely"
+OF_RECEIVER = r"the sender uses version (\d+) of the link protocol, this side version (\d+): use the same build on both hosts"
 
 
 class IncompatiblePeer:
@@ -56,7 +56,7 @@ class OtherVersion(Case):
     def test_a_receiver_names_both_versions_of_a_sender_of_another_one_and_lives_and_takes_the_right_one(self):
         pair = self.pair(FRAMES)
         pair.b.start()
-        self.expect_log(pair.b, "listens on")
+        self.expect_log(pair.b, "listening on")
         wait_for("all of b's stages", lambda: sum(pid is not None for pid, _ in pids(pair.b).values()) == 2)
         before, since, incompatible_peer = pids(pair.b), time.monotonic(), IncompatiblePeer(self, pair, "sends")
         self.expect_log(pair.b, OF_RECEIVER)

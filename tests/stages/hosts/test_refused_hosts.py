@@ -182,7 +182,7 @@ class Refused(unittest.TestCase):
         file = self.file()
         path = self.token(0o644)
         for host in (self.world.coordinator(file), self.world.remote(file, "b")):
-            self.refused(host, 2, f"the token of this pipeline's hosts, {path}, has mode 0644: others may read it. `chmod 600 ")
+            self.refused(host, 2, f"the token of this pipeline's hosts, {path}, has mode 0644: other users can read it. Run `chmod 600 ")
 
     def test_a_token_that_is_not_there_is_asked_for_on_the_far_host(self):
         self.refused(self.world.remote(self.file(), "b"), 2, "the token of this pipeline's hosts, .*chain.token: No such file or directory.*copy it over ssh")

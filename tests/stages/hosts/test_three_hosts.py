@@ -128,8 +128,8 @@ class Long(Case):
     def reported_lost(self, host, stage):
         """The number of lost frames in its sending stage's log, which is all that were committed there."""
         # As in: "finish of frame 77: the receiving host (run ...) goes on at frame 0, but frames 0 to 73 ..."
-        host.expect_log(f"{stage} .*frames 0 to \\d+ have been committed there and released here: \\d+ frames are lost")
-        found = set(re.findall(r"frames 0 to (\d+) have been committed there and released here: (\d+) frames are lost", host.text()))
+        host.expect_log(f"{stage} .*frames 0 to \\d+ were committed there and released here: \\d+ frames are lost")
+        found = set(re.findall(r"frames 0 to (\d+) were committed there and released here: (\d+) frames are lost", host.text()))
         self.assertEqual(len(found), 1, found)   # every repetition of the line is the same
         last, count = map(int, found.pop())
         self.assertEqual(count, last + 1)

@@ -75,7 +75,7 @@ TEST_CASE("work goes on at the number of the ring that it goes to, whichever pro
     a.closed(2, "gone", 1000 + longest_rest_ns);
     (void)talk(a, restarted, 3, 1000 + 2 * longest_rest_ns);
     CHECK(a.numbering_restarted());
-    CHECK(a.failure().find("goes on at frame 7 of its ring") != std::string::npos);
+    CHECK(a.failure().find("continues at frame 7 of its ring") != std::string::npos);
 
     // A different run there has its own numbers, even if they would fit.
     sending_side other(of_kind(link_kind::work), token, 0);
@@ -123,6 +123,6 @@ TEST_CASE("an end of a ring's link and an end of work don't take each other") {
     CHECK_FALSE(a.up());
     CHECK_FALSE(a.numbering_restarted());
     CHECK(a.failure().empty());  // another file can fix it
-    CHECK(a.disconnect_reason().find("is for work on another host, and the other end is not") !=
+    CHECK(a.disconnect_reason().find("is for instances on another host, and the other end is not") !=
           std::string::npos);
 }

@@ -45,7 +45,7 @@ def elements(frame):
         plane = frame.output[f"p_{word}"]
         assert (plane.dtype, plane.nbytes) == (word, 6 * size), plane
         message = refused(lambda plane=plane: numpy.asarray(plane))
-        instead = "torch.from_dlpack(plane)" if size > 1 else "plane.bytes is the same memory as u8"
+        instead = "torch.from_dlpack(plane)" if size > 1 else "plane.bytes has the same memory as u8"
         assert message == f'plane "p_{word}": Python\'s buffers have no {word}; {instead}', message
         into = numpy.asarray(plane.bytes)
         assert into.shape == ((3, 2) if size == 1 else (3, 2, size)) and into.flags.writeable and plane.bytes.dtype == "u8", plane.bytes
@@ -53,7 +53,7 @@ def elements(frame):
         into[:] = (frame.frame_number + numpy.arange(6 * size)).reshape(into.shape) % 256
     for word in ("f8_e4m3", "f8_e5m2"):
         message = refused(frame.output[f"p_{word}"].__dlpack__)
-        assert message == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes is the same memory as u8', message
+        assert message == f'plane "p_{word}": DLPack 1.0 has no {word}; plane.bytes has the same memory as u8', message
     assert "dltensor" in repr(frame.output["p_bf16"].__dlpack__())
     # Elements of the same size and another type: complex numbers, the other byte order, texts.
     for word, kind in (("f64", "c8"), ("f32", ">f4"), ("u16", ">u2"), ("i16", "S2"), ("u8", "S1")):

@@ -134,7 +134,7 @@ class Rig:
         with variables(CAROUSEL_TEST_NO_CONTEXT_EVENTS="1"):
             run = self.start(self.acts("silent"), self.a.frames)
             got = self.end(run)["image_hash"]
-        require("can't tell of work on all streams" in run.log_text(200), "the log doesn't say that each frame waits")
+        require("can't report work on all streams" in run.log_text(200), "the log doesn't say that each frame waits")
         require(got == self.reference(self.a.frames), "another hash than the same stage in C++ has")
         return f"{self.a.frames} frames, the hash of C++; the log says that each waits for the GPU"
 

@@ -40,12 +40,12 @@ sink = true
 
 MESSAGES = {
     "raises": "line 44: ValueError: as told",
-    "returns": "process() returned a value of type ndarray: a stage writes into its output and returns nothing",
+    "returns": "process() returned a value of type ndarray: a stage must write to its output and return nothing",
     "keeps": "an array of plane \"color\" of frame 30 outlives process()",
     "writes in place": "ValueError: output array is read-only",
     "writes past the array": "a write into its input ring source, frame 50, plane color, offset 0",
-    "forks": "RuntimeError: a stage doesn't fork",
-    "exits": "sys.exit(3) was called: a stage doesn't end its process",
+    "forks": "RuntimeError: a stage must not fork",
+    "exits": "sys.exit(3) was called: a stage must not end its process",
     "hangs": "process() of a frame takes longer than frame_timeout_ms = 700",
     "holds the GIL": "process() of a frame takes longer than frame_timeout_ms = 700",
     "another type": "plane \"color\" has elements of u8, the array of f32; convert it before",
@@ -53,10 +53,10 @@ MESSAGES = {
     "another stride": "has strides of (1, 36, 2304) elements and is not dense",
     "no array": "expected an array (a NumPy array, a tensor: a buffer or __dlpack__), got str",
     "in an input": "plane \"color\" is an input: it is read-only",
-    "another device": "plane \"color\" lies on cpu, the array on cuda:0",
-    "no text": "NoText: its text can't be had: __str__ raises RuntimeError",
+    "another device": "plane \"color\" is on cpu, the array on cuda:0",
+    "no text": "NoText: its text is not available: __str__ raises RuntimeError",
     "broken text": "ValueError: half \\udc80 a letter",
-    "long text": "letters) ... xxx",
+    "long text": "characters) ... xxx",
     "negative extent": "TypeError: set_used(): expected whole numbers, 0 or more, got (-1,)",
     "broken value": "TypeError: metadata \"k\": expected a text in UTF-8, got '\\udc80'",
     "huge value": "TypeError: metadata \"k\": expected a whole number from -2**63 to 2**64 - 1, got -9223372036854775809",
@@ -140,7 +140,7 @@ class BadInput(unittest.TestCase):
         done = self.carousel("run", path, "--frames", "6", "--no-color", "--report", report)
         log = done.stdout + done.stderr
         self.assertEqual(done.returncode, 4, log)
-        self.assertIn("frame 2 is given up and not kept: its inputs and assets are 1025 MiB, more than 1024", log)
+        self.assertIn("frame 2 is given up and not saved: its inputs and assets are 1025 MiB, more than 1024", log)
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
         self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn", "restarts")], [6, 0, 0, 0, 1], log)
@@ -167,7 +167,7 @@ class BadInput(unittest.TestCase):
                 "import frobnicate\n" + good: "stage.py, line 1: ModuleNotFoundError",
                 good.replace("like(0)", "image(8, 8)"): "produces frames of another format",
                 good.replace("out)", "out, *, often: int)"): "often is missing",
-                good.replace("color", "colour"): "the argument colour is no plane here",
+                good.replace("color", "colour"): "the argument colour is not a plane here",
             }.items():
                 write(text)
                 with self.assertRaisesRegex(carousel.Error, expected):
@@ -196,11 +196,11 @@ class BadInput(unittest.TestCase):
             "import sys\nsys.exit(3)\n": "stage.py, line 2: sys.exit(3) was called",
             "x = 1\n": "stage.py defines no stage; expected one function or class with @carousel.stage",
             stage + "def f(color, out): pass\n" + stage.splitlines()[1] + "\ndef g(color, out): pass\n": "stage.py defines 2 stages: f, g",
-            stage + "def f(colour, out): pass\n": "the argument colour is no plane here; there are frame, color, out",
+            stage + "def f(colour, out): pass\n": "the argument colour is not a plane here; there are frame, color, out",
             stage + "def f(color, out, *, strength): pass\n": "the setting strength needs a type",
             stage + "def f(color, out, *, strength: float): pass\n": "strength is missing; expected a number",
             stage.replace("like(0)", "like(1)") + "def f(color, out): pass\n": "the stage has 1 inputs",
-            stage + "def f(color): pass\n": "f(color): nothing writes the output; take out or out_color or frame",
+            stage + "def f(color): pass\n": "f(color): no argument writes the output; add out or out_color or frame",
             stage + "def f(color, out, out_color): pass\n": "f(color, out, out_color): out and out_color are the same plane; name it once",
             stage.replace("carousel.like(0)", "{'depth': 'f32[36, w]'}") + "def f(color, out): pass\n": "the extent 'w' is no number",
         }.items():
@@ -212,10 +212,10 @@ class BadInput(unittest.TestCase):
         two = "{'color': carousel.like(0), 'depth': {'z': 'f32[36, 64]'}}"
         alike = "{'left': carousel.like(0), 'right': carousel.like(0)}"
         for text, expected in {
-            stage(two, "color, out_color, out_dept"): "the argument out_dept is no plane here; there are frame, color, out_color, "
+            stage(two, "color, out_color, out_dept"): "the argument out_dept is not a plane here; there are frame, color, out_color, "
                                                       "out_color_color, out_depth, out_depth_z, out_z",
-            stage(two, "color, out"): "the argument out is no plane here",
-            stage(two, "color, out_color"): "f(color, out_color): nothing writes the output 'depth'; take out_depth or out_depth_z or "
+            stage(two, "color, out"): "the argument out is not a plane here",
+            stage(two, "color, out_color"): "f(color, out_color): no argument writes the output 'depth'; add out_depth or out_depth_z or "
                                             "out_z or frame",
             stage(two, "color, out_color, out_depth, out_z"): "out_depth and out_z are the same plane; name it once",
             stage(alike, "color, out_left, out_color"): "the argument out_color is a plane of 2 outputs; there are frame, color, out_left",
@@ -226,9 +226,9 @@ class BadInput(unittest.TestCase):
             stage("{'color': carousel.like(1)}", "frame"): "outputs['color']=carousel.like(1), but the stage has 1 inputs",
             stage("{'color': {'z': 'f32[h]'}}", "frame"): "output plane 'z': the extent 'h' is no number",
             stage("lambda config: [1]", "frame"): "outputs=[1]; expected a name for each",
-            stage("{'a b': carousel.like(0), 'c': carousel.like(0)}", "frame"): "output 1 of 2 is called \"a b\"; expected a name",
+            stage("{'a b': carousel.like(0), 'c': carousel.like(0)}", "frame"): "output 1 of 2 is named \"a b\"; expected a name",
             stage("{k: carousel.like(0) for k in 'abcde'}", "frame"): "5 outputs are named; at most 4",
-            stage(two, "frame", ", output=carousel.like(0)"): "output= and outputs= are both there",
+            stage(two, "frame", ", output=carousel.like(0)"): "output= and outputs= exclude each other",
             stage(two, "frame"): "makes \"depth\" (f.depth), which no stage reads",
         }.items():
             message = self.refused(text)

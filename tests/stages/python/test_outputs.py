@@ -102,7 +102,7 @@ class smaller:
             "config.inputs['camra']": "stage.py, line 3: KeyError: 'camra'",
             "config.settings['facter']": "stage.py, line 3: KeyError: 'facter'",
             "{'color': 'u8[%s, 4]' % (config.inputs['camera']['color'].shape[0] / 2)}": "the extent '10.0' is no number",
-            "carousel.like": "f: output=carousel.like is without its parentheses; write carousel.like(0)",
+            "carousel.like": "f: output=carousel.like needs parentheses; write carousel.like(0)",
             "carousel.like(-1)": "f: output=carousel.like(-1); expected the number of an input, 0 for the first",
         }.items():
             self.assertIn(expected, self.refused(stage(text)), text)
@@ -112,7 +112,7 @@ class smaller:
         for word, whole in (("like", "like(0)"), ("image", "image()")):
             for option in (f"output=carousel.{word}", f"outputs={{'color': carousel.{word}}}"):
                 owner = option.split("=")[0] + ("['color']" if "{" in option else "")
-                self.assertIn(f"f: {owner}=carousel.{word} is without its parentheses; write carousel.{whole}",
+                self.assertIn(f"f: {owner}=carousel.{word} needs parentheses; write carousel.{whole}",
                               self.refused(f"import carousel\n@carousel.stage({option})\ndef f(frame): pass\n"))
 
 

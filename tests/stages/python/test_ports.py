@@ -80,8 +80,8 @@ class Ports(unittest.TestCase):
             with self.assertRaises(KeyError):
                 del again.metadata["second"]
             again.metadata["n"] = numpy.int64(-7)
-            for key, value, expected in (("", 1, "a key has 1 to 63 letters"), ("k", "\a", "a text is UTF-8 without control"),
-                                     ("k", b"x" * 1024, "finds no room")):
+            for key, value, expected in (("", 1, "expected a key of 1 to 63 characters"), ("k", "\a", "expected a UTF-8 text without control"),
+                                     ("k", b"x" * 1024, "does not fit")):
                 with self.assertRaisesRegex(carousel.ConfigError, expected):
                     again.metadata[key] = value
             with self.assertRaisesRegex(TypeError, "expected bool, int, float, str or bytes, got list"):
@@ -100,7 +100,7 @@ class Ports(unittest.TestCase):
             self.assertIn('-7', repr(got.metadata))
             with self.assertRaisesRegex(RuntimeError, "set in process"):
                 got.metadata["n"] = 1
-            with self.assertRaisesRegex(RuntimeError, "is said of an output"):
+            with self.assertRaisesRegex(RuntimeError, "is only valid for an output plane"):
                 got["part"].set_used(1)
             with self.assertRaisesRegex(ValueError, "read-only"):
                 numpy.asarray(got["part"])[0] = 1

@@ -22,7 +22,7 @@ except ImportError as _failure:
     if not _built:   # for example in the source tree
         raise ImportError(
             f"carousel's compiled module is not in {_os.path.dirname(_os.path.abspath(__file__))}: build it, in the source tree, by "
-            "cmake --build build/release --target python_package (it takes python3-dev and pybind11-dev), and name build/release/python "
+            "cmake --build build/release --target python_package (needs python3-dev and pybind11-dev), and name build/release/python "
             "in PYTHONPATH") from None
     if (_failure.path or "").endswith(".so"):   # it was found, but can't be loaded
         raise

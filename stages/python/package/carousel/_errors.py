@@ -30,7 +30,7 @@ def key_of(failure):
 def _truncate(text, most):
     """The text, or its beginning and end if it is longer than `most` characters."""
     half = most // 2
-    return text if len(text) <= most else f"{text[:half]} ... ({len(text)} letters) ... {text[-half:]}"
+    return text if len(text) <= most else f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
 
 
 def _text(value):
@@ -38,7 +38,7 @@ def _text(value):
     try:
         return str(value)
     except Exception as failure:
-        return f"its text can't be had: __str__ raises {type(failure).__name__}"
+        return f"its text is not available: __str__ raises {type(failure).__name__}"
 
 
 def words_of(kind, value, trace):
@@ -53,7 +53,7 @@ def _describe(kind, value, trace):
     if issubclass(kind, (ConfigError, SettingsError)):
         return _text(value.args[-1] if value.args else value), text
     if issubclass(kind, SystemExit):
-        return (f"{_place(trace)}sys.exit({value.code!r}) was called: a stage doesn't end its process; raise an exception, or "
+        return (f"{_place(trace)}sys.exit({value.code!r}) was called: a stage must not end its process; raise an exception, or "
                 "frame.end_stream() in a source", text)
     if issubclass(kind, SyntaxError):
         return f"{os.path.basename(value.filename or '?')}, line {value.lineno}: {kind.__name__}: {value.msg}", text

@@ -53,7 +53,7 @@ def _plane_from(text, owner, name, config):
         word = word.strip()
         value = {"width": config.width, "height": config.height}.get(word, word)
         if not str(value).isdigit():
-            raise ConfigError(f"{owner}: output plane {name!r}: the extent {word!r} is no number, width or height")
+            raise ConfigError(f"{owner}: output plane {name!r}: the extent {word!r} is not a number, width or height")
         extents.append(int(value))
     return {"name": name, "element": found[1], "shape": extents}
 
@@ -66,7 +66,7 @@ def _format_of(output, owner, config, inputs, name=""):
     if output is like or output is image:
         word = f"carousel.{output.__name__}"
         call = f"{word}({'0' if output is like else ''})"
-        raise ConfigError(f"{owner}: {described.split('=')[0]}={word} is without its parentheses; write {call}")
+        raise ConfigError(f"{owner}: {described.split('=')[0]}={word} needs parentheses; write {call}")
     if isinstance(output, like):
         if not isinstance(output.index, int) or output.index < 0:
             raise ConfigError(f"{owner}: {described}; expected the number of an input, 0 for the first")

@@ -124,7 +124,7 @@ def _names_of(function, owner, bound):
     names = []
     for p in list(inspect.signature(function).parameters.values())[1 if bound else 0:]:
         if p.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-            raise ConfigError(f"{owner}: {p} can't be given; name the planes that it takes")
+            raise ConfigError(f"{owner}: {p} is not supported; name the planes as arguments")
         if p.kind is not inspect.Parameter.KEYWORD_ONLY:
             names.append(p.name)
     return names
@@ -139,11 +139,11 @@ class Stage:
         self.name, self.module, self.__doc__ = target.__name__, target.__module__, target.__doc__
         self.is_class = inspect.isclass(target)
         if self.is_class and not callable(getattr(target, "process", None)):
-            raise ConfigError(f"{self.name}: a stage's class has process(self, ...)")
+            raise ConfigError(f"{self.name}: a stage's class needs process(self, ...)")
         if device not in ("any", "cpu", "cuda"):
             raise ConfigError(f"{self.name}: device={device!r}: expected \"any\", \"cpu\" or \"cuda\"")
         if output is not None and outputs is not None:
-            raise ConfigError(f"{self.name}: output= and outputs= are both there; outputs= is for several, with a name each")
+            raise ConfigError(f"{self.name}: output= and outputs= exclude each other; use outputs= for several, with a name each")
         own_init = self.is_class and target.__init__ is not object.__init__
         self.settings = _settings_of(target.__init__, self.name) if own_init else \
             [] if self.is_class else _settings_of(target, self.name)
@@ -152,7 +152,7 @@ class Stage:
         if isinstance(reads, str) or not all(isinstance(name, str) for name in self.reads):
             raise ConfigError(f"{self.name}: reads={reads!r}: expected names of planes, e.g. reads=[\"color\"]")
         if wants_tombstones and not self.finishes:
-            raise ConfigError(f"{self.name}: wants_tombstones=True is for a class with finish(self, frame), which gets the tombstones")
+            raise ConfigError(f"{self.name}: wants_tombstones=True needs a class with finish(self, frame), which receives the tombstones")
 
     def __call__(self, *arguments, **settings):
         return self.target(*arguments, **settings)
@@ -225,7 +225,7 @@ class Adapter:
             return found[0]
         known = ["frame"] + [f"{spelled(source)}_{plane}" if len(inputs) > 1 else plane for _, _, source, plane in there] + \
             [each for each, planes in to_write.items() if len(planes) == 1]
-        why = "is no plane here" if not found else f"is a plane of {len(found)} {found[0][0]}s"
+        why = "is not a plane here" if not found else f"is a plane of {len(found)} {found[0][0]}s"
         raise ConfigError(f"{self.words()}: the argument {name} {why}; there are {', '.join(known)} (settings are keyword arguments, "
                           "behind *)")
 
@@ -238,7 +238,7 @@ class Adapter:
         for k, (name, planes) in enumerate(written):
             if not any(pick[0] == "frame" or pick[:2] == ("output", k) for pick in picks):
                 can = [argument for argument, of in arguments_of(written).items() if [o for o, _ in of] == [k]]
-                raise ConfigError(f"{self.words()}: nothing writes {f'the output {name!r}' if name else 'the output'}; take "
+                raise ConfigError(f"{self.words()}: no argument writes {f'the output {name!r}' if name else 'the output'}; add "
                                   f"{' or '.join(can)} or frame")
 
     def words(self):

@@ -24,7 +24,7 @@ def program():
             return path
     found = shutil.which("carousel")
     if not found:
-        raise Error(f"no program carousel beside {here} or in PATH: build it (./pipelines/launch) or add its folder to PATH")
+        raise Error(f"no program carousel next to {here} or in PATH: build it (./pipelines/launch) or add its folder to PATH")
     return found
 
 
@@ -164,14 +164,14 @@ class Running:
 
     def report(self):
         """Returns the report of a finished run; during the run its current values under the same keys. Values known only at the end are
-        None then: lost, repeated, torn, ending, exit_code. ps() has more about a running one. Raises Error if a run left no report."""
+        None then: lost, repeated, torn, ending, exit_code. ps() has more about a running one. Raises Error if a run wrote no report."""
         if self._process.poll() is None and (now := self._partial_report()):
             return now
         try:
             with open(self._report) as text:
                 return json.load(text)
         except OSError:
-            raise Error(f"{self.name} left no report (exit code {self._process.poll()}): {self.log_text()}") from None
+            raise Error(f"{self.name} wrote no report (exit code {self._process.poll()}): {self.log_text()}") from None
 
     def _partial_report(self):
         """Returns None if the run has ended meanwhile."""

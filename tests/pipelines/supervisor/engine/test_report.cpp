@@ -80,7 +80,7 @@ TEST_CASE("the depth of each seat is what its newest process has said, with the 
           json::array({{{"in_flight", 14},
                         {"window", 16},
                         {"work_ms", 0.066},
-                        {"reason", "4 contexts take turns on the GPU, 0.066 ms a frame in all of them"},
+                        {"reason", "4 contexts take turns on the GPU, 0.066 ms per frame in all of them"},
                         {"graphs", true},
                         {"reach", "copy"}}}));
 }
@@ -128,8 +128,10 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     CHECK(source["busy"] == 0.5);
     CHECK(source["wait_output"] == 0.4);
     CHECK(source["wait_own"] == 0.1);
-    CHECK(r["bottleneck"] ==
-          json({{"kind", "stage"}, {"stage", "sink"}, {"busy", 0.98}, {"text", "sink limits: busy 98 %"}}));
+    CHECK(r["bottleneck"] == json({{"kind", "stage"},
+                                   {"stage", "sink"},
+                                   {"busy", 0.98},
+                                   {"text", "bottleneck: sink (busy 98 %)"}}));
     CHECK(source["in_flight_high_water"] == 3);
     CHECK(source["depth"] == json::array({json()}));
     CHECK(r["latency"] == "balanced");

@@ -8,8 +8,8 @@ using namespace carousel::supervisor;
 using found = std::vector<ring::finding>;
 
 namespace {
-const ring::finding broken{"job 3 (middle)", "bears epoch 4711, which no process of its seat has"};
-ring::finding moving(u64 k) { return {"ring of numbers: frame " + std::to_string(k), "is nowhere"}; }
+const ring::finding broken{"job 3 (middle)", "has epoch 4711, which no process of its seat has"};
+ring::finding moving(u64 k) { return {"ring of numbers: frame " + std::to_string(k), "is missing"}; }
 }  // namespace
 
 TEST_CASE("a finding that stands through all looks is told, those of frames that move are not") {

@@ -59,7 +59,7 @@ TEST_CASE("a ring in host memory has no gaps behind a GPU with other addresses f
     CHECK_THROWS_WITH(
         planned(devices, gpus(facts), "[link.geometry]\nguard = \"gap\"\n"),
         contains("/p.toml:") && contains("guard = \"gap\" is unavailable for ring geometry: its "
-                                         "writer's GPU has other addresses for host memory"));
+                                         "writer's GPU uses other addresses for host memory"));
     CHECK(guard_of(planned({on_cpu, on_gpu, on_cpu}, gpus(facts)), 0).gaps());  // it only reads that one
     CHECK(guard_of(planned({on_gpu, on_gpu, on_cpu}, gpus(facts)), 0).gaps());  // GPU memory
 }
