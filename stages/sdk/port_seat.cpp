@@ -145,7 +145,7 @@ void port_seat::commit() {
     has_frame_ = false;
     session_.reset();  // releases buffers that other processes wait for
     throw port_revoked(
-        fmt::format("frame {} was not committed: port \"{}\" has been given to another life meanwhile (it "
+        fmt::format("frame {} was not committed: port \"{}\" was given to another incarnation meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
                     ring_sequence, stage_));
 }

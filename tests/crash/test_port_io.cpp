@@ -151,7 +151,8 @@ TEST_CASE("a program that keeps its frame is fenced and not killed: its place is
                contains("process() of a frame takes longer than frame_timeout_ms = 400: its seat now "
                         "belongs to another process"));
     CHECK(run.wait_until([&] { return keeps.has_printed("revoked"); }));  // alive, and notified
-    CHECK_THAT(keeps.output(), contains("was not committed: port \"camera\" has been given to another life"));
+    CHECK_THAT(keeps.output(),
+               contains("was not committed: port \"camera\" was given to another incarnation"));
     next.signal(SIGKILL);  // the port is free, and the first program returns to it
     const u64 then = keeps.frame();
     CHECK(run.wait_until([&] { return keeps.frame() > then; }));

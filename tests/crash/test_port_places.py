@@ -135,7 +135,7 @@ class Fenced(Case):
         writes = self.start_sibling("write", 10000)
         self.assertEqual(writes.stdout.readline(), "frame 20\n")   # the number that was not committed
         self.check_fenced(pid, "process() of a frame takes longer than frame_timeout_ms = 400")
-        self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
+        self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another incarnation")
         self.check_end(reads, keeps, writes)
 
     def test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm(self):
@@ -146,7 +146,7 @@ class Fenced(Case):
         self.assertEqual(reads.stdout.readline(), "frame 20\n")   # what was not committed is delivered once more
         self.check_fenced(pid, "it does not respond while frames wait for it")
         os.kill(pid, signal.SIGCONT)
-        self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another life")
+        self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another incarnation")
         self.check_end(reads, keeps, writes)
 
     def test_the_buffers_of_a_stopped_writer_are_kept_until_it_ends(self):
