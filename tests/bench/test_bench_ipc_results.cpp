@@ -37,7 +37,7 @@ ipc_bench_result some_result() {
 
 }  // namespace
 
-TEST_CASE("a GPU's rows stand beside what its hardware can do, where the memory lies") {
+TEST_CASE("a GPU's rows are compared with its hardware limit at the memory's place") {
     const std::string table = table_of(some_result());
     CHECK(table.find(" 90 %") != std::string::npos);  // of its own memory
     CHECK(table.find(" 45 %") != std::string::npos);  // of a handle's at half the rate
@@ -59,7 +59,7 @@ TEST_CASE("each table of the results is followed by a legend of its columns") {
     CHECK(table_of({}).find("chase") == std::string::npos);
 }
 
-TEST_CASE("a hop stands beside its floor and its peer of one process, where there is one") {
+TEST_CASE("a hop is compared with its floor and, if available, its peer in one process") {
     const std::string table = table_of(some_result());
     const auto line_of = [&](const std::string& means) {
         const std::size_t at = table.find("\n" + means);

@@ -45,7 +45,7 @@ TEST_CASE("Devices are cpu and cuda:N") {
                 std::string::npos);
 }
 
-TEST_CASE("Each bad value is refused by the name of its option, and says what would do") {
+TEST_CASE("Each invalid value is refused with its option's name and the expected values") {
     const std::pair<std::function<void(bench_texts&)>, const char*> bad[] = {
         {[](bench_texts& t) { t.triangles = "0"; }, "--triangles: \"0\""},
         {[](bench_texts& t) { t.triangles = "10k,"; }, "--triangles: \"\""},
@@ -99,7 +99,7 @@ TEST_CASE("A bench of a pipeline writes no pictures, has five rounds of five sec
     REQUIRE((quick.rounds == 3 && quick.seconds == 2 && quick.sizes.size() == 2));
 }
 
-TEST_CASE("A bench of a pipeline takes depths with a window or without, and lone frames at a pace or none") {
+TEST_CASE("A pipeline bench accepts depths with or without a window, and paced single frames") {
     const pipeline_bench_options none = read_pipeline([](pipeline_bench_texts&) {});
     REQUIRE(none.depths == std::vector<std::optional<forced_depth>>{std::nullopt});
     REQUIRE((!none.lone && none.plot.empty()));
@@ -140,8 +140,7 @@ TEST_CASE("What a bench of a pipeline can't take is refused by the name of its o
     }
 }
 
-TEST_CASE(
-    "A bench of IPC has five rounds of all tables for one to sixteen workers, and a quick one has fewer") {
+TEST_CASE("An IPC bench has five rounds of all tables for 1 to 16 workers, a quick one fewer") {
     const ipc_bench_options o = read_options(ipc_bench_texts{});
     REQUIRE((o.rounds == 5 && o.processes == std::vector<u32>{1, 2, 4, 8, 16} && o.tables == ipc_tables()));
     ipc_bench_texts t;
@@ -168,7 +167,7 @@ TEST_CASE("What a bench of IPC can't take is refused by the name of its option")
     }
 }
 
-TEST_CASE("A word behind `carousel bench` that is no bench is refused, with the one that may be meant") {
+TEST_CASE("An unknown word after `carousel bench` is refused with a suggestion") {
     REQUIRE_NOTHROW(require_bench_command("raster"));
     REQUIRE_NOTHROW(require_bench_command("pipeline"));
     REQUIRE_NOTHROW(require_bench_command("--help"));

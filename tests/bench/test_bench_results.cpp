@@ -44,7 +44,7 @@ TEST_CASE("Median and 95th percentile are samples, whatever their order") {
     REQUIRE(quantiles_of({7}).p95 == 7);
 }
 
-TEST_CASE("Pictures are unlike where the mesh differs visibly, whatever lies behind it") {
+TEST_CASE("Pictures differ where the mesh differs visibly, whatever the background") {
     constexpr u32 width = 4, height = 2, grey = 0xff808080U;
     std::vector<u32> ours(width * height), theirs(width * height, 0xff000000U);
     for (u32 i = 0; i < ours.size(); ++i) ours[i] = kernels::body::background(i % width, i / width, height);
@@ -68,7 +68,7 @@ TEST_CASE("Ring and floor bytes are those of the filled planes") {
     REQUIRE(bytes_of_frame(mesh, 1, 9999, 10, 5).ring == 64 + 96 + 600 + picture);
 }
 
-TEST_CASE("The JSON says null where nothing was measured, and the floor by its formula") {
+TEST_CASE("The JSON has null for what was not measured, and the floor by its formula") {
     const nlohmann::json j = nlohmann::json::parse(json_of(two_cells()));
     const nlohmann::json& c = j.at("results").at(0);
     REQUIRE(c.at("raster_ms").is_null());

@@ -15,7 +15,7 @@ namespace {
 bool near(f64 a, f64 b, f64 by = 1e-9) { return std::abs(a - b) <= by; }
 }  // namespace
 
-TEST_CASE("The median of an even number of runs lies between the two in the middle, whatever their order") {
+TEST_CASE("The median of an even number of runs is between the two middle ones, in any order") {
     REQUIRE(median_of({}) == 0);
     REQUIRE(median_of({7}) == 7);
     REQUIRE(median_of({9, 1, 5}) == 5);
@@ -94,7 +94,7 @@ TEST_CASE("The same rates in turns are no difference, nor is what one frame more
     REQUIRE(verdict_on_rate({}, 0).find("two rounds") != std::string::npos);
 }
 
-TEST_CASE("A look reads what ps tells, and an older ps has no counts") {
+TEST_CASE("A poll reads the output of ps, and an older ps has no counts") {
     const sample now = read_sample(R"({"pipeline": {"pid": 7, "frames": 12, "uptime_s": 1.5}, "stages": [
         {"name": "vertex", "instance": 0, "end_to_end": null},
         {"name": "display", "instance": 0, "end_to_end": [[0, 1, 5], [2, 3, 7]]},
@@ -135,8 +135,7 @@ TEST_CASE("The table ends with its cells and verdicts, an unmeasured GPU is left
     REQUIRE(json_of(r).find("\"gpu_bytes\": null") != std::string::npos);
 }
 
-TEST_CASE(
-    "A cell stands beside the kernels alone of its size: a share of their rate, a multiple of their time") {
+TEST_CASE("A cell is compared with the kernels alone at its size: share of rate, multiple of time") {
     pipeline_bench_result r;
     r.options.file = "demo.toml", r.options.rounds = 2, r.options.lone = true;
     r.builds = {"/a"};
@@ -158,7 +157,7 @@ TEST_CASE(
     REQUIRE_THAT(table_of(r), !test::contains("of the kernels'"));
 }
 
-TEST_CASE("The plot of a pipeline's bench has a curve a mode and depth, and the kernels as a dashed one") {
+TEST_CASE("The plot of a pipeline bench has a curve per mode and depth, and the kernels dashed") {
     pipeline_bench_result r;
     r.options.file = "some/demo.toml", r.options.rounds = 1;
     r.bounds = {{picture_size{64, 36}, {{0.5, 1000, 2, 1}}}};

@@ -36,7 +36,7 @@ constexpr crew_patience short_one{5 * ns_per_s, 300 * ns_per_ms, 100 * ns_per_ms
 
 }  // namespace
 
-TEST_CASE("a crew does one round after the other with as many as are wanted, and sums up what they did") {
+TEST_CASE("a crew runs round after round with the requested workers and sums their results") {
     crew c(3, 30, make);
     REQUIRE(c.ready());
     for (const u32 active : {1U, 3U, 2U, 3U}) {
@@ -51,7 +51,7 @@ TEST_CASE("a crew does one round after the other with as many as are wanted, and
     CHECK_FALSE(c.round(3, 1, 2, 1)->right);
 }
 
-TEST_CASE("a worker that stays in its round, dies or fails ends the rounds, within a bound and by name") {
+TEST_CASE("a worker that stays in its round, dies or fails ends the rounds in time and is named") {
     for (const u32 what : {1U, 4U, 2U}) {
         const u64 begun = now_ns();
         {
@@ -66,7 +66,7 @@ TEST_CASE("a worker that stays in its round, dies or fails ends the rounds, with
     }
 }
 
-TEST_CASE("a crew of which one can't begin is not ready, and says why") {
+TEST_CASE("a crew with a process that can't start is not ready and reports the cause") {
     crew c(
         2, 30,
         [](u32 worker) -> std::unique_ptr<crew_worker> {

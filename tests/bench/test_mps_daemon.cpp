@@ -58,7 +58,7 @@ fi
 
 }  // namespace
 
-TEST_CASE("the daemon has a folder of its own, and is told to quit with its object") {
+TEST_CASE("the daemon has its own folder and quits with its object") {
     const fake_daemon fake(obedient);
     std::string folder;
     {
@@ -78,7 +78,7 @@ TEST_CASE("a daemon that ends at once is none") {
     CHECK_FALSE(mps_daemon(in).runs());
 }
 
-TEST_CASE("clients look for their daemon in its folder and nowhere else") {
+TEST_CASE("clients look up their daemon only in its folder") {
     const mps_folder in;
     in.enter();
     CHECK(environment("CUDA_MPS_PIPE_DIRECTORY") == in.path());

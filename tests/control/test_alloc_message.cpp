@@ -52,7 +52,7 @@ TEST_CASE("the supervisor reads what carousel-alloc has made, a handle's bytes a
     CHECK(by_descriptor->ipc.empty());
 }
 
-TEST_CASE("why carousel-alloc made nothing is read, in whatever bytes it says so") {
+TEST_CASE("carousel-alloc's reason for a failure is read, whatever bytes it contains") {
     run::alloc_answer refusal;
     refusal.id = "ring 3";
     refusal.error = "no such GPU \xff";
@@ -63,7 +63,7 @@ TEST_CASE("why carousel-alloc made nothing is read, in whatever bytes it says so
     CHECK_THAT(*read->error, test::contains("no such GPU"));
 }
 
-TEST_CASE("what is no answer of carousel-alloc is none") {
+TEST_CASE("a text that is not an answer of carousel-alloc is rejected") {
     for (const char* text :
          {"", "[]", "7", "{", R"({"bytes":"many","kind":"vmm"})", R"({"bytes":1,"kind":"teleport"})"}) {
         CAPTURE(text);

@@ -74,7 +74,7 @@ run::ps_answer whole_answer() {
 
 }  // namespace
 
-TEST_CASE("a verdict is read as it was told, and bears no key that it does not need") {
+TEST_CASE("a verdict is read as it was written and has no unneeded key") {
     CHECK(run::to_json(run::carried_out("done")) == json::parse(R"({"ok":true,"message":"done"})"));
     CHECK(run::to_json(run::refused(2, "no")) == json::parse(R"({"ok":false,"message":"no","code":2})"));
     const run::verdict v = run::read_verdict(run::to_json(run::verdict{false, "wait", 2, true}));
@@ -97,7 +97,7 @@ TEST_CASE("a verdict that lacks keys, or has others of their names, is a refusal
     CHECK(run::read_verdict(json::parse(R"({"ok":true})")).ok);
 }
 
-TEST_CASE("what ps tells of pipeline, stages, links and problems is read as it was told") {
+TEST_CASE("ps's pipeline, stages, links and problems are read as they were written") {
     const json encoded = run::to_json(whole_answer());
     CHECK(run::to_json(run::read_ps(json::parse(encoded.dump()))) == encoded);
     CHECK(encoded["pipeline"]["frames"] == u64{1} << 60U);
@@ -154,7 +154,7 @@ TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
     CHECK(s.end_to_end->size() == 1);
 }
 
-TEST_CASE("how stages work is said once for all of which it is true") {
+TEST_CASE("stages with equal work are described once") {
     run::ps_answer a = whole_answer();
     run::ps_stage other = a.stages[0];
     other.instance = 0;
@@ -174,7 +174,7 @@ TEST_CASE("how stages work is said once for all of which it is true") {
     CHECK(run::depth_sentences({}).empty());
 }
 
-TEST_CASE("links are told wholly or not at all") {
+TEST_CASE("links are reported completely or not at all") {
     const json whole = run::to_json(whole_answer());
     for (const char* key : {"stage", "format", "slots", "slot_bytes", "memory", "readers"}) {
         INFO(key);
@@ -196,7 +196,7 @@ TEST_CASE("commands know a stage by its name, and each of several instances, too
     CHECK(run::names_for_commands(a) == std::vector<std::string>{"a", "b", "b.0", "b.1"});
 }
 
-TEST_CASE("what a trace tells is read as it was told, and refused when it is of another version") {
+TEST_CASE("a trace answer is read as it was written, and another version's is refused") {
     const run::trace_answer a{"id", 7, "running", {{5, "died", 2, 1, 77, "died: killed"}}, 17, 40};
     const json encoded = run::to_json(a);
     CHECK(encoded ==
@@ -213,7 +213,7 @@ TEST_CASE("what a trace tells is read as it was told, and refused when it is of 
     }
 }
 
-TEST_CASE("parameters are read as they were told, with what setting them has done") {
+TEST_CASE("parameters are read as they were written, with the result of setting them") {
     run::parameter_state s;
     s.schema = {.type = "test.lamp",
                 .bytes = 4,
@@ -239,7 +239,7 @@ TEST_CASE("parameters are read as they were told, with what setting them has don
     CHECK_THROWS_WITH(run::parameters_from(j), contains("check that both programs have the same version"));
 }
 
-TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they were told") {
+TEST_CASE("a viewer's request for a picture and the shared memory are read as they were written") {
     CHECK(run::to_json(run::tap_request{"fragment"}) == json::parse(R"({"tap":{"stage":"fragment"}})"));
     CHECK(run::read_tap_request(json::parse(R"({"tap":{"stage":"fragment"}})")).stage == "fragment");
     CHECK(run::read_tap_request(json::parse(R"({"tap":{}})")).stage.empty());
@@ -253,7 +253,7 @@ TEST_CASE("a viewer's wish for a picture, and what it is lent, are read as they 
     CHECK(run::to_json(run::read_tap(encoded)) == encoded);
 }
 
-TEST_CASE("a picture that is not lent is refused with the reason, another version's answer is no answer") {
+TEST_CASE("a refused picture has a reason, and another version's answer is invalid") {
     CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"refused":"no stage"})")), contains("no stage"));
     CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"another run"})")),
                       contains("another run"));

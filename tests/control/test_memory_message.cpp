@@ -8,7 +8,7 @@
 using namespace carousel;
 using nlohmann::json;
 
-TEST_CASE("a block of memory is read as it was told") {
+TEST_CASE("a memory message is read as it was written") {
     std::vector<shm::unique_fd> fds;
     fds.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     const json encoded = json::parse(

@@ -110,7 +110,7 @@ std::vector<std::string> rights_of_ring() {
 
 }  // namespace
 
-TEST_CASE("whoever looks at a ring has it mapped for reading alone") {
+TEST_CASE("an observer maps a ring read-only") {
     small_ring of;
     CHECK(rights_of_ring() == std::vector<std::string>{"rw-s"});  // its maker's own
     const frame_reader reader(of);
@@ -132,8 +132,7 @@ TEST_CASE("the newest frame is taken, whole, once, and its lease is given back")
     CHECK(reader.value == 3000);
 }
 
-TEST_CASE(
-    "one frame is taken by its number while it is in the ring, and it is known when it can't come any more") {
+TEST_CASE("a frame is read by its number while it is in the ring, and known to be gone afterwards") {
     small_ring of;
     frame_reader reader(of);
     CHECK(reader.newest.may_arrive(1));  // not there yet
@@ -154,7 +153,7 @@ TEST_CASE(
     CHECK(reader.value == 3000);
 }
 
-TEST_CASE("the newest frame comes with its metadata, its capture time and what of its planes is in use") {
+TEST_CASE("the newest frame has its metadata, its capture time and its used extents") {
     small_ring of;
     frame_reader reader(of);
     REQUIRE(of.r.pass(0));
@@ -215,7 +214,7 @@ TEST_CASE("a frame whose header changes in the middle of its copy is thrown away
     CHECK(reader.value == 1000);
 }
 
-TEST_CASE("a frame that was given up is no picture: it is counted, and its memory isn't read") {
+TEST_CASE("a tombstone frame is not a picture: it is counted and its memory is not read") {
     small_ring of;
     frame_reader reader(of);
     REQUIRE(of.r.pass(0));

@@ -53,13 +53,13 @@ std::string text_of(const run::observation& s) {
 
 }  // namespace
 
-TEST_CASE("an observer of a run without a block says what is missing") {
+TEST_CASE("an observer of a run without a control block reports what is missing") {
     run::record r;
     r.run_id = "no-such-run";
     CHECK_THROWS_WITH(run::observer(r), contains("no-such-run"));
 }
 
-TEST_CASE("a run that is well is no news") {
+TEST_CASE("a healthy run produces no note") {
     small_run r;
     r.lead(shm::this_process());
     run::observer o(r.record());
@@ -72,7 +72,7 @@ TEST_CASE("a run that is well is no news") {
     CHECK(o.notice(10 * ns_per_s, 5 * ns_per_s) == "the supervisor has sent no heartbeat for 5 s");
 }
 
-TEST_CASE("a supervisor that goes is told once, and so is the next one, which is asked from then on") {
+TEST_CASE("the end of a supervisor and its successor are reported once each") {
     small_run r;
     r.lead(no_process);
     run::observer o(r.record());
@@ -87,7 +87,7 @@ TEST_CASE("a supervisor that goes is told once, and so is the next one, which is
     CHECK(o.poll().updates.empty());
 }
 
-TEST_CASE("a block that is made anew is followed, and the old one stays as long as somebody holds it") {
+TEST_CASE("a rebuilt block is followed, and the old one stays while a reader holds it") {
     small_run r;
     r.lead(shm::this_process());
     run::observer o(r.record(), run::observer::access::take_leases);

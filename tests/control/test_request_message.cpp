@@ -77,7 +77,7 @@ TEST_CASE("what a request leaves out is what it always was") {
     CHECK(std::holds_alternative<run::end_request>(read(R"({"command":"shutdown","extra":1})")));
 }
 
-TEST_CASE("a request whose keys are of a wrong type can't be read, and the refusal says so") {
+TEST_CASE("a request with keys of a wrong type is refused with the reason") {
     for (const char* bad :
          {R"({})", R"({"command":{"x":1}})", R"({"command":7})", R"({"command":"kill","stage":3})",
           R"({"command":"kill","stage":"a","signal":"KILL"})",
@@ -104,7 +104,7 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
                contains("unknown fault \"nothing\""));
 }
 
-TEST_CASE("the run that is meant stands in front of what is asked") {
+TEST_CASE("the requested run is named in each request") {
     const run::heading h = run::read_heading(json::parse(R"({"command":"fly","run_id":"mine","stage":7})"));
     CHECK(h.command == "fly");
     CHECK(h.run_id == "mine");

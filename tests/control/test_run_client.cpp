@@ -86,7 +86,7 @@ TEST_CASE("a request goes to the run that is meant, and its answer comes back") 
     CHECK(there.asked[1] == json::parse(R"({"command":"shutdown","run_id":"mine"})"));
 }
 
-TEST_CASE("nobody listens, and both say where") {
+TEST_CASE("a missing listener is reported by both clients with the address") {
     const place p;
     CHECK_THAT(error_of(p.by_path), contains("no supervisor at " + p.path + "/control.sock: "));
     CHECK_THAT(
@@ -94,7 +94,7 @@ TEST_CASE("nobody listens, and both say where") {
         contains("pipeline \"demo\" (pid 7): no process listens at " + p.path) && contains("it is starting"));
 }
 
-TEST_CASE("an answer that does not come, or is no object, is reported in the words of who was aimed at") {
+TEST_CASE("a missing or invalid answer is reported with the name of the addressed supervisor") {
     const place p;
     SECTION("silence") {
         std::atomic<bool> given_up{false};
@@ -124,7 +124,7 @@ TEST_CASE("an answer that does not come, or is no object, is reported in the wor
     }
 }
 
-TEST_CASE("a listener that takes nobody in holds nobody up for ever") {
+TEST_CASE("a listener that accepts no connection never blocks a client without a timeout") {
     const place p;
     const shm::unique_fd deaf = shm::listen_at(p.path + "/control.sock");
     std::vector<shm::unique_fd> queue;  // until it is full

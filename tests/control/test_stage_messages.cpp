@@ -9,7 +9,7 @@ using namespace carousel;
 using nlohmann::json;
 using test::contains;
 
-TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
+TEST_CASE("a hello is read as it was written, and one by hand names no seat") {
     const run::hello_message sent{"fragment", {3, 7, 9}, 77, false, false, 1234, {"time:[5]", 6, {}}};
     const json j = run::to_json(sent);
     CHECK(
@@ -32,7 +32,7 @@ TEST_CASE("a hello is read as it was told, and one by hand names no seat") {
     CHECK_THROWS_AS(run::read_hello(json::parse(R"({"hello": {"seat": "three"}})")), json::exception);
 }
 
-TEST_CASE("a stage that returns says which run and seat were its own, and what memory it brings") {
+TEST_CASE("a returning stage names its run, its seat and the memory that it brings") {
     const json memory = json::parse(R"([{"asset": false, "index": 0, "kind": "memfd", "bytes": 4096}])");
     const json j = run::to_json(run::return_message{"id", "vertex", {1, 2, 0}, true, memory, 1234});
     CHECK(j["return"].size() == 8);
@@ -50,7 +50,7 @@ TEST_CASE("a stage that returns says which run and seat were its own, and what m
     CHECK(bare.memory == json::array());
 }
 
-TEST_CASE("a welcome, a refusal, and what is neither, are told apart") {
+TEST_CASE("a welcome, a refusal and an invalid answer are distinguished") {
     CHECK(run::read_welcome(run::to_json(run::welcome_message{0}).dump()).welcome->log == 0);
     CHECK(run::read_welcome(run::to_json(run::welcome_message{}).dump()).welcome->log == -1);
     CHECK(run::read_welcome(R"({"welcome": {"log": "none"}})").welcome->log == -1);
@@ -95,7 +95,7 @@ run::attach_message whole() {
 
 }  // namespace
 
-TEST_CASE("what a stage is given to begin with is read as it was told") {
+TEST_CASE("the initial state of a stage is read as it was written") {
     const run::attach_message m = whole(), read = run::read_attach(run::to_json(m));
     CHECK(run::to_json(read) == run::to_json(m));
     CHECK(read.incarnation.epoch == 4);
@@ -109,7 +109,7 @@ TEST_CASE("what a stage is given to begin with is read as it was told") {
     CHECK_FALSE(read.sampled.at(0).described);
 }
 
-TEST_CASE("an answer to a hello that refuses, lacks a key or names a seat that can't be, is no attachment") {
+TEST_CASE("a hello answer that refuses, lacks a key or names an invalid seat is not an attachment") {
     CHECK_THROWS_WITH(run::read_attach(run::refusal("the run is ending")), contains("the run is ending"));
     json j = run::to_json(whole());
     for (const char* key : {"run_id", "seat", "device", "inputs", "outputs", "links"}) {

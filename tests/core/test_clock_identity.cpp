@@ -33,7 +33,7 @@ TEST_CASE("a clock of which nothing is known is not refused") {
     CHECK(clock_shift_ns({"time:[2]"}, {"time:[1]", 5}) == 0);
 }
 
-TEST_CASE("the reason says how far the clock is off, and in which direction") {
+TEST_CASE("the reason states the offset of the clock and its direction") {
     CHECK(clock_shift_text(100 * second).find("100.000 s ahead of the run's") != std::string::npos);
     CHECK(clock_shift_text(-second / 2).find("0.500 s behind the run's") != std::string::npos);
 }

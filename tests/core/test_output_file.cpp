@@ -48,7 +48,7 @@ TEST_CASE("an output replaces a regular file as a whole, and a new file appears 
     CHECK(p.names() == std::vector<std::string>{"out"});
 }
 
-TEST_CASE("an output through symbolic links writes their target and keeps the links, dangling ones too") {
+TEST_CASE("an output through symbolic links writes the target and keeps the links, even dangling") {
     const place p;
     fs::create_directory(p.path / "there");
     fs::create_symlink("there/target", p.path / "near");

@@ -66,7 +66,7 @@ TEST_CASE("control: frames that a sink without hashes did not get are lost") {
     CHECK(run.report()["lost"].get<u64>() > 0);
 }
 
-TEST_CASE("a sink that has failed and was left out is not counted, and the end says so") {
+TEST_CASE("a failed optional sink is not counted, and the closing lines say so") {
     run_fixture run;
     const std::string extra = fmt::format(
         "[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"middle\"]\nsink = "
@@ -83,7 +83,7 @@ TEST_CASE("a sink that has failed and was left out is not counted, and the end s
     CHECK_THAT(run.log(), contains("lost 0, repeated 0, torn 0; extra not counted: it has failed"));
 }
 
-TEST_CASE("a sink that reads the newest frames only is named as not counted beside those that are") {
+TEST_CASE("a sink that reads only the newest frames is listed as not counted") {
     run_fixture run;
     const std::string peek = fmt::format(
         "[[stage]]\nname = \"peek\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"middle\"]\nsink = "
@@ -100,9 +100,7 @@ TEST_CASE("a sink that reads the newest frames only is named as not counted besi
     CHECK(r["image_hash"] == r["sinks"][0]["image_hash"]);
 }
 
-TEST_CASE(
-    "frames that were given up are named in the last line, and end the run with a code of its own unless "
-    "they are allowed") {
+TEST_CASE("given-up frames are named at the end and have their own exit code unless permitted") {
     const auto [keys, options, code] = GENERATE(table<std::string, std::vector<std::string>, int>({
         {"", {}, exit_code::given_up},
         {"allow_dead_letters = true\n", {}, 0},
@@ -122,7 +120,7 @@ TEST_CASE(
     CHECK(run.report()["exit_code"] == code);
 }
 
-TEST_CASE("a run that was interrupted and drained tells of what it gave up") {
+TEST_CASE("an interrupted and drained run reports the frames that it gave up") {
     run_fixture run;
     run.start(
         run.pipeline("ended", number_pipeline("ended", "fps = 100\n", "die_at = 10\nmax_attempts = 2\n")));

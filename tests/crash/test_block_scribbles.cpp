@@ -19,21 +19,20 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE(
-    "12 stray writes into the control block end their writers alone, who are named, by protection keys") {
+TEST_CASE("12 wild writes to the control block end only their writers, who are named, by keys") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     check_block_scribbles("keys", 12, 1000, 300, "");
 }
 
-TEST_CASE("6 stray writes into the control block end their writers alone where keys are emulated") {
+TEST_CASE("6 wild writes to the control block end only their writers where keys are emulated") {
     check_block_scribbles("emulated", 6, 700, 200, "emulated");
 }
 
-TEST_CASE("6 stray writes into pages of others end their writers alone where there are no keys") {
+TEST_CASE("6 wild writes to other stages' pages end only their writers where there are no keys") {
     check_block_scribbles("pages", 6, 600, 300, "pages");
 }
 
-TEST_CASE("a stage says what keeps it out of the control block, and the plan what there is here") {
+TEST_CASE("a stage reports what keeps it out of the control block, and the plan what is available") {
     run_fixture run;
     const std::string file = run.pipeline("told", number_pipeline("told", "fps = 200\n"));
     std::string out;
@@ -49,7 +48,7 @@ TEST_CASE("a stage says what keeps it out of the control block, and the plan wha
     check_undamaged(run.report());
 }
 
-TEST_CASE("a stage that leaves the control block open is told so, and takes no stray write into it") {
+TEST_CASE("a stage that leaves the control block open is reported and accepts no wild write") {
     run_fixture run;
     run.start(run.pipeline("open", number_pipeline("open", "fps = 200\n")), {},
               {"CAROUSEL_TEST_BLOCK_GUARD=off"});
@@ -63,7 +62,7 @@ TEST_CASE("a stage that leaves the control block open is told so, and takes no s
     CHECK(run.wait() == 0);
 }
 
-TEST_CASE("control: where the control block is open, stray writes into it do harm and are told of nobody") {
+TEST_CASE("control: in an open control block wild writes do harm and are not reported") {
     run_fixture run;
     run.start(run.pipeline("open", picture_pipeline("open", "fps = 200\n")), {"--frames", "600"},
               {"CAROUSEL_TEST_BLOCK_GUARD=off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE=1"});

@@ -2,13 +2,13 @@
 #include "tests/crash/block_scribbles.hpp"
 #include "tests/support/seed.hpp"
 
-TEST_CASE("many stray writes into the control block end their writers alone, who are named") {
+TEST_CASE("many wild writes to the control block end only their writers, who are named") {
     const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_block_scribbles("keys", times, 1000 + 40 * times, 350, "");
 }
 
 // Emulated, each function of the ring takes some fifty system calls: fewer repetitions, or it takes minutes.
-TEST_CASE("many stray writes into the control block end their writers alone where keys are emulated") {
+TEST_CASE("many wild writes to the control block end only their writers where keys are emulated") {
     const carousel::u32 times = carousel::test::scaled(15);
     carousel::test::check_block_scribbles("emulated", times, 300 + 30 * times, 150, "emulated");
 }

@@ -59,7 +59,7 @@ TEST_CASE("15 writes into canaries end their writers alone, who are named, and n
     check_overruns("canaries", 15, 800, 300, guard_kind::canary);
 }
 
-TEST_CASE("a ring with canaries is told as such: in the plan, by ps and in the report") {
+TEST_CASE("a ring with canaries is reported as such in the plan, by ps and in the report") {
     run_fixture run;
     const std::string file =
         run.pipeline("told", number_pipeline("told", "fps = 200\n") + "[link.middle]\nguard = \"canary\"\n");
@@ -102,8 +102,7 @@ TEST_CASE("a stage with canaries that dies at any step of a frame loses, repeats
     CHECK(run.report()["stages"][0].value("helped", u64{0}) == 0);
 }
 
-TEST_CASE(
-    "a canary that is damaged behind its frame's commit makes the frame torn, once, and the run fails") {
+TEST_CASE("a canary damaged after its frame's commit makes the frame torn once and fails the run") {
     const bool second = GENERATE(false, true);  // a fork's second ring is reported, and the fork as its maker
     const std::string keys = "fps = 400\n", reader = second ? "join" : "sink",
                       maker = second ? "fork" : "middle", name = second ? "fork.square" : "middle",
@@ -147,7 +146,7 @@ TEST_CASE(
     CHECK((r["restarts"] == 1) == found);
 }
 
-TEST_CASE("instances that fill one ring plant each frame's canary, for another may have planted its own") {
+TEST_CASE("instances that fill one ring plant a canary per frame, as another may have planted its own") {
     const std::string hash = test::undisturbed_hash(600);
     run_fixture run;
     run.start(run.pipeline("shared", number_pipeline("shared", "fps = 300\n", "instances = 2\n") + guards),
@@ -162,7 +161,7 @@ TEST_CASE("instances that fill one ring plant each frame's canary, for another m
     CHECK(run.report()["restarts"] == 1);
 }
 
-TEST_CASE("a stray of a reader that can write to its input harms nobody who fills that ring") {
+TEST_CASE("a wild write of a reader with a writable input harms no producer of that ring") {
     const std::string hash = test::undisturbed_hash(300);
     const char* const how = GENERATE("", "wild_write_in_process = true\nwork_ms = 1\n");
     CAPTURE(how);
@@ -178,8 +177,7 @@ TEST_CASE("a stray of a reader that can write to its input harms nobody who fill
     CHECK(run.report()["restarts"] == 0);
 }
 
-TEST_CASE(
-    "a stray of a reader that can write to its input is not held against the maker by one that has begun") {
+TEST_CASE("a wild write of a reader is not blamed on the producer of a frame that it started") {
     run_fixture run;
     const auto stage = [](const char* name, const char* rest) {
         return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"{}/carousel-test-number\"\n{}", name,
@@ -219,9 +217,7 @@ TEST_CASE("a stage with canaries whose standbys take over loses, repeats and tea
         CHECK_THAT(death.value("how", ""), !contains("exit code 73"));
 }
 
-TEST_CASE(
-    "a write through canaries into a frame that waits ends its writer, makes that frame torn, and the run "
-    "fails") {
+TEST_CASE("a write through canaries into a waiting frame ends its writer and makes that frame torn") {
     run_fixture run;
     run.start(
         run.pipeline("through",

@@ -31,9 +31,7 @@ std::string wide(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE(
-    "a stage that takes long over each frame, though less than frame_timeout_ms, is left alone whatever its "
-    "in_flight") {
+TEST_CASE("a stage slower per frame than others but within frame_timeout_ms is left alone") {
     // With three frames in flight the third waits for more than the timeout: for the queue's work in the
     // middle, for finish() in the sink. Other programs may delay a stage for that long once. A wrong clock
     // replaces it each time.
@@ -50,7 +48,7 @@ TEST_CASE(
     CHECK(restarts == 0);
 }
 
-TEST_CASE("stages that hang, or are stopped, at the same time are all replaced one frame_timeout later") {
+TEST_CASE("stages that hang or stop at the same time are all replaced one frame_timeout later") {
     const bool stopped = GENERATE(false, true);
     run_fixture run;
     run.start(run.pipeline("three", wide("three")), {"--frames", "400"});
@@ -85,9 +83,7 @@ TEST_CASE("stages that hang, or are stopped, at the same time are all replaced o
     CHECK(run.report()["restarts"] == 3);
 }
 
-TEST_CASE(
-    "a hang on the device, in finish() and in process() is found by its own clock, a stage's own "
-    "frame_timeout_ms first") {
+TEST_CASE("a hang on the device, in finish() and in process() is found by its own clock") {
     struct row {
         const char *how, *expected;
         bool sink;
@@ -111,9 +107,7 @@ TEST_CASE(
     CHECK(run.report()["restarts"] == 1);
 }
 
-TEST_CASE(
-    "a process may take as long over its first frame as first_frame_timeout_ms says, and over a later one as "
-    "long as frame_timeout_ms says") {
+TEST_CASE("first_frame_timeout_ms limits a process's first frame, frame_timeout_ms later ones") {
     // Each frame takes longer than frame_timeout_ms and less than first_frame_timeout_ms: the process commits
     // its first and is replaced at its second, which is the first of its successor.
     run_fixture run;
@@ -142,8 +136,7 @@ TEST_CASE("a process that hangs at its first frame is replaced by first_frame_ti
     CHECK_THAT(run.log(), contains("process() of a frame takes longer than first_frame_timeout_ms = 1500"));
 }
 
-TEST_CASE(
-    "frame_timeout_ms = 0 of a stage is no deadline, and a hang that nothing would find is not injected") {
+TEST_CASE("frame_timeout_ms = 0 of a stage disables its deadline, and no hang can be injected") {
     run_fixture run;
     run.start(run.pipeline("none", number_pipeline("none", "frame_timeout_ms = 300\n",
                                                    "frame_timeout_ms = 0\nenqueue_ms = 700\n")),

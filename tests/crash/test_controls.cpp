@@ -79,9 +79,7 @@ json display_dies_at(run_fixture& run, crash_point point, int expected) {
 
 }  // namespace
 
-TEST_CASE(
-    "the real display, killed 20 times between its record and its commit, or its commit and its mark, loses "
-    "and repeats nothing") {
+TEST_CASE("the display, killed 20 times around its commit, loses and repeats nothing") {
     const crash_point point = GENERATE(crash_point::host_work_done, crash_point::job_committed);
     CAPTURE(std::string(name_of(point)));
     run_fixture run;
@@ -96,9 +94,7 @@ TEST_CASE(
     CHECK(named == (point == crash_point::job_committed ? 20 : 0));
 }
 
-TEST_CASE(
-    "control: a supervisor that drops the frames of the dead is caught at both sides of the display's "
-    "commit") {
+TEST_CASE("control: a supervisor that drops dead processes' frames is caught around a commit") {
     const crash_point point = GENERATE(crash_point::host_work_done, crash_point::job_committed);
     CAPTURE(std::string(name_of(point)));
     run_fixture run("carousel-bug-lose-lease");
@@ -108,9 +104,7 @@ TEST_CASE(
         CHECK(r["sinks"][0]["unmarked"].get<u64>() > 0);  // recorded, and still not certified
 }
 
-TEST_CASE(
-    "control: a supervisor that throws back what was committed is caught by the ledger, whoever made the "
-    "mark") {
+TEST_CASE("control: a supervisor that reverts commits is caught by the ledger") {
     run_fixture run("carousel-bug-abort-committed");
     const json r = display_dies_at(run, crash_point::job_committed, 1);
     CHECK(r["repeated"].get<u64>() == 20);
@@ -130,7 +124,7 @@ TEST_CASE("control: a status word that changes under a lease is counted as torn"
     CHECK_THAT(run.log(), contains("its inputs are unguarded: CAROUSEL_TEST_TEAR writes to them"));
 }
 
-TEST_CASE("control: a latest reader counts a torn frame, and says which ring it was and who fills that") {
+TEST_CASE("control: a latest reader counts a torn frame and names its ring and producer") {
     run_fixture run;
     run.start(run.pipeline("late", fanned_out("late")));
     REQUIRE(run.wait_running());
@@ -164,7 +158,7 @@ TEST_CASE("control: a latest reader counts a torn frame, and says which ring it 
     CHECK(run.report()["torn"] > 0);
 }
 
-TEST_CASE("a latest reader that stops with a lease in hand holds nobody up, and its lease is taken back") {
+TEST_CASE("a latest reader stopped with a lease blocks no stage, and its lease is revoked") {
     run_fixture run;
     run.start(run.pipeline("peeks", fanned_out("peeks")), {}, {"CAROUSEL_TEST_HOLD_LEASE=30"});
     REQUIRE(run.wait_running());

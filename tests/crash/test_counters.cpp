@@ -22,7 +22,7 @@ std::string slow(const std::string& name, const std::string& keys = "") {
 
 }  // namespace
 
-TEST_CASE("kills while all counters come round lose, repeat and tear nothing, with and without standbys") {
+TEST_CASE("kills while all counters wrap around lose, repeat and tear nothing") {
     // 5 s; the counters wrap around within the first 40 frames and the first three deaths of a seat
     constexpr u64 frames = 300;
     const std::string keys = GENERATE("", "standby = true\n");

@@ -14,8 +14,7 @@ TEST_CASE("a kill at every named step of every role loses, repeats and tears not
     drive("kill", true, test_seed());
 }
 
-TEST_CASE(
-    "the real display dies at every step of a frame, and the real source while it loads: the same pictures") {
+TEST_CASE("the display dies at every step of a frame, and the source while loading: equal pictures") {
     const auto start = [](run_fixture& run, const std::vector<std::string>& environment) {
         run.start(run.pipeline("pictures", picture_pipeline("pictures", crash_keys)), {"--frames", "1000"},
                   environment);
@@ -55,7 +54,7 @@ TEST_CASE("a stage that dies while it leaves changes nothing about the run's end
     }
 }
 
-TEST_CASE("a helper that dies behind its commit leaves the frame to the next one") {
+TEST_CASE("a helper that dies after its commit leaves the frame to the next helper") {
     const std::string hash = undisturbed_hash(600);
     for (const crash_point point : {crash_point::help_committed, crash_point::help_ready}) {
         CAPTURE(std::string(name_of(point)));
@@ -74,7 +73,7 @@ TEST_CASE("a helper that dies behind its commit leaves the frame to the next one
     }
 }
 
-TEST_CASE("a latest reader that dies with or without its lease holds nobody up") {
+TEST_CASE("a latest reader that dies with or without its lease blocks no stage") {
     const std::string hash = undisturbed_hash(600);
     run_fixture run;
     crash_plan plan(run.path("plan"));
@@ -98,8 +97,7 @@ sink = true
     check_whole(run, 600, hash, 3);
 }
 
-TEST_CASE(
-    "a plan with an unknown crash point or way to die is refused: a test that kills nobody must not pass") {
+TEST_CASE("a plan with an unknown crash point or action is refused, so that no test passes idly") {
     const auto [line, complaint] = GENERATE(table<std::string, std::string>(
         {{"middle job_comitted kill 1", "unknown crash point \"job_comitted\""},
          {"middle job_committed kil 1", "unknown action \"kil\""}}));

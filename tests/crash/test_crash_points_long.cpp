@@ -12,8 +12,7 @@ TEST_CASE("whatever ends a stage at any named step, no frame is lost, repeated o
         for (const char* how : {"kill", "abort", "exit", "throw"}) drive(how, true, seed + round * 100);
 }
 
-TEST_CASE(
-    "a stage that is stopped at any named step of a frame is found, replaced, and can't commit any more") {
+TEST_CASE("a stage that is stopped at any named step of a frame is replaced and can't commit later") {
     const u64 seed = test_seed();
     for (u64 round = 0; round < scaled(1); ++round) drive("stop", false, seed + round * 100);
 }

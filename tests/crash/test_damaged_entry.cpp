@@ -16,9 +16,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-TEST_CASE(
-    "an entry that is damaged while nobody supervises is told by the second supervisor, and its process goes "
-    "on") {
+TEST_CASE("an entry damaged without a supervisor is reported by the next one, and its process runs on") {
     const unsigned bit = GENERATE(1U, 17U, 44U, 64U);  // of its state, its epoch, its pid; of its start time
     CAPTURE(bit);
     run_fixture run;

@@ -71,8 +71,7 @@ TEST_CASE("a flipped bit in the length of a chunk index loses no frame of a reco
     }
 }
 
-TEST_CASE(
-    "a damaged frame of a recording without an end is given up by its number, and the others are played") {
+TEST_CASE("a damaged frame of an unfinished recording is given up by number, the others are played") {
     damaged_run d;
     const u64 end = d.contents.chunks.back().end();
     CHECK(d.play(with_flipped_bit(d.bytes.substr(0, end), d.contents.chunks[5].start + 1, 3)) ==
@@ -84,9 +83,7 @@ TEST_CASE(
     CHECK_THAT(d.run.log(), contains("missing: frame 5 of \"fragment\""));
 }
 
-TEST_CASE(
-    "a flipped bit or a cut anywhere in a recording: played whole, or the exit code and the log name the "
-    "rest") {
+TEST_CASE("a flipped bit or a cut in a recording: played completely, or code and log name the rest") {
     const u64 seed = seed_or(std::random_device()());
     INFO("CAROUSEL_TEST_SEED=" << seed);
     std::mt19937_64 random(seed);

@@ -41,7 +41,7 @@ std::string place_of_bug() {
 
 }  // namespace
 
-TEST_CASE("a frame that was given up is kept, and replayed under a sanitizer its stage points at the line") {
+TEST_CASE("a given-up frame is saved, and its replay under a sanitizer finds the line at fault") {
     run_fixture run;
     run.start(run.pipeline("letters", overrun_pipeline("letters")), {"--frames", "30"});
     CHECK(run.wait() == exit_code::given_up);
@@ -108,7 +108,7 @@ TEST_CASE("keeping a frame ends two processes at most: then it is given up witho
     CHECK_THAT(out, contains("no given-up frames are saved"));
 }
 
-TEST_CASE("16 frames of a stage that were given up are kept: of the next one it is said that it is not") {
+TEST_CASE("16 given-up frames of a stage are saved, and the next is reported as not saved") {
     run_fixture run;
     run.start(
         run.pipeline("many", number_pipeline("many", "", "die_at = 5\ndie_every = 5\nmax_attempts = 1\n")),

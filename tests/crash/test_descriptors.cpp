@@ -40,9 +40,7 @@ f64 cpu_s(i32 pid) {
 
 }  // namespace
 
-TEST_CASE(
-    "without descriptors nobody spins, a start waits and is no attempt of the stage, and the run goes on "
-    "when there are some") {
+TEST_CASE("without descriptors no process spins, a start waits without an attempt, the run continues") {
     run_fixture run;
     run.start(run.pipeline("short", number_pipeline("short", "fps = 200\n")), {"--frames", "600"});
     REQUIRE(run.wait_running());
@@ -72,7 +70,7 @@ TEST_CASE(
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a run that can start nobody for want of descriptors ends soon and says the limit") {
+TEST_CASE("a run that can't start a process for want of descriptors ends soon and names the limit") {
     run_fixture run;
     run.start(run.pipeline("tight", number_pipeline("tight", "fps = 200\n")), {"--frames", "100000"});
     REQUIRE(run.wait_running());
@@ -86,9 +84,7 @@ TEST_CASE("a run that can start nobody for want of descriptors ends soon and say
     CHECK_THAT(run.log(), contains("Too many open files (the limit of this process is 10)"));
 }
 
-TEST_CASE(
-    "whatever the limit, a run goes well or says that there are too few descriptors, and its report is "
-    "written") {
+TEST_CASE("with any limit, a run succeeds or reports too few descriptors, and writes its report") {
     struct limited_run {
         int limit;
         scratch_folder folder;

@@ -77,7 +77,7 @@ TEST_CASE("an end in the middle of kills is an end, too") {
     CHECK(run.report()["ending"] == "complete");
 }
 
-TEST_CASE("a second Ctrl-C ends at once, and the report says what was delivered") {
+TEST_CASE("a second Ctrl-C ends the run at once, and the report has the delivered frames") {
     run_fixture run;
     run.start(run.pipeline("twice", number_pipeline("twice", "frame_timeout_ms = 60000\n",
                                                     "die_at = 50\ndie_how = \"hang\"\n")),
@@ -96,7 +96,7 @@ TEST_CASE("a second Ctrl-C ends at once, and the report says what was delivered"
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a second run of a name whose supervisor lives is refused, and waits when told to") {
+TEST_CASE("a second run of a name with a running supervisor is refused, or waits if requested") {
     run_fixture run;
     const std::string file = run.pipeline("once", number_pipeline("once", "fps = 200\n"));
     run.start(file, {"--frames", "1000"});
@@ -110,9 +110,7 @@ TEST_CASE("a second run of a name whose supervisor lives is refused, and waits w
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE(
-    "what a killed supervisor leaves is ended and cleaned by the next run of the name that is told to begin "
-    "anew") {
+TEST_CASE("leftovers of a killed supervisor are ended and removed by the next run with --fresh") {
     run_fixture run;
     const std::string file = run.pipeline("killed", number_pipeline("killed", "fps = 200\n"));
     run.start(file, {}, {"CAROUSEL_SUPERVISOR_GRACE_S=60"});
@@ -128,7 +126,7 @@ TEST_CASE(
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("stages leave by themselves when nobody takes the run over") {
+TEST_CASE("stages exit when no supervisor takes over their run") {
     run_fixture run;
     run.start(run.pipeline("orphans", number_pipeline("orphans", "fps = 200\n")), {},
               {"CAROUSEL_SUPERVISOR_GRACE_S=1"});

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("a frame that kills its stage each time is given up after max_attempts and reaches the sink void") {
+TEST_CASE("a frame that kills its stage each time is given up and reaches the sink as a tombstone") {
     // 76 returns frames to instances on another host: a stage that stands for no instances is charged for it
     const std::string how =
         GENERATE(as<std::string>{}, "abort", "segv", "throw", "exit3", "exit76", "bare_exit");
@@ -87,7 +87,7 @@ TEST_CASE("a restart policy of no ends the run at the first death") {
     CHECK(no.leftovers() == "");
 }
 
-TEST_CASE("an optional stage that has failed is left out and the rest goes on") {
+TEST_CASE("a failed optional stage is skipped and the run continues") {
     run_fixture run;
     const std::string text = number_pipeline("optional") + fmt::format(R"(
 [[stage]]
@@ -174,8 +174,7 @@ TEST_CASE("an optional sink that is started again gets every frame from then on,
     CHECK_THAT(run.log(), contains("frames have skipped extra while it had failed"));
 }
 
-TEST_CASE(
-    "a supervisor that dies before it resumes an optional sink's claim has a successor that resumes it") {
+TEST_CASE("a supervisor that dies before resuming an optional sink's claim has a successor that does") {
     run_fixture run;
     const std::string file = run.pipeline(
         "half", number_pipeline("half", "fps = 2000\nsupervisor_grace_s = 20\n") + optional_sink());
@@ -227,7 +226,7 @@ TEST_CASE("a stage whose settings are wrong is refused before anything starts") 
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a stage that talks all the time never waits for its log, even when nobody reads it") {
+TEST_CASE("a stage that logs all the time never waits for its log, even without a reader") {
     run_fixture run;
     const std::string text = number_pipeline("talk", "", "say = true\n");
     SECTION("the reader is gone") {

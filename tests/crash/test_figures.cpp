@@ -54,8 +54,7 @@ f64 share_of_long_work() {
 
 }  // namespace
 
-TEST_CASE(
-    "the stage that limits waits for its own frames, those before it for room, those behind it for input") {
+TEST_CASE("the bottleneck waits for its own frames, upstream stages for slots, downstream for input") {
     std::string wrong, shown;
     for (int k = 0; k < measurements; ++k) {
         run_fixture run;
@@ -115,7 +114,7 @@ TEST_CASE("a source with a rate waits for its clock, which is its input") {
     CHECK(wrong == "");
 }
 
-TEST_CASE("ps, top and the control block's readers name the same stage while the run goes on") {
+TEST_CASE("ps, top and the control block's readers name the same stage during the run") {
     run_fixture run;
     run.start(run.pipeline("named", number_pipeline("named", "", "work_ms = 10\n")));
     REQUIRE(run.wait_running());
@@ -157,9 +156,7 @@ TEST_CASE("ps, top and the control block's readers name the same stage while the
     CHECK(run.wait() == 0);
 }
 
-TEST_CASE(
-    "while a required stage is down the pipeline waits for it and says so, and it runs again behind its "
-    "return") {
+TEST_CASE("while a required stage is down the pipeline waits, and it runs again after its return") {
     run_fixture run;
     run.start(run.pipeline("lacks", number_pipeline("lacks", "fps = 100\n")));
     REQUIRE(run.wait_running());
@@ -183,7 +180,7 @@ TEST_CASE(
     check_undamaged(run.report());
 }
 
-TEST_CASE("an optional stage that is down is missed by nobody") {
+TEST_CASE("an optional stage that is down blocks no stage") {
     run_fixture run;
     const std::string more =
         "[[stage]]\nname = \"more\"\nrun = \"" + programs() +

@@ -16,8 +16,7 @@ constexpr const char* sink_keys = "finish_threads = 4\nfinish_ms = 3\n";
 
 }  // namespace
 
-TEST_CASE(
-    "a sink with several finish threads dies at every point of its role, and no frame is lost or repeated") {
+TEST_CASE("a sink with several finish threads dies at every point, and no frame is lost or repeated") {
     const u64 seed = test_seed(), frames = 700;
     const std::string hash = undisturbed_hash(frames);
     run_fixture run;
@@ -32,8 +31,7 @@ TEST_CASE(
     check_whole(run, frames, hash, plan.lines());
 }
 
-TEST_CASE(
-    "of several frames in finish() the one that hangs is found by its deadline, whatever goes on beside it") {
+TEST_CASE("of several frames in finish() the hanging one is found by its deadline") {
     run_fixture run;
     const std::string keys =
         "finish_threads = 4\nfinish_ms = 20\ndie_at = 21\ndie_how = \"hang_finish\"\ndie_incarnations = 1\n"

@@ -17,11 +17,11 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("20 stray writes into inputs end their writers alone, who are named, and no frame is harmed") {
+TEST_CASE("20 wild writes to inputs end only their writers, who are named, and harm no frame") {
     check_scribbles("scribbles", 20, 1000, 300);
 }
 
-TEST_CASE("a frame that makes its stage write into its input is given up, and the write's place is told") {
+TEST_CASE("a frame that makes its stage write to its input is given up, with the write's address") {
     run_fixture run;
     run.start(
         run.pipeline("strays", number_pipeline("strays", "",
@@ -48,7 +48,7 @@ TEST_CASE("a frame that makes its stage write into its input is given up, and th
     CHECK_THAT(run.log(), contains("a write into its input ring numbers, frame 30, plane value, offset 0"));
 }
 
-TEST_CASE("a fault of a device names the frames that were in flight, and says that it tells no place") {
+TEST_CASE("a device fault names the frames in flight and reports that it has no address") {
     run_fixture run;
     run.start(run.pipeline("faults", number_pipeline("faults", "",
                                                      "die_at = 30\ndie_how = \"gpu\"\nmax_attempts = 2\n"
@@ -74,7 +74,7 @@ TEST_CASE("a fault of a device names the frames that were in flight, and says th
     CHECK_THAT(run.log(), contains("the device reports neither the address nor the kernel: any of"));
 }
 
-TEST_CASE("a stray write into another stage's frame headers ends its writer alone, who is named") {
+TEST_CASE("a wild write to another stage's frame headers ends only its writer, who is named") {
     run_fixture run;
     run.start(run.pipeline("headers", number_pipeline("headers", "",
                                                       "die_at = 30\ndie_how = \"scribble_header\"\n"
@@ -96,7 +96,7 @@ TEST_CASE("a stray write into another stage's frame headers ends its writer alon
     CHECK(reported >= 1);
 }
 
-TEST_CASE("a stage that asks for inputs that it can write to is told as unguarded, and takes no scribble") {
+TEST_CASE("a stage with writable inputs is reported as unguarded and accepts no scribble") {
     run_fixture run;
     const std::string file =
         run.pipeline("open", number_pipeline("open", "fps = 200\n", "writable_inputs = true\n"));
@@ -119,8 +119,7 @@ TEST_CASE("a stage that asks for inputs that it can write to is told as unguarde
     CHECK_THAT(run.log(), contains("its inputs are unguarded: it requests writable inputs"));
 }
 
-TEST_CASE(
-    "control: where inputs are mapped for writing, stray writes go unseen and change what is delivered") {
+TEST_CASE("control: with writable inputs, wild writes go unseen and change what is delivered") {
     const auto text = [](const char* program) {
         std::string t = number_pipeline("unguarded", "fps = 200\n");
         const std::string middle = "name = \"middle\"\nrun = \"" + programs() + "/carousel-test-number";

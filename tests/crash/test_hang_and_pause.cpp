@@ -43,7 +43,7 @@ u64 frames_when_idle(run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE("a stage that somebody stops is replaced at its deadline, and its frames are innocent") {
+TEST_CASE("a stage stopped by a signal is replaced at its deadline, and its frames are not blamed") {
     run_fixture run;
     run.start(run.pipeline("sigstop", number_pipeline("sigstop", "frame_timeout_ms = 1000\nfps = 200\n")),
               {"--frames", "1000"});
@@ -73,7 +73,7 @@ TEST_CASE("a stage that hangs inside process is replaced at its deadline") {
     CHECK(r["kills_at"]["aborted"] == 2);
 }
 
-TEST_CASE("a held stage has no deadline, the pipeline waits for it, and it goes on with its own process") {
+TEST_CASE("a paused stage has no deadline, the pipeline waits, and its own process continues") {
     run_fixture run;
     run.start(run.pipeline("hold", number_pipeline("hold", "frame_timeout_ms = 1000\nfps = 500\n",
                                                    "enqueue_ms = 20\n")),
@@ -254,7 +254,7 @@ TEST_CASE("a stage under a tool runs without a deadline") {
     CHECK(run.report()["restarts"] == 0);
 }
 
-TEST_CASE("a latest reader that is stopped with a frame in hand holds nobody up") {
+TEST_CASE("a latest reader stopped with a frame blocks no stage") {
     run_fixture run;
     const std::string text =
         number_pipeline("latest", "latest_lease_ms = 100\nframe_timeout_ms = 1000\nfps = 400\n") +

@@ -111,7 +111,7 @@ TEST_CASE("stages that choose their depth by what they measure, killed at random
     }
 }
 
-TEST_CASE("rings with a window of one frame hold what the wide ones do, whoever is killed") {
+TEST_CASE("rings with a window of one frame behave like wide ones under kills") {
     const auto narrow = [](const char* more) {
         return picture_pipeline("narrow", more) +
                "[link.geometry]\nwindow = 1\n[link.vertex]\nwindow = 1\n[link.fragment]\nwindow = 1\n";

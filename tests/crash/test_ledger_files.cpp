@@ -55,9 +55,7 @@ TEST_CASE("lost, repeated and image_hash of the report follow from the ledger fi
     CHECK(report["image_hash"] == text);
 }
 
-TEST_CASE(
-    "a long run's ledger is folded while it runs, over the deaths of its sink and its supervisor, and tells "
-    "the same of the whole run") {
+TEST_CASE("a long run's ledger is folded during the run, across deaths, with the same result") {
     constexpr u64 frames = 24'000;
     run_fixture run;
     const std::string file =

@@ -103,9 +103,7 @@ std::size_t deaths_in(const json& report, u64 end) {
 
 }  // namespace
 
-TEST_CASE(
-    "a kill from outside renews the whole MPS domain, and a stage that is ended by the supervisor goes "
-    "alone") {
+TEST_CASE("an external kill renews the whole MPS domain, a kill by the supervisor does not") {
     run_fixture run;
     run.start(run.pipeline("shared", shared("shared")), {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_running());
@@ -126,8 +124,7 @@ TEST_CASE(
     CHECK(run.report()["restarts"] == 4);
 }
 
-TEST_CASE(
-    "a spare daemon serves behind a fault and is followed by another, and one fault may follow the other") {
+TEST_CASE("a spare daemon serves after a fault, is replaced, and a second fault may follow") {
     run_fixture run;
     run.start(run.pipeline("spare", shared("spare")), {}, with_fake(run));
     REQUIRE(run.wait_running());
@@ -158,7 +155,7 @@ TEST_CASE(
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("each death of an MPS domain's end is told as such, and those that were only in it as shared") {
+TEST_CASE("each death of an MPS domain's end is reported as such, shared ones as shared") {
     run_fixture run;
     run.start(run.pipeline("told", shared("told", "", "no_device_epoch = 2\n")), {"--frames", frames},
               with_fake(run));
@@ -184,7 +181,7 @@ TEST_CASE("each death of an MPS domain's end is told as such, and those that wer
     }));
 }
 
-TEST_CASE("a stage that dies by itself beside a neighbour whose death is seen first has died its own death") {
+TEST_CASE("a stage that dies next to a neighbour whose death is seen first has its own cause") {
     run_fixture run;
     // The first incarnation of middle aborts one second after it has begun frame 0.
     run.start(
@@ -247,9 +244,7 @@ TEST_CASE("a client that can't be ended alone takes its domain along, and no fra
     check_whole(run, 1);
 }
 
-TEST_CASE(
-    "faults of the device that nobody asked for put their stage on trial, where it dies alone, injected ones "
-    "don't, whoever sees them first") {
+TEST_CASE("uninjected device faults put their stage on trial, alone, injected ones do not") {
     const bool asked = GENERATE(false, true);
     CAPTURE(asked);
     run_fixture run;
@@ -277,8 +272,7 @@ TEST_CASE(
     check_undamaged(r);
 }
 
-TEST_CASE(
-    "of several suspects the one that faults alone is blamed, and no attempt is held against the others") {
+TEST_CASE("of several suspects the one that faults alone is blamed, and others keep their attempts") {
     const int attempts = GENERATE(1, 2);  // with 1, a charge against an innocent frame would abandon it
     // Whether the neighbours have frames in progress whenever frame 40 faults, and are suspects, too.
     const char* const neighbours = GENERATE("", "work_ms = 30\nin_flight = 3\n");
@@ -307,9 +301,7 @@ TEST_CASE(
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE(
-    "a stray write of any kind renews the MPS domain: its writer is named, and no attempt is held against "
-    "the others") {
+TEST_CASE("a wild write renews the MPS domain, its writer is named, others keep their attempts") {
     // With one attempt a charge against an innocent frame would abandon it. A GPU reports the same error to
     // all clients.
     run_fixture run;
@@ -345,7 +337,7 @@ TEST_CASE(
     CHECK(r["restarts"] == 9);
 }
 
-TEST_CASE("suspects that all work alone without a fault share the MPS domain again, and nobody is blamed") {
+TEST_CASE("suspects that run alone without a fault share the MPS domain again, without blame") {
     run_fixture run;
     // The first two incarnations of middle fault before a frame has moved, its later ones don't.
     run.start(run.pipeline("acquitted", shared("acquitted", "frame_timeout_ms = 10000\n",
@@ -397,7 +389,7 @@ TEST_CASE("an MPS daemon that refuses to start ends the run with a clear error, 
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("isolation by MPS on the CPU is without effect, and says so") {
+TEST_CASE("isolation by MPS on the CPU has no effect and reports that") {
     run_fixture run;
     run.start(run.pipeline("idle", shared("idle")), {"--frames", "10"});
     CHECK(run.wait() == 0);

@@ -15,12 +15,11 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("15 writes beyond output slots end their writers alone, who are named, and no frame is harmed") {
+TEST_CASE("15 writes beyond output slots end only their writers, who are named, and harm no frame") {
     check_overruns("overruns", 15, 800, 300);
 }
 
-TEST_CASE(
-    "a ring without gaps is told as unguarded, and takes no overrun, nor does a sink, which has no output") {
+TEST_CASE("a ring without gaps is reported as unguarded and accepts no overrun, nor does a sink") {
     run_fixture run;
     const std::string file =
         run.pipeline("open", number_pipeline("open", "fps = 200\n") + "[link.middle]\nguard = \"off\"\n");

@@ -91,7 +91,7 @@ void end_and_check(run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE("a foreign reader gets whole frames of a growing sequence, whoever dies and is replaced") {
+TEST_CASE("an external reader gets whole frames in increasing sequence under kills") {
     run_fixture run;
     const std::string file =
         run.pipeline("looked_at", number_pipeline("looked_at", "fps = 1000\nsupervisor_grace_s = 20\n"));
@@ -167,7 +167,7 @@ TEST_CASE("readers that are killed under load harm no frame, and their places ar
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a reader that dies with a frame in its hands, or is stopped with it, holds nobody up") {
+TEST_CASE("a reader that dies or is stopped with a frame blocks no stage") {
     const auto point =
         GENERATE(crash_point::latest_leased, crash_point::latest_read, crash_point::latest_released);
     const std::string how = GENERATE("kill", "stop");
@@ -193,7 +193,7 @@ TEST_CASE("a reader that dies with a frame in its hands, or is stopped with it, 
     end_and_check(run);
 }
 
-TEST_CASE("the ninth reader of a ring is told that its places are taken, and takes one that is free again") {
+TEST_CASE("the ninth reader of a ring is told that all places are taken, and gets a freed one") {
     run_fixture run;
     run.start(run.pipeline("full", number_pipeline("full", "fps = 100\n")));
     REQUIRE(run.wait_running());
@@ -215,7 +215,7 @@ TEST_CASE("the ninth reader of a ring is told that its places are taken, and tak
     end_and_check(run);
 }
 
-TEST_CASE("a reader of a pipeline that stands says who is waited for") {
+TEST_CASE("a reader of a stalled pipeline reports what it waits for") {
     run_fixture run;
     run.start(run.pipeline("standing", number_pipeline("standing", "fps = 200\n")));
     REQUIRE(run.wait_running());
@@ -230,7 +230,7 @@ TEST_CASE("a reader of a pipeline that stands says who is waited for") {
     end_and_check(run);
 }
 
-TEST_CASE("a reader in another pid namespace looks on like any other") {
+TEST_CASE("a reader in another pid namespace works like any other") {
     std::vector<std::string> unshare{"unshare", "--pid", "--fork", "--kill-child"};
     if (::geteuid() != 0) unshare.insert(unshare.begin() + 1, {"--user", "--map-current-user"});
     std::string tried;

@@ -197,7 +197,7 @@ TEST_CASE("a forked child of a killed port keeps no place from a second supervis
     ours.reset();
 }
 
-TEST_CASE("a commit whose mark could not be written is resumed by the next call, and the frame counts once") {
+TEST_CASE("a commit whose mark could not be written is resumed by the next call and counts once") {
     faulty_run run("full");
     auto camera = run.enter("camera", true), analysis = run.enter("analysis", false);
     const auto write = [&] {

@@ -63,7 +63,7 @@ std::unique_ptr<port_session> enter(run_fixture& run, const std::string& name, c
 
 }  // namespace
 
-TEST_CASE("ports tell whether their inputs and their output are guarded, by what they have mapped") {
+TEST_CASE("ports report whether their inputs and output are guarded, from what they have mapped") {
     const bool gaps = GENERATE(true, false);
     CAPTURE(gaps);
     run_fixture run;
@@ -112,7 +112,7 @@ TEST_CASE("a port's program that writes into its input ends alone, and the frame
     check_undamaged(run.report());
 }
 
-TEST_CASE("a port's program says of a torn frame which ring it was and who fills that") {
+TEST_CASE("a port's program names the ring and the producer of a torn frame") {
     run_fixture run;
     run.start(run.pipeline("torn", guarded_ports("torn")));
     REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));

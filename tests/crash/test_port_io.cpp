@@ -159,7 +159,7 @@ TEST_CASE("a program that keeps its frame is fenced and not killed: its place is
     run.end_and_check();
 }
 
-TEST_CASE("a reader that is stopped with a frame in hand is fenced, and goes on late without harm") {
+TEST_CASE("a reader stopped with a frame is fenced and continues late without harm") {
     port_run run("halted", "frame_timeout_ms = 400\n");
     external_program writes = run.writes("writes");
     external_program halts = run.reads("halts", {"200"});
@@ -199,9 +199,7 @@ TEST_CASE("what can't be is one sentence, and the run lives") {
     run.end_and_check();
 }
 
-TEST_CASE(
-    "a reader that takes a plane for another one or commits nothing is told, and its frame is the next "
-    "one's") {
+TEST_CASE("a reader that uses a wrong plane or never commits gets an error, and its frame is repeated") {
     port_run run("mistaken");
     external_program writes = run.writes("writes");
     const std::map<std::string, std::string> sentences = {
@@ -221,7 +219,7 @@ TEST_CASE(
     run.end_and_check();
 }
 
-TEST_CASE("ports of a run without stages lose what is in the rings with their supervisor, and say so") {
+TEST_CASE("ports of a run without stages lose the ring contents with their supervisor and report it") {
     port_run run("orphaned", "supervisor_grace_s = 20\n");
     // The reader keeps frame 3 leased: it cannot deliver what is in the rings before the run is adopted.
     external_program reads = run.reads("reads", {"0", "3", "60000"}), writes = run.writes("writes");
@@ -253,7 +251,7 @@ TEST_CASE("ports come back to a second supervisor, and no frame is lost over it"
     run.end_and_check();
 }
 
-TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for whoever is") {
+TEST_CASE("frames skip a port with vacant = " skip " while it has no program, and wait otherwise") {
     port_run run("skips", "supervisor_grace_s = 20\n", "vacant = \"skip\"\n" + witness());
     external_program writes = run.writes("writes", {"500"});
     CHECK(run.makes_progress(writes));
@@ -289,7 +287,7 @@ TEST_CASE("frames pass a port by that skips while nobody is in it, and wait for 
     CHECK_THAT(run.log(), contains(fmt::format("(vacant = \"skip\"): {} of them", skipped)));
 }
 
-TEST_CASE("a port that skips reads, beside somebody who reads every frame") {
+TEST_CASE("a skipping port reads next to a reader of every frame") {
     run_fixture run;
     const auto refuses = [&](const std::string& text, const std::string& sentence) {
         std::string out;
@@ -305,8 +303,7 @@ TEST_CASE("a port that skips reads, beside somebody who reads every frame") {
             "is only for a port that reads: this port writes");
 }
 
-TEST_CASE(
-    "a port that nobody is in is called that, with the call that enters it, and is never to be killed") {
+TEST_CASE("a port without a program is reported with the call that opens it and is never killed") {
     port_run run("empty", "frames = 5\n");
     std::string table;
     CHECK(run.command({"ps"}, table) == 0);
@@ -321,7 +318,7 @@ TEST_CASE(
     CHECK_THAT(run.log(), !contains("carousel kill"));
 }
 
-TEST_CASE("a writer ends its stream: the run delivers what is before it, says who ended it, and ends") {
+TEST_CASE("a writer ends its stream: the run delivers earlier frames, names the writer, and ends") {
     port_run run("ends");
     external_program reads = run.reads("reads"), writes = run.ends("writes", 300);
     CHECK(run.wait() == 0);
@@ -353,7 +350,7 @@ TEST_CASE("a writer that dies as it ends its stream has ended it, or leaves that
     CHECK(reads.wait(10) == 0);
 }
 
-TEST_CASE("a writer whose port may not end the stream is told where to allow it, and the run lives") {
+TEST_CASE("a writer whose port may not end the stream is told how to permit it, and the run goes on") {
     const std::string mute =
         "[[stage]]\nname = \"mute\"\nrun = \"port\"\noutput = { value = \"u64[512]\" }\n"
         "[[stage]]\nname = \"hears\"\nrun = \"port\"\ninputs = [\"mute\"]\n";

@@ -28,8 +28,7 @@ u64 frames_of(run_fixture& run) { return run.ask({{"command", "ps"}})["pipeline"
 
 }  // namespace
 
-TEST_CASE(
-    "a replaced process that does not end is named, with the buffers that it holds, and the run goes on") {
+TEST_CASE("a replaced process that does not end is named with its buffers, and the run continues") {
     run_fixture run;
     run.start(run.pipeline("unfenced", picture_pipeline("unfenced", "frame_timeout_ms = 400\nfps = 300\n")),
               {}, {"CAROUSEL_TEST_KILL_DELAY_MS=60000"});

@@ -35,8 +35,7 @@ bool has_fired(const run_fixture& run, std::size_t line) {
 
 // ---- the end of a run
 
-TEST_CASE(
-    "a sink that dies when every other ring has reached END is followed by one that delivers the rest") {
+TEST_CASE("a sink that dies after all other rings reached EOS has a successor that delivers the rest") {
     constexpr u64 frames = 200;
     const auto text = [](const std::string& name) {
         return number_pipeline(name, "fps = 400\nframe_timeout_ms = 60000\n") +
@@ -96,9 +95,7 @@ std::string watched(const std::string& name, u32 latest_lease_ms) {
 u64 frames_seen(run_fixture& run) { return run.stage("watcher").value("frames", u64{0}); }
 }  // namespace
 
-TEST_CASE(
-    "a latest reader that dies twelve times with a frame in hand takes neither a place nor a buffer with "
-    "it") {
+TEST_CASE("a latest reader that dies twelve times with a frame leaks neither a place nor a buffer") {
     constexpr std::size_t deaths = 12;
     static_assert(deaths > shm::max_latest);
     std::mt19937_64 random(test_seed());
@@ -125,10 +122,7 @@ TEST_CASE(
     CHECK(run.report()["restarts"] == deaths);  // the block was not rebuilt: that would free everything, too
 }
 
-TEST_CASE(
-    "a latest reader that is stopped with a frame in hand loses its lease in time, holds nobody up and reads "
-    "on when it goes "
-    "on") {
+TEST_CASE("a latest reader stopped with a frame loses its lease, blocks no stage and reads on later") {
     constexpr u32 lease_ms = 1500;
     run_fixture run;
     crash_plan plan(run.path("plan"));
@@ -203,9 +197,7 @@ void last_supervisor_ends_run(run_fixture& run, const crash_plan& plan, const st
 }
 }  // namespace
 
-TEST_CASE(
-    "an adopter that dies at any step of taking over an entry that nobody has claimed is followed by one "
-    "that ends the run") {
+TEST_CASE("an adopter that dies at any step of taking over an unclaimed entry has a working successor") {
     const std::string hash = undisturbed_hash(orphaned_frames);
     struct step {
         crash_point point;
@@ -234,9 +226,7 @@ TEST_CASE(
 // takes that entry to DOOMED. The few instructions in between have no name and make no system call, so the
 // adopter that dies there is this process: it makes the first change, with the product's own function, and
 // nothing else.
-TEST_CASE(
-    "an adopter that dies between the FENCED and the DOOMED of an unclaimed entry is followed by one that "
-    "ends the run") {
+TEST_CASE("an adopter that dies between FENCED and DOOMED of an unclaimed entry has a successor") {
     const std::string hash = undisturbed_hash(orphaned_frames);
     run_fixture run;
     crash_plan plan(run.path("plan"));

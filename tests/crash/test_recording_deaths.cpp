@@ -53,9 +53,7 @@ bool has_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); 
 
 }  // namespace
 
-TEST_CASE(
-    "a recording goes on in its file when another supervisor takes the run over, with its recorder or "
-    "without") {
+TEST_CASE("a recording continues in its file after a takeover, with or without its recorder") {
     constexpr u64 frames = 300;
     run_fixture run;
     const std::string file =
@@ -87,9 +85,7 @@ TEST_CASE(
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE(
-    "all processes of a recording run killed at once leave a file that is whole up to the last frame that "
-    "counts") {
+TEST_CASE("killing all processes of a recording run leaves a file complete up to its last frame") {
     std::mt19937_64 random(test_seed());
     for (int round = 0; round < 2; ++round) {
         run_fixture run;

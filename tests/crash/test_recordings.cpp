@@ -79,7 +79,7 @@ TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole"
     CHECK_THAT(run.log(), contains("rec.mcap already exists: remove it, or record into another file"));
 }
 
-TEST_CASE("a recorder of one's own takes the newest frames and holds nobody up") {
+TEST_CASE("a user's recorder takes the newest frames and blocks no stage") {
     run_fixture run;
     const std::string archive = fmt::format(
         "[[stage]]\nname = \"archive\"\nrun = \"carousel-record\"\ninputs = [\"fragment\"]\nout = \"{}\"\n"

@@ -74,8 +74,7 @@ constexpr const char* dying = "die_at = 40\nmax_attempts = 2\n";
 
 }  // namespace
 
-TEST_CASE(
-    "a stage that looks aside and who makes what it looks at, killed at random, lose and tear nothing") {
+TEST_CASE("a stage with a sampled input and its producer, killed at random, lose and tear nothing") {
     run_fixture run;
     run.start(run.pipeline("looked", sampled_pipeline("looked", "fps = 400\n", "", "",
                                                       fmt::format("tell = \"{}\"\n", run.path("told")))));
@@ -101,8 +100,7 @@ TEST_CASE(
     fmt::print("{} frames, {} restarts\n", run.report()["frames"].dump(), run.report()["restarts"].dump());
 }
 
-TEST_CASE(
-    "a stage that dies or stops at every step of a lease beside its own frame loses and tears nothing") {
+TEST_CASE("a stage that dies or stops at every step of a sampled lease loses and tears nothing") {
     const u64 seed = test_seed();
     CAPTURE(seed);
     run_fixture run;
@@ -125,7 +123,7 @@ TEST_CASE(
     check_sampled(run, plan.lines());
 }
 
-TEST_CASE("instances and standbys each look for themselves") {
+TEST_CASE("instances and standbys each have their own sampled inputs") {
     run_fixture run;
     run.start(run.pipeline("several",
                            sampled_pipeline("several", "fps = 400\n", "instances = 2\nstandby = true\n")));
@@ -178,7 +176,7 @@ TEST_CASE("control: a newest frame that isn't whole is noticed") {
     CHECK_FALSE(run.report()["dead_letters"].empty());
 }
 
-TEST_CASE("a sampled input is shown as one, dashed, and the report says which frame was used last") {
+TEST_CASE("a sampled input is drawn dashed, and the report has the frame used last") {
     run_fixture run;
     const std::string file = run.pipeline("shown", sampled_pipeline("shown", "fps = 200\n"));
     std::string out;
@@ -197,7 +195,7 @@ TEST_CASE("a sampled input is shown as one, dashed, and the report says which fr
         if (s["name"] == "looker") CHECK(s["last_frame_carried"]["sampled"]["poses"].get<u64>() > 20);
 }
 
-TEST_CASE("a frame that was given up keeps the newest frame beside it, and is replayed with that one") {
+TEST_CASE("a given-up frame keeps its sampled frame and is replayed with it") {
     const std::string slow = "slow_ms = 8\n";  // slower than the pace: its ring has frames at all times
     run_fixture run;
     run.start(run.pipeline("letters", sampled_pipeline("letters", "fps = 250\n", dying) + slow),
@@ -221,7 +219,7 @@ TEST_CASE("a frame that was given up keeps the newest frame beside it, and is re
     CHECK_THAT(out, contains("sampled-0.bin ends at 1000 of") && contains("the dead letter is incomplete"));
 }
 
-TEST_CASE("a frame behind a stage with sampled inputs is kept with the numbers that it was made with") {
+TEST_CASE("a frame downstream of sampled inputs is saved with the numbers that it was made with") {
     run_fixture run;
     run.start(
         run.pipeline("behind", sampled_pipeline("behind", "fps = 250\n", "", "", dying) + "slow_ms = 8\n"),

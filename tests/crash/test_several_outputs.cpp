@@ -60,7 +60,7 @@ TEST_CASE("a fork, its join and their source, killed at random, lose, repeat and
     fmt::print("{} frames, {} restarts\n", r["frames"].dump(), r["restarts"].dump());
 }
 
-TEST_CASE("a fork that dies between its outputs, at every named step, loses, repeats and tears nothing") {
+TEST_CASE("a fork that dies between its outputs, at every step, loses, repeats and tears nothing") {
     const u64 seed = test_seed();
     CAPTURE(seed);
     run_fixture run;
@@ -100,8 +100,7 @@ TEST_CASE("a write beyond a slot of the second output ends its writer, and its r
     }
 }
 
-TEST_CASE(
-    "strays that are asked for hit each output of a stage and each of its inputs, and name their rings") {
+TEST_CASE("injected wild writes hit each output and input of a stage and name their rings") {
     struct wild_write {
         const char *stage, *fault, *what;
     };
@@ -151,7 +150,7 @@ TEST_CASE(
     CHECK(hit.size() == 2);
 }
 
-TEST_CASE("a ring behind a second output is shown by its name") {
+TEST_CASE("the ring of a second output is shown by its name") {
     run_fixture run;
     const std::string file = run.pipeline(
         "shown", forked("shown", "fps = 50\n", "", "[link.fork.square]\nwindow = 11\nguard = \"canary\"\n"));
@@ -207,7 +206,7 @@ TEST_CASE("outputs that can't be are refused in one sentence") {
                  "outputs: number"));
 }
 
-TEST_CASE("the ring behind a second output is recorded by its name") {
+TEST_CASE("the ring of a second output is recorded by its name") {
     run_fixture run;
     // In addition to the join a stage reads the recorded ring, as another does when it is played.
     run.start(

@@ -36,9 +36,7 @@ bool is_gone(i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); }
 
 }  // namespace
 
-TEST_CASE(
-    "a second supervisor that is slow to learn what the programs write finds the stages waiting, however "
-    "short their patience") {
+TEST_CASE("a second supervisor that is slow to read the outputs finds the stages waiting") {
     run_fixture run;
     std::string text = paced("slow", "supervisor_grace_s = 2\n");
     const std::string program = programs() + "/carousel-test-number";
@@ -63,9 +61,7 @@ TEST_CASE(
     CHECK(run.report()["taken_over"] == 1);
 }
 
-TEST_CASE(
-    "stages wait for whoever holds their run's lock, far beyond their own patience, and leave when it is "
-    "given back") {
+TEST_CASE("stages wait for the holder of their run's lock and leave when it is released") {
     run_fixture run;
     run.start(run.pipeline("locked", paced("locked", "supervisor_grace_s = 1\n")), {});
     REQUIRE(run.wait_running());

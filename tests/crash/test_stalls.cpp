@@ -67,7 +67,7 @@ void name_unknown_process(shm::control_block& c) {
 
 }  // namespace
 
-TEST_CASE("a run whose END somebody has written over ends where it was meant to, and tells it") {
+TEST_CASE("a run whose END was overwritten ends where intended and reports it") {
     damaged_run d("beyond");
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
     const json r = d.ends_intact();
@@ -79,7 +79,7 @@ TEST_CASE("a run whose END somebody has written over ends where it was meant to,
     CHECK_THAT(d.run.log(), contains("the control block is damaged (the run: end"));
 }
 
-TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for longer than stall_timeout_ms") {
+TEST_CASE("a frame wiped out of its ring stops nothing for longer than stall_timeout_ms") {
     damaged_run d("wiped", "fps = 200\nstall_timeout_ms = 700\n");
     d.write(
         [](shm::control_block& c) {  // every buffer downstream of the source is free again, whatever it held
@@ -99,8 +99,7 @@ TEST_CASE("a frame that somebody has wiped out of its ring stops nothing for lon
     CHECK(!r["problems"].empty());
 }
 
-TEST_CASE(
-    "frames that another host has sent are not made again behind damage, and those in doubt are named") {
+TEST_CASE("frames from another host are not repeated after damage, and uncertain ones are named") {
     // By its own description the source receives: it ends its stream, and forwards.
     damaged_run d("sent", keys, "", frames, fmt::format("ends_at = {}\nforwards_frames = true", frames));
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
@@ -117,8 +116,7 @@ TEST_CASE(
                                                  first, last)));
 }
 
-TEST_CASE(
-    "static parts and the seats' words are looked at all the time, and a newcomer never sees them broken") {
+TEST_CASE("static parts and seats' words are checked all the time, before a new process reads them") {
     damaged_run d("static");
     d.write([](shm::control_block& c) { c.magic.store(7); });
     CHECK(d.run.wait_until(
@@ -138,7 +136,7 @@ TEST_CASE(
     CHECK_THAT(d.run.log(), contains("seat of sink: current"));
 }
 
-TEST_CASE("names and sets of parameters that no frame needs are written back, and the run goes on") {
+TEST_CASE("unneeded names and parameter sets are restored, and the run continues") {
     damaged_run d("shown");
     d.write([](shm::control_block& c) {
         for (u32 k = 1; k < shm::max_parameter_sets; ++k) c.parameters.set[k].value[k] ^= std::byte{4};
@@ -167,7 +165,7 @@ TEST_CASE("a word that can't be is found within about a second, though frames mo
                contains("the control block is damaged (job ") && contains("(middle) has epoch 4711"));
 }
 
-TEST_CASE("a word that can't be is found when somebody dies, without waiting for the second to be over") {
+TEST_CASE("an invalid word is found at a process's death without waiting for the periodic check") {
     damaged_run d("death", "fps = 100\nstall_timeout_ms = 5000\n", "in_flight = 3\n", frames, "",
                   {"CAROUSEL_TEST_AUDITS_AT_DEATHS_ALONE=1"});
     d.write(name_unknown_process);
@@ -188,9 +186,7 @@ TEST_CASE("a pace that lies an hour ahead is not waited for") {
     CHECK_THAT(d.run.log(), contains("next_source_ns"));
 }
 
-TEST_CASE(
-    "a held stage, a slow frame and a slow pace are reasons to wait: they are said, and nothing is made "
-    "anew") {
+TEST_CASE("a paused stage, a slow frame and a slow pace are reasons to wait and rebuild nothing") {
     damaged_run paused("held", "fps = 200\nstall_timeout_ms = 2000\n");
     std::string out;
     REQUIRE(paused.run.command({"stop", "middle", "-p", "held"}, out) == 0);
@@ -218,9 +214,7 @@ TEST_CASE(
     CHECK(paced.log().find("no frame has moved") == std::string::npos);
 }
 
-TEST_CASE(
-    "a block that is damaged again and again ends the run with a sentence, and the supervisor lives to say "
-    "it") {
+TEST_CASE("a block that is damaged repeatedly ends the run with an error of the live supervisor") {
     damaged_run d("again");
     const std::string id = d.run.ask({{"command", "ps"}})["pipeline"].value("run_id", "");
     const u64 until = now_ns() + 40 * ns_per_s;

@@ -32,7 +32,7 @@ i32 next_standby(run_fixture& run, const std::string& stage, i32 old = 0) {
 
 }  // namespace
 
-TEST_CASE("a warm standby takes a killed stage's seat and a new one starts behind it") {
+TEST_CASE("a warm standby takes a killed stage's seat and a new standby starts after it") {
     run_fixture run;
     run.start(run.pipeline("warm", number_pipeline("warm", patient_keys, "standby = true\n",
                                                    "standby = true\n", "standby = true\n")));
@@ -75,7 +75,7 @@ TEST_CASE("a standby that is killed harms nothing and is replaced") {
     end_intact(run, 2);
 }
 
-TEST_CASE("the holder and its standby die together and the seat is filled anew") {
+TEST_CASE("the owner and its standby die together and the seat is filled again") {
     run_fixture run;
     run.start(run.pipeline("both", number_pipeline("both", crash_keys, "standby = true\n")));
     i32 standby = 0, holder = 0;
@@ -130,7 +130,7 @@ TEST_CASE("a standby that dies in the moment of taking over leaves the seat to t
     end_intact(run, 2);
 }
 
-TEST_CASE("a standby that has taken over and delivered the last frame is followed by nobody") {
+TEST_CASE("a standby that took over and delivered the last frame has no successor") {
     run_fixture run;
     // The sink has work for 0.4 s when the last frame is through the middle: time enough to start a process.
     run.start(run.pipeline(
@@ -223,8 +223,7 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     CHECK(reports_missing_standby(d.run.report()));
 }
 
-TEST_CASE(
-    "stages that die while there is no supervisor are followed by their standbys, all of them at once, too") {
+TEST_CASE("stages that die without a supervisor are replaced by their standbys, even all at once") {
     const bool all = GENERATE(false, true);
     CAPTURE(all);
     doubled d("widows");
@@ -260,8 +259,7 @@ TEST_CASE("a standby that dies while there is no supervisor is replaced by the n
     CHECK(reports_missing_standby(d.run.report()));
 }
 
-TEST_CASE(
-    "a supervisor that dies between the two steps of a promotion is followed by one that completes it") {
+TEST_CASE("a supervisor that dies between the steps of a promotion has a successor that completes it") {
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("supervisor", crash_point::seat_named, "kill", 1);
@@ -284,9 +282,7 @@ TEST_CASE(
     CHECK(run.report()["taken_over"] == 1);
 }
 
-TEST_CASE(
-    "supervisors, stages and standbys killed at random moments lose, repeat and tear nothing, and no standby "
-    "leaves by itself") {
+TEST_CASE("supervisors, stages and standbys killed at random lose, repeat and tear nothing") {
     std::mt19937_64 random(test_seed());
     doubled d("regents");
     std::set<i32> hit;

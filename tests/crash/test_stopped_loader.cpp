@@ -76,9 +76,7 @@ struct stopped_loader {
 
 }  // namespace
 
-TEST_CASE(
-    "a loader that is stopped and goes on within the time of a start is not replaced, and the pictures are "
-    "the same") {
+TEST_CASE("a loader that stops and continues within the start timeout is not replaced") {
     const crash_point point = GENERATE(asset_loading, asset_loaded);
     CAPTURE(std::string(name_of(point)));
     stopped_loader l(point, crash_keys);
@@ -91,9 +89,7 @@ TEST_CASE(
     l.ends_intact(0, 1);
 }
 
-TEST_CASE(
-    "a loader that stays stopped is replaced when a start has taken too long, and changes nothing when it "
-    "goes on behind that") {
+TEST_CASE("a loader that stays stopped is replaced at the start timeout and later changes nothing") {
     const std::vector<std::string> kill_late{"CAROUSEL_TEST_KILL_DELAY_MS=120000"};
     // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor,
     // the other two stay stopped until they are continued. An asset is not reassigned before its loader is

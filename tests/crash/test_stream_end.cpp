@@ -34,7 +34,7 @@ void check_ended(run_fixture& run, u64 frames) {
 
 }  // namespace
 
-TEST_CASE("a run ends by itself where its source ends the stream, and says who has ended it") {
+TEST_CASE("a run ends when its source ends the stream and names the source") {
     const u64 frames = GENERATE(0, 1, 300);
     CAPTURE(frames);
     run_fixture run;
@@ -57,7 +57,7 @@ TEST_CASE("of --frames and the end of the stream the lower number counts") {
     check_undamaged(run.report());
 }
 
-TEST_CASE("a source that dies or rests behind its claim, or dies behind END, ends the stream all the same") {
+TEST_CASE("a source that dies or waits after its claim or after END still ends the stream") {
     const auto [point, how] = GENERATE(table<crash_point, std::string>({{crash_point::end_claimed, "kill"},
                                                                         {crash_point::end_claimed, "stop"},
                                                                         {crash_point::end_claimed, "abort"},
@@ -75,9 +75,7 @@ TEST_CASE("a source that dies or rests behind its claim, or dies behind END, end
     check_ended(run, 200);
 }
 
-TEST_CASE(
-    "a supervisor that dies between writing the end down and END leaves it to the one that takes the run "
-    "over") {
+TEST_CASE("a supervisor that dies between recording the end and END leaves it to its successor") {
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("supervisor", crash_point::end_kept, "kill", 1);
@@ -126,7 +124,7 @@ TEST_CASE("a stop that comes when the stream ends delivers what there is") {
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("the frames that another source has made beyond the end are no damage and hold nobody up") {
+TEST_CASE("frames of another source beyond the end are not damage and block no stage") {
     run_fixture run;
     const std::string text = ending("joined", 100, "", "work_ms = 2\n") + fmt::format(R"(
 [[stage]]
@@ -146,7 +144,7 @@ sink = true
     CHECK(run.report()["stages"].size() == 5);
 }
 
-TEST_CASE("a source that ends its stream without having said that it may dies of it, by that sentence") {
+TEST_CASE("a source that ends its stream without declaring it dies with that message") {
     run_fixture run;
     run.start(run.pipeline("unsaid", ending("unsaid", 50, "", "ends_unsaid = true\nrestart = \"no\"\n")), {});
     CHECK(run.wait() != 0);

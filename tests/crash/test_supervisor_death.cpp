@@ -71,7 +71,7 @@ void check_whole(run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE("stages stream on without their supervisor, and a second one takes the run over with their pids") {
+TEST_CASE("stages continue without their supervisor, and a second one adopts them with their pids") {
     run_fixture run;
     const std::string file = run.pipeline("widowed", paced("widowed"));
     run.start(file, to_end);
@@ -95,9 +95,7 @@ TEST_CASE("stages stream on without their supervisor, and a second one takes the
     for (std::size_t k = 0; k < before.size(); ++k) CHECK(r["stages"][k]["pids"] == json{before[k]});
 }
 
-TEST_CASE(
-    "a stage that dies before, with or after its supervisor is replaced by the second one, the others keep "
-    "their pids") {
+TEST_CASE("a stage that dies around its supervisor's death is replaced, the others keep their pids") {
     const auto [when, victim] = GENERATE(
         table<std::string, std::string>({{"before", "numbers"}, {"with", "middle"}, {"after", "sink"}}));
     CAPTURE(when, victim);
@@ -130,8 +128,7 @@ TEST_CASE(
     CHECK(run.report()["deaths"] == 1);
 }
 
-TEST_CASE(
-    "supervisors and stages killed at random moments lose, repeat and tear nothing, and the counts go on") {
+TEST_CASE("supervisors and stages killed at random lose nothing, and the counts continue") {
     constexpr int supervisor_kills = 10, stage_kills = 20;
     run_fixture run;
     const std::string file = run.pipeline("regents", paced("regents"));
@@ -177,7 +174,7 @@ TEST_CASE(
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a supervisor killed at each of its named steps is followed by one that finishes what was begun") {
+TEST_CASE("a supervisor killed at each of its named steps has a successor that finishes the step") {
     using enum crash_point;
     run_fixture run;
     crash_plan plan(run.path("plan"));
@@ -229,8 +226,7 @@ TEST_CASE("a supervisor killed at each of its named steps is followed by one tha
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE(
-    "another pipeline does not take a living run over: refused with the difference, and the run goes on") {
+TEST_CASE("another pipeline can't take over a live run: refused with the difference") {
     run_fixture run;
     const std::string file = run.pipeline("mine", paced("mine"));
     run.start(file, to_end);
@@ -275,9 +271,7 @@ TEST_CASE("of two supervisors that take a run over at once one does, the other i
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE(
-    "without a second supervisor the stages end after supervisor_grace_s, and the last one leaves nothing "
-    "behind") {
+TEST_CASE("without a second supervisor the stages end after supervisor_grace_s without leftovers") {
     run_fixture run;
     run.start(run.pipeline("alone", paced("alone", "supervisor_grace_s = 3\n")), {});
     REQUIRE(run.wait_running());
@@ -316,7 +310,7 @@ TEST_CASE("a run that is through when its supervisor dies is kept for the next o
     check_whole(run);
 }
 
-TEST_CASE("with no stage left alive a fresh run begins, and says so") {
+TEST_CASE("with no stage left alive a new run starts and reports it") {
     run_fixture run;
     const std::string file = run.pipeline("empty", paced("empty"));
     run.start(file, to_end);
@@ -339,7 +333,7 @@ TEST_CASE("with no stage left alive a fresh run begins, and says so") {
     CHECK(run.report()["taken_over"] == 0);
 }
 
-TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes on where it was") {
+TEST_CASE("a stopped supervisor keeps its run: no other takes it over, and it continues") {
     run_fixture run;
     const std::string file =
         run.pipeline("asleep", paced("asleep", "supervisor_grace_s = 0.5\nframe_timeout_ms = 1000\n"));
@@ -361,8 +355,7 @@ TEST_CASE("a stopped supervisor keeps its run: nobody else takes it, and it goes
     check_whole(run);
 }
 
-TEST_CASE(
-    "what a stage says while it has no supervisor is in the log of the next one, and its new pipe works") {
+TEST_CASE("output of a stage without a supervisor is in the next one's log, and its new pipe works") {
     run_fixture run;
     const std::string file = run.pipeline("voices", paced("voices") + "say = true\n");
     run.start(file, to_end);

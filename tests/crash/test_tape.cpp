@@ -30,8 +30,7 @@ void check_played(run_fixture& run, const nlohmann::json& recorded) {
 
 }  // namespace
 
-TEST_CASE(
-    "what a port records from outside is the whole run, whoever records it is killed, and plays the same") {
+TEST_CASE("a port's external recording covers the whole run under kills and plays the same") {
     run_fixture run;
     run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "150"});
     const std::vector<std::string> words{"archive", "--out", run.path("rec.mcap"), "-p", "rec",
@@ -56,8 +55,7 @@ TEST_CASE(
     check_played(run, recorded);
 }
 
-TEST_CASE(
-    "what a port records has the parameters that each frame was made with, for whoever reads it by a port") {
+TEST_CASE("a port's recording has the parameters of each frame for its readers") {
     run_fixture run;
     run.start(run.pipeline("rec", picture_pipeline("rec", "fps = 60\n") + archive), {"--frames", "90"});
     external_program tape =
@@ -84,8 +82,7 @@ TEST_CASE(
     CHECK_THAT(newest.output(), contains(" of set 1: 0.25"));
 }
 
-TEST_CASE(
-    "the newest frames are recorded without holding anybody up, and those that are missed are counted") {
+TEST_CASE("newest frames are recorded without blocking a stage, and missed ones are counted") {
     run_fixture run;
     run.start(run.pipeline("some", picture_pipeline("some", "fps = 100\n")), {});
     REQUIRE(run.wait_running());

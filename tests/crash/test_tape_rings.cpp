@@ -25,8 +25,7 @@ u64 size_of_tape(const run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE(
-    "the newest frames of several rings go into one file, whoever records them is killed, and each plays") {
+TEST_CASE("newest frames of several rings go into one file under kills, and each ring plays") {
     run_fixture run;
     run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 100\n")), {});
     REQUIRE(run.wait_running());
@@ -69,7 +68,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("several rings without --latest are refused with what to write in place, and so is a ring twice") {
+TEST_CASE("several rings without --latest, or a duplicate ring, are refused with the alternative") {
     run_fixture run;
     run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});
     REQUIRE(run.wait_running());

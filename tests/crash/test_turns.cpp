@@ -33,7 +33,7 @@ void check_whole(run_fixture& run, u64 frames) {
 
 }  // namespace
 
-TEST_CASE("stages take turns, of so many frames as the file says, or none at all") {
+TEST_CASE("stages take turns of as many frames as the file sets, or none") {
     const std::string how = GENERATE(as<std::string>(), "\"auto\"", "2", "\"off\"");
     CAPTURE(how);
     // On a busy machine a stage may be alone for long, and its turn continues: then another run is needed.
@@ -59,7 +59,7 @@ TEST_CASE("stages take turns, of so many frames as the file says, or none at all
     }
 }
 
-TEST_CASE("a stage that dies or stops with the turn holds nobody up: the others take it over") {
+TEST_CASE("a stage that dies or stops with the turn blocks no stage: the others take it over") {
     const auto [point, how] =
         GENERATE(table<crash_point, std::string>({{crash_point::job_opened, "kill"},
                                                   {crash_point::clock_started, "kill"},
@@ -103,7 +103,7 @@ TEST_CASE("stages that are killed at random while they take turns lose no frame"
 }
 
 // The supervisor's own kill is delayed, as for a process that hangs in the kernel.
-TEST_CASE("a zombie that held the turn wakes behind its successor, and harms neither a frame nor the turns") {
+TEST_CASE("a zombie that held the turn and resumes after its successor harms no frame and no turn") {
     run_fixture run;
     crash_plan plan(run.path("plan"));
     plan.add("middle", crash_point::clock_started, "stop", 300);

@@ -74,7 +74,7 @@ void end_intact(run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE("a zombie that is continued late commits nothing and leaves by itself with its own exit code") {
+TEST_CASE("a zombie that is continued late commits nothing and exits with its own exit code") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
     run.start(run.pipeline("woken", picture_pipeline("woken", keys)), {},
@@ -109,8 +109,7 @@ TEST_CASE("a zombie that is killed late harms nothing, and its buffers come back
     }
 }
 
-TEST_CASE(
-    "zombies that nobody wakes are killed by the supervisor in the end, and the run goes on all the time") {
+TEST_CASE("zombies that never resume are killed in the end while the run continues") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
     run.start(run.pipeline("asleep", picture_pipeline("asleep", keys)), {},

@@ -55,7 +55,7 @@ struct canaries {
 
 }  // namespace
 
-TEST_CASE("a canary is whole until a byte of it changes, whichever, and the first such byte is told") {
+TEST_CASE("a canary is intact until any byte of it changes, and the first changed byte is reported") {
     CAROUSEL_NEEDS_BACKEND();
     const canaries c;
     CHECK(c.check(0, 17) == canary_damaged);  // zeroes: never planted
@@ -77,7 +77,7 @@ TEST_CASE("a canary is whole until a byte of it changes, whichever, and the firs
     CHECK(std::count(next.begin(), next.end(), 0) == static_cast<std::ptrdiff_t>(canary_bytes));
 }
 
-TEST_CASE("the canary of another slot, ring or life is no whole one, from its first word on") {
+TEST_CASE("the canary of another slot, ring or incarnation is invalid from its first word on") {
     CAROUSEL_NEEDS_BACKEND();
     const canaries c;
     const u64 key = canary_key(3, 5, 2);
@@ -90,7 +90,7 @@ TEST_CASE("the canary of another slot, ring or life is no whole one, from its fi
     }
 }
 
-TEST_CASE("a step does status words and looks at four canaries, each for itself") {
+TEST_CASE("a step handles status words and four canaries, each separately") {
     CAROUSEL_NEEDS_BACKEND();
     const canaries c;
     const auto status = c.context->allocate(2 * sizeof(device::status_word));

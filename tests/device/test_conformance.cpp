@@ -244,7 +244,7 @@ TEST_CASE("a queue that is destroyed lets its work finish") {
     REQUIRE(diary[0] == 200);
 }
 
-TEST_CASE("mapping what is no such memory is refused with a reason") {
+TEST_CASE("mapping other memory is refused with a reason") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     const test::shareable shared(1 << 16);
@@ -265,7 +265,7 @@ TEST_CASE("mapping what is no such memory is refused with a reason") {
     REQUIRE(good->data() != nullptr);
 }
 
-TEST_CASE("a context says what it is") {
+TEST_CASE("a context describes itself") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     REQUIRE(context->kind() == (test::on_cuda ? device::device_kind::cuda : device::device_kind::cpu));

@@ -13,7 +13,7 @@
 
 using namespace carousel;
 
-TEST_CASE("an imported event is done when its word bears the tag that was asked for") {
+TEST_CASE("an imported event is done when its word has the requested tag") {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     std::atomic<u64> word{0};
@@ -42,7 +42,7 @@ TEST_CASE("the CPU imports neither a GPU's event nor a word that isn't there") {
     REQUIRE(context->import_event(device::device_kind::cpu, {}, nullptr) == nullptr);
 }
 
-TEST_CASE("a task that throws surfaces at the event behind it and is never complete") {
+TEST_CASE("an exception in a task surfaces at the event after it, which never completes") {
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
     std::atomic<u64> word{0};
@@ -99,7 +99,7 @@ TEST_CASE("a waiter that sleeps already is woken by a failure, with the error's 
     REQUIRE(code == exit_code::output);
 }
 
-TEST_CASE("a CPU stage refuses GPU memory and says what the link needs") {
+TEST_CASE("a CPU stage refuses GPU memory and names what the link needs") {
     const auto context = test::open_backend();
     device::memory_handle handle;
     handle.kind = device::memory_kind::vmm;
@@ -110,7 +110,7 @@ TEST_CASE("a CPU stage refuses GPU memory and says what the link needs") {
                         test::contains("vmm memory") && test::contains("memfd"));
 }
 
-TEST_CASE("a build or machine without CUDA says so instead of opening it") {
+TEST_CASE("a build or machine without CUDA reports that instead of opening it") {
     if (test::on_cuda) CAROUSEL_SKIP("only in the CPU's suite");
     try {
         const auto context = device::open({device::device_kind::cuda, "00000000000000000000000000000000", 0});

@@ -41,7 +41,7 @@ TEST_CASE("a GPU that isn't there is refused with those that are") {
     REQUIRE_THROWS_AS(device::open({device::device_kind::cuda, "", 99}), device_error);
 }
 
-TEST_CASE("an event that can't be imported is null: then nobody helps") {
+TEST_CASE("an event that can't be imported is null, so that no process helps") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     device::event::handle garbage{};

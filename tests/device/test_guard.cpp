@@ -68,7 +68,7 @@ void check_overrun(device::context& context, const device::memory_handle& handle
 
 }  // namespace
 
-TEST_CASE("memory that is mapped for reading reads as it was written, and a mapping says which it is") {
+TEST_CASE("memory mapped read-only reads as written, and a mapping reports its mode") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     const auto queue = context->make_queue();
@@ -105,8 +105,7 @@ TEST_CASE("the same of host memory, which a GPU page-locks for reading") {
     check_wild_write(*context, host);
 }
 
-TEST_CASE(
-    "a write beyond a slot of a ring in pieces ends its writer alone, at the first byte and at a row's") {
+TEST_CASE("a write beyond a slot of a ring in pieces ends only its writer, at any byte") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     const test::shareable shared(u64{3} * (4 << 20), 3);

@@ -58,7 +58,7 @@ TEST_CASE("the probe answers in JSON and with 0 on every machine") {
             exit_code::usage);
 }
 
-TEST_CASE("carousel-alloc refuses what is no list of requests") {
+TEST_CASE("carousel-alloc refuses an invalid list of requests") {
     for (const std::string requests :
          {"", "[]", "{}", "[1]", R"([{"id":1}])", R"([{"bytes":0,"kind":"vmm"}])",
           R"([{"bytes":-5,"kind":"vmm"}])", R"([{"bytes":4096,"kind":"magic"}])",
@@ -70,7 +70,7 @@ TEST_CASE("carousel-alloc refuses what is no list of requests") {
     }
 }
 
-TEST_CASE("carousel-alloc says which GPU is missing and ends with the device's exit code") {
+TEST_CASE("carousel-alloc names the missing GPU and ends with the device's exit code") {
     const auto [answer, code] =
         ask_alloc(R"([{"id":"ring 3","bytes":4096,"kind":"vmm","uuid":"00000000000000000000000000000000"}])");
     REQUIRE(code == exit_code::no_device);

@@ -29,7 +29,7 @@ TEST_CASE("shared host memory comes in whole pages, zeroed, and closes on exec")
     mapping.data()[8191] = std::byte{1};  // the mapping alone keeps the memory
 }
 
-TEST_CASE("nobody can shrink, grow or unseal shared host memory") {
+TEST_CASE("no process can shrink, grow or unseal shared host memory") {
     const memory_handle handle = create_memfd("sealed", 1 << 20);
     REQUIRE(::ftruncate(handle.fd, 0) == -1);
     REQUIRE(errno == EPERM);
@@ -42,7 +42,7 @@ TEST_CASE("nobody can shrink, grow or unseal shared host memory") {
     ::close(handle.fd);
 }
 
-TEST_CASE("host memory that anybody could cut off is refused") {
+TEST_CASE("host memory that can be truncated is refused") {
     memory_handle handle;
     handle.bytes = 4096;
     handle.fd = ::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -43,7 +43,7 @@ TEST_CASE("ranges of one loop run at the same time on different threads") {
     REQUIRE(inside == 2);
 }
 
-TEST_CASE("the first exception of a loop is rethrown and the pool goes on") {
+TEST_CASE("the first exception of a loop is rethrown and the pool continues") {
     pool p(3);
     const auto fails = [](u64 begin, u64, unsigned) {
         if (begin == 40) throw std::runtime_error("at 40");

@@ -54,7 +54,7 @@ void frame(launch_list& l, u64 at, u32 number) {
 
 }  // namespace
 
-TEST_CASE("a list keeps the arguments of the last frame, and says which launches have others") {
+TEST_CASE("a list keeps the arguments of the last frame and reports launches that differ") {
     launch_list l;
     frame(l, 1000, 1);
     CHECK(l.first());

@@ -17,7 +17,7 @@ TEST_CASE("a plane of each element type that a stage may have can be written, an
     }
 }
 
-TEST_CASE("what is no plane is told with what is expected") {
+TEST_CASE("an invalid plane is reported with what is expected") {
     for (const char* text :
          {"", "u8", "u8[", "u8[]", "u8[0]", "u8[-1]", "u9[4]", "[4]", "u8[1,2,3,4,5]", "u8[4]x", "u8[4,]"}) {
         CAPTURE(text);

@@ -26,8 +26,7 @@ std::string message_of(const frame_format& offered, const frame_format& expected
 
 }  // namespace
 
-TEST_CASE(
-    "planes lie behind the status word, each aligned to 256 bytes, and the slot is a multiple of that") {
+TEST_CASE("planes follow the status word, aligned to 256 bytes, and the slot is a multiple of that") {
     frame_format f{"t",
                    {{"a", element::u8_, {1}, {}, 0},
                     {"b", element::f32_, {3, 5}, {}, 0},
@@ -105,7 +104,7 @@ TEST_CASE("each element type has a name, a size and comes back from JSON") {
                       contains("plane \"p\" has elements of bf16, expected f16"));
 }
 
-TEST_CASE("JSON that is no format, or whose planes lie elsewhere, is refused") {
+TEST_CASE("JSON that is not a format, or whose planes are placed differently, is refused") {
     CHECK_THROWS_AS(frame_format::from_json("{"), config_error);
     CHECK_THROWS_AS(frame_format::from_json("[]"), config_error);
     CHECK_THROWS_AS(frame_format::from_json(R"({"type": "t"})"), config_error);

@@ -59,7 +59,7 @@ json ended(run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE("a fork, its join and their source on a GPU, killed at random, lose, repeat and tear nothing") {
+TEST_CASE("a fork, its join and source on a GPU, killed at random, lose, repeat and tear nothing") {
     run_fixture run;
     run.start(run.pipeline("forked", forked("forked")));
     REQUIRE(run.wait_running());
@@ -76,7 +76,7 @@ TEST_CASE("a fork, its join and their source on a GPU, killed at random, lose, r
     fmt::print("{} frames, {} restarts\n", r["frames"].dump(), r["restarts"].dump());
 }
 
-TEST_CASE("a kernel that writes beyond a slot of the second output on a GPU ends its stage, which is named") {
+TEST_CASE("a kernel that writes beyond a slot of the second output ends its stage, which is named") {
     for (const char* guard : {"gap", "canary"}) {
         CAPTURE(guard);
         run_fixture run;
@@ -95,8 +95,7 @@ TEST_CASE("a kernel that writes beyond a slot of the second output on a GPU ends
     }
 }
 
-TEST_CASE(
-    "a stage that takes a newest frame on a GPU and who makes it, killed at random, lose and tear nothing") {
+TEST_CASE("a stage with a sampled input on a GPU and its producer, killed, lose and tear nothing") {
     run_fixture run;
     const char* const program = "carousel-test-side";
     run.start(run.pipeline(
@@ -120,7 +119,7 @@ TEST_CASE(
                latest);
 }
 
-TEST_CASE("frames on a GPU pass a port by that skips while nobody is in it, and wait for whoever is") {
+TEST_CASE("frames on a GPU skip a port without a program if it skips, and wait otherwise") {
     run_fixture run;
     const std::string ports =
         "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = { value = \"u64[65536]\" }\n"

@@ -87,7 +87,7 @@ TEST_CASE("a stage that is stopped with work on the device is replaced, and none
     CHECK(run.report()["restarts"] == 1);
 }
 
-TEST_CASE("a source on a GPU ends its stream where it says so, whoever is killed on the way") {
+TEST_CASE("a source on a GPU ends its stream where it declares it, under kills") {
     const std::string hash = undisturbed_device_hash(600);
     const std::vector<std::string> killed = GENERATE(
         std::vector<std::string>{}, std::vector<std::string>{"middle", "numbers", "sink", "numbers"});
@@ -131,8 +131,7 @@ TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the 
                         "104 bytes after its end"));
 }
 
-TEST_CASE(
-    "instances on a GPU that fill one ring plant each frame's canary: another may have planted its own") {
+TEST_CASE("instances on a GPU that fill one ring plant each frame's canary") {
     const std::string hash = undisturbed_device_hash(600);
     run_fixture run;
     device_keys keys;

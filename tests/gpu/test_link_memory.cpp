@@ -79,7 +79,7 @@ TEST_CASE("frames of every size come whole from a GPU's memory") {
     }
 }
 
-TEST_CASE("a GPU's memory is nobody's to read when its frame is over, though the connection broke in it") {
+TEST_CASE("GPU memory is released when its frame ends, even if the connection broke in it") {
     NEEDS_GPU_AND_ITS_UCX();
     ring_memory memory(device::memory_kind::vmm);
     test::check_broken_connections(memory.to_send());

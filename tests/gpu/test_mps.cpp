@@ -42,8 +42,7 @@ bool is_running_as_another(run_fixture& run, const std::string& stage, i32 befor
 
 }  // namespace
 
-TEST_CASE(
-    "in one MPS domain a kernel that never ends, and a stopped stage, are ended without harm to the others") {
+TEST_CASE("in one MPS domain an endless kernel and a stopped stage end without harm to others") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(600);
     SECTION("an endless kernel") {
@@ -75,7 +74,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a fault that takes a whole MPS domain down loses nothing, and is held against nobody") {
+TEST_CASE("a fault that ends a whole MPS domain loses nothing and blames no stage") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(600);
     for (const char* how : {"illegal", "trap"}) {
@@ -121,8 +120,7 @@ TEST_CASE("kills from outside of every stage of an MPS domain, and of the superv
     CHECK(run.report()["mps"]["domain_faults"] == 3);
 }
 
-TEST_CASE(
-    "a frame that faults an MPS domain each time puts its stage on trial, which dies alone and gives it up") {
+TEST_CASE("a frame that faults an MPS domain each time puts its stage on trial, which gives it up") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     run_fixture run;
     run.start(

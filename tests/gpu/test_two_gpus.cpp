@@ -23,7 +23,7 @@ device_keys on_both(const std::string& pipeline, const char* second = "cuda:1") 
 
 }  // namespace
 
-TEST_CASE("instances over two GPUs bring the frames of one, and say how they reach the rings") {
+TEST_CASE("instances on two GPUs deliver the frames of one and report how they reach the rings") {
     if (supervisor::probe_machine(programs()).gpus.size() < 2) CAROUSEL_SKIP("there is no second GPU");
     const u64 frames = 1600;
     run_fixture run;

@@ -38,7 +38,7 @@ f64 delivered_after_ms(const std::string& memory, int hold_ms, const std::string
 
 }  // namespace
 
-TEST_CASE("a withheld event holds its consumer, and nobody else is harmed") {
+TEST_CASE("a withheld event blocks only its consumer") {
     const std::string hash = undisturbed_device_hash(200);
     for (const char* memory : {"vmm", "ipc"}) {
         CAPTURE(memory);

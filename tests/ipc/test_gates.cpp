@@ -27,7 +27,7 @@ TEST_CASE("a gate is closed once, by who is first, and the holder closes what is
     CHECK(g.at.load() == gate_word(second, gate_state::granted));
 }
 
-TEST_CASE("a wait that nobody asks about any more is closed, not granted, and its permit goes back") {
+TEST_CASE("a wait that is no longer polled is closed, not granted, and its permit is returned") {
     test::zeroed<semaphore_block> b(semaphore_block::bytes(1));
     b->make(1);
     const semaphore line(*b, 7);
@@ -54,7 +54,7 @@ TEST_CASE("a wait that nobody asks about any more is closed, not granted, and it
     CHECK(line.free_permits() == 1);
 }
 
-TEST_CASE("a permit that comes behind the holder's closing goes back at once") {
+TEST_CASE("a permit that arrives after the holder's closing is returned at once") {
     test::zeroed<semaphore_block> b(semaphore_block::bytes(1));
     b->make(1);
     const semaphore line(*b, 7);

@@ -119,7 +119,7 @@ constexpr shape on_gpu{kind::gpu_queue, 64, 16, 0};
 
 }  // namespace
 
-TEST_CASE("without GPU memory a space refuses what lies there, and says how it is held with it") {
+TEST_CASE("without GPU memory a space refuses GPU primitives and names the remedy") {
     scene s;
     holder h("lab", u64{4} << 20U);
     for (const shape& w :
@@ -160,8 +160,7 @@ TEST_CASE("what lies in GPU memory lies side by side, and no more than there is 
                contains("use the same struct in all programs"));
 }
 
-TEST_CASE(
-    "whoever looks at a space is told its GPU memory, what of it is free, and what each primitive has") {
+TEST_CASE("an observer of a space sees its GPU memory, the free part and each primitive's share") {
     scene s;
     holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     CHECK(view_of(h.block()).gpu_free_bytes == gpu_bytes);
@@ -178,9 +177,7 @@ TEST_CASE(
     for (const auto& [name, value] : v.primitives[2].figures) CHECK(name != "gpu_bytes");
 }
 
-TEST_CASE(
-    "the blocks of a GPU pool are where its memory is, have no pointer where nothing is mapped, and come "
-    "back") {
+TEST_CASE("blocks of a GPU pool are in its memory, have no pointer if unmapped, and are returned") {
     scene s;
     holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     auto client = attach_to(h);
@@ -198,9 +195,7 @@ TEST_CASE(
     CHECK(pool(h.block().block_of<pool_block>(k), 0).use().free == 16);
 }
 
-TEST_CASE(
-    "a dead life keeps its entry until a mender has been through the GPU's words, and a mender that dies is "
-    "followed") {
+TEST_CASE("a dead client keeps its entry until the GPU words are repaired, even by a second repairer") {
     scene s;
     s.helper.gone = 1;
     holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
@@ -216,7 +211,7 @@ TEST_CASE(
     CHECK(client_at(h.block().registry, stays->entry()).state == entry_state::attached);
 }
 
-TEST_CASE("those that die while one is mended are mended next, by one mender at a time") {
+TEST_CASE("clients that die during a repair are repaired next, by one repairer at a time") {
     scene s;
     s.helper.rest_ns = 200 * ns_per_ms;
     holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
@@ -236,7 +231,7 @@ TEST_CASE("those that die while one is mended are mended next, by one mender at 
     CHECK(s.helper.started == 2);
 }
 
-TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it finds, and mends again") {
+TEST_CASE("a holder that takes over gets the GPU memory, ends the old repairer and repairs again") {
     scene s;
     fake_helper second;
     auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
@@ -270,7 +265,7 @@ TEST_CASE("a holder that takes over has the GPU memory, ends the mender that it 
     CHECK(attach_to(next)->gpu_fd() >= 0);
 }
 
-TEST_CASE("a process that has the pid of a mender that has ended is left alone") {
+TEST_CASE("a process with the pid of an ended repairer is left alone") {
     scene s;
     fake_helper second;
     auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
@@ -296,7 +291,7 @@ TEST_CASE("a process that has the pid of a mender that has ended is left alone")
     (void)::waitpid(other_process, nullptr, 0);
 }
 
-TEST_CASE("a space without GPU memory gets none when it is taken over, and says so") {
+TEST_CASE("a space without GPU memory gets none at a takeover and reports that") {
     scene s;
     auto first = std::make_unique<holder>("lab", u64{4} << 20U);
     const auto stays = attach_to(*first);

@@ -37,21 +37,20 @@ void require_found(one_history of, const std::string& rule) {
 
 }  // namespace
 
-TEST_CASE("semaphore: no permit is out twice or gone and nobody is overtaken, whoever dies at which step") {
+TEST_CASE("semaphore: no permit is out twice or lost, none overtaken, under deaths at any step") {
     require_sound(
         semaphore_history, 50'000,
         {step::line_joined, step::turn_checked, step::turn_known, step::permit_taken, step::line_left,
          step::permit_released, step::repair_begun, step::word_repaired, step::repair_done});
 }
 
-TEST_CASE(
-    "semaphore: the same where clients stop for longer than the line's patience, and wake where they were") {
+TEST_CASE("semaphore: the same when clients stop longer than the line's patience and resume") {
     history_options o;
     o.stops = 12, o.stop_steps = 2000, o.step_ns = 1'000'000;
     require_sound(semaphore_history, 30'000, {step::line_joined, step::permit_taken, step::line_passed}, o);
 }
 
-TEST_CASE("gates: kernels run with a permit alone, and no gate keeps a stream, whoever dies at which step") {
+TEST_CASE("gates: kernels run only with a permit, and no gate blocks a stream, under deaths") {
     history_options o;
     o.stops = 4;
     require_sound(gate_history, 10'000,
@@ -60,7 +59,7 @@ TEST_CASE("gates: kernels run with a permit alone, and no gate keeps a stream, w
                   o);
 }
 
-TEST_CASE("menders: what the dead had is mended and counted once, whichever holder or mender dies or stops") {
+TEST_CASE("repairers: repaired and counted once under deaths of holders and repairers") {
     const u64 first = seed_or(1), many = scaled(40);
     u64 done = 0;
     campaign_result all;
@@ -96,7 +95,7 @@ TEST_CASE("queue: the same where clients stop and wake where they were") {
     require_sound(queue_history, 20'000, {step::cell_claimed, step::cell_popping, step::cell_leased}, o);
 }
 
-TEST_CASE("queue: no element comes twice and no leased one is lost, whoever dies at which step") {
+TEST_CASE("queue: no element is delivered twice and no leased one lost, under deaths at any step") {
     require_sound(
         queue_history, 50'000,
         {step::cell_claimed, step::cell_written, step::cell_published, step::cell_passed, step::cell_popping,
@@ -104,14 +103,14 @@ TEST_CASE("queue: no element comes twice and no leased one is lost, whoever dies
          step::loss_counted, step::word_repaired, step::repair_done});
 }
 
-TEST_CASE("work queue: each task is committed once or is a dead letter, whoever dies at which step") {
+TEST_CASE("work queue: each task is committed once or a dead letter, under deaths at any step") {
     require_sound(work_history, 50'000,
                   {step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
                    step::task_committed, step::task_failed, step::dead_letter_read, step::repair_begun,
                    step::word_repaired, step::repair_done});
 }
 
-TEST_CASE("pool: no unit is in two blocks and none is leaked, whoever dies at which step, gifts included") {
+TEST_CASE("pool: no unit is in two blocks and none leaks, under deaths at any step, gifts included") {
     require_sound(
         pool_history, 50'000,
         {step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned, step::block_leaving,
@@ -126,18 +125,18 @@ TEST_CASE("work queue and pool: the same where clients stop and wake where they 
     require_sound(pool_history, 20'000, {step::head_claimed, step::body_claimed, step::block_received}, o);
 }
 
-TEST_CASE("control: a mend before the fence puts a permit out twice") {
+TEST_CASE("control: a repair before the fence gives out a permit twice") {
     require_found(semaphore_history, "could not release");
 }
-TEST_CASE("control: a mend before the fence takes a permit from under kernels") {
+TEST_CASE("control: a repair before the fence takes a permit from running kernels") {
     require_found(gate_history, "without a permit");
 }
-TEST_CASE("control: a mend before the fence takes a lease from its holder") {
+TEST_CASE("control: a repair before the fence takes a lease from its owner") {
     require_found(queue_history, "not its holder's");
 }
-TEST_CASE("control: a mend before the fence takes a claim from its holder") {
+TEST_CASE("control: a repair before the fence takes a claim from its owner") {
     require_found(work_history, "not its holder's");
 }
-TEST_CASE("control: a mend before the fence frees a block under its owner") {
+TEST_CASE("control: a repair before the fence frees a block under its owner") {
     require_found(pool_history, "could not release");
 }

@@ -166,7 +166,7 @@ void require_balanced(field& f, bool tasks) {
 
 }  // namespace
 
-TEST_CASE("semaphore: processes that are killed anywhere leave no permit taken and let nobody in twice") {
+TEST_CASE("semaphore: processes killed anywhere leave no permit taken and admit none twice") {
     field f("semaphore", scaled(60));
     f.inject_faults({step::line_joined, step::turn_checked, step::turn_known, step::permit_taken,
                      step::line_left, step::permit_released},
@@ -199,7 +199,7 @@ TEST_CASE("queue: processes that are killed anywhere lose no leased element and 
     CHECK(room == samples.count);
 }
 
-TEST_CASE("work queue: processes that are killed anywhere leave each task committed once or a dead letter") {
+TEST_CASE("work queue: processes killed anywhere leave each task committed once or a dead letter") {
     field f("work", scaled(60));
     f.inject_faults({step::task_filling, step::task_written, step::task_submitted, step::task_claimed,
                      step::task_committed, step::task_failed},
@@ -219,7 +219,7 @@ TEST_CASE("work queue: processes that are killed anywhere leave each task commit
     CHECK(w.count(task_state::free) == tiles.count);
 }
 
-TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody writes into another's block") {
+TEST_CASE("pool: processes killed anywhere leak no unit and never write to another's block") {
     field f("pool", scaled(60));
     f.inject_faults({step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned,
                      step::block_leaving, step::body_freed, step::block_freed, step::block_named,
@@ -239,8 +239,7 @@ TEST_CASE("pool: processes that are killed anywhere leak no unit, and nobody wri
     CHECK(l.use().free == pages.count / pages.each);
 }
 
-TEST_CASE(
-    "holders that are killed all the time take no living client for a dead one and leave none of the dead") {
+TEST_CASE("holders that are killed repeatedly take no live client for dead and leave no dead one") {
     field f("semaphore", 2 * scaled(60));
     f.inject_faults({step::permit_taken, step::line_joined}, 2);
     attachment& a = f.settle();

@@ -44,7 +44,7 @@ struct intervention {
 struct died {};
 }  // namespace
 
-TEST_CASE("blocks lie beside each other, first fit, and their offsets say where") {
+TEST_CASE("blocks are placed next to each other, first fit, at their offsets") {
     made m(10);
     const auto a = m.of(1).try_acquire(3), b = m.of(2).try_acquire(4);
     REQUIRE(a);
@@ -71,7 +71,7 @@ TEST_CASE("sizes are whole units, and what is too large is refused without a loo
     CHECK(m.of(1).use().free == 4);
 }
 
-TEST_CASE("a mend frees whole, half claimed and half freed blocks of the dead one and nobody else's") {
+TEST_CASE("a repair frees whole, half claimed and half freed blocks of the dead client only") {
     made m(12);
     REQUIRE(m.of(9).try_acquire(2));
     const auto kept = m.of(1).try_acquire(2);
@@ -120,7 +120,7 @@ TEST_CASE("a giver that dies between the cell and the block's word has given it"
     CHECK(receiver.release(*got));
 }
 
-TEST_CASE("a receiver that dies before its commit leaves the block to the cell, and another one gets it") {
+TEST_CASE("a receiver that dies before its commit leaves the block to the cell for another one") {
     made m(4);
     pool giver = m.of(1), first = m.of(2), second = m.of(3);
     queue in = m.cells_of(1), out = m.cells_of(2), again = m.cells_of(3);
@@ -134,7 +134,7 @@ TEST_CASE("a receiver that dies before its commit leaves the block to the cell, 
     CHECK(second.release(*got));
 }
 
-TEST_CASE("a cell that names no block is told apart from an empty queue") {
+TEST_CASE("a cell that names no block is distinguished from an empty queue") {
     made m(4);
     pool receiver = m.of(2);
     queue out = m.cells_of(2);
@@ -172,7 +172,7 @@ TEST_CASE("two that claim the same room meet at one unit, and the later one give
     CHECK(m->of(1).use().free == 7);
 }
 
-TEST_CASE("a claim or a release that a death cuts off is ended by the mend, whole") {
+TEST_CASE("a claim or release interrupted by a death is completed by the repair") {
     made m(4);
     const auto cut_off = [&](step there, int nth) {
         const intervention i(there, nth, [] { throw died{}; });
@@ -250,7 +250,7 @@ TEST_CASE("a giver that dies while a receiver has leased its cell has given the 
     CHECK(receiver.release(*got));
 }
 
-TEST_CASE("whoever frees a block rings for those that wait") {
+TEST_CASE("freeing a block wakes its waiters") {
     made m(2);
     u32 seen = shm::ticket(m.b->bell);
     const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };

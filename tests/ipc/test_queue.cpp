@@ -78,7 +78,7 @@ TEST_CASE("a leased element is its holder's alone, and comes again when it is gi
     CHECK_FALSE(m.of(4).try_pop(a));
 }
 
-TEST_CASE("a cell that is claimed holds up the line, its claimer is named, and the mend makes a tomb of it") {
+TEST_CASE("a claimed cell blocks the line, its claimer is named, and the repair makes it a tomb") {
     made m(4);
     m.leave(0, cell_state::claimed, 9);
     REQUIRE(m.of(1).try_push(5));  // behind it
@@ -107,7 +107,7 @@ TEST_CASE("an element that a dead process popped is counted, one that it leased 
     CHECK(value == 2);
 }
 
-TEST_CASE("a mend leaves what the living have claimed, popped and leased") {
+TEST_CASE("a repair leaves what live clients have claimed, popped and leased") {
     made m(4);
     const u64 in[] = {1, 2};
     REQUIRE(m.of(1).try_push(in, 2) == 2);
@@ -123,7 +123,7 @@ TEST_CASE("a mend leaves what the living have claimed, popped and leased") {
     CHECK(m.of(2).commit(*held));
 }
 
-TEST_CASE("whoever publishes, consumes or gives back a cell rings for those that wait") {
+TEST_CASE("publishing, consuming or returning a cell wakes its waiters") {
     made m(4);
     u32 seen = shm::ticket(m.b->bell);
     const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };
@@ -141,8 +141,7 @@ TEST_CASE("whoever publishes, consumes or gives back a cell rings for those that
     CHECK(rung());
 }
 
-TEST_CASE(
-    "a loss that was counted by a mend that was cut off is not counted again behind another one's loss") {
+TEST_CASE("a loss counted by an interrupted repair is not counted again after another loss") {
     made m(4);
     m.leave(0, cell_state::claimed, 8);
     m.leave(1, cell_state::claimed, 9);
@@ -163,7 +162,7 @@ TEST_CASE(
     CHECK(m.of(1).try_push(in, 4) == 4);  // no cell is still marked
 }
 
-TEST_CASE("what a mend that was cut off has counted doesn't hide a loss at the same cell in a later round") {
+TEST_CASE("a count of an interrupted repair hides no loss at the same cell in a later round") {
     made m(1);
     m.leave(0, cell_state::claimed, 8);
     m.repair_cut_off_at(8, step::word_repaired);  // the cell is free, and the tally still knows it
@@ -174,7 +173,7 @@ TEST_CASE("what a mend that was cut off has counted doesn't hide a loss at the s
     CHECK(m.of(1).bytes().tombs() == 2);
 }
 
-TEST_CASE("many producers that died at their claims leave no element hidden behind their tombs") {
+TEST_CASE("many producers that died at their claims leave no element hidden after their tombs") {
     made m(3);
     for (u32 epoch = 10; epoch < 40; ++epoch) {
         const u64 t = load(m.b->tail);  // as claim() does, up to its death

@@ -9,7 +9,7 @@ using namespace carousel::ipc;
 using carousel::test::contains;
 using carousel::test::zeroed;
 
-TEST_CASE("a client has an epoch of its own from its attachment to behind its mend") {
+TEST_CASE("a client has its own epoch from its attachment until after its repair") {
     zeroed<registry_block> r(sizeof(registry_block));
     const client_id a = attach(*r, {100, 7}), b = attach(*r, {101, 8});
     REQUIRE(a);
@@ -46,7 +46,7 @@ TEST_CASE("a client whose connection broke may come back until it is fenced") {
     CHECK_FALSE(attach_again(*r, a.epoch, {100, 7}));
 }
 
-TEST_CASE("an epoch that is still borne is left out when epochs come round") {
+TEST_CASE("an epoch still in use is skipped when epochs wrap around") {
     zeroed<registry_block> r(sizeof(registry_block));
     const client_id old = attach(*r, {100, 7});
     REQUIRE(old.epoch == 1);
@@ -54,7 +54,7 @@ TEST_CASE("an epoch that is still borne is left out when epochs come round") {
     CHECK(attach(*r, {101, 7}).epoch == 2);  // neither 0, which is nobody, nor 1
 }
 
-TEST_CASE("a full registry attaches nobody, and names who is there") {
+TEST_CASE("a full registry attaches no client and names its clients") {
     zeroed<registry_block> r(sizeof(registry_block));
     u32 last = 0;
     for (u32 k = 0; k < max_clients; ++k) last = attach(*r, {1000 + static_cast<i32>(k), 1}).epoch;

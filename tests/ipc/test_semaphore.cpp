@@ -74,7 +74,7 @@ TEST_CASE("a wait ends at its time and leaves no ticket") {
     CHECK(m.of(1).release(*held));
 }
 
-TEST_CASE("a full line takes nobody in, and who has left it makes room in any order") {
+TEST_CASE("a full line admits no client, and leaving clients make room in any order") {
     made m(1, 2);
     const auto held = m.of(1).try_acquire();
     m.b->place()[1].store(line_word{0, 7, line_state::waiting}.pack());  // two that rest in the line
@@ -87,7 +87,7 @@ TEST_CASE("a full line takes nobody in, and who has left it makes room in any or
     CHECK(m.of(2).try_acquire());
 }
 
-TEST_CASE("a mend gives back what the dead one had and nothing else, as often as it is repeated") {
+TEST_CASE("a repair returns only what the dead client had, however often it is repeated") {
     made m(3);
     REQUIRE(m.of(1).try_acquire());
     REQUIRE(m.of(2).try_acquire());
@@ -99,7 +99,7 @@ TEST_CASE("a mend gives back what the dead one had and nothing else, as often as
     }
 }
 
-TEST_CASE("a mend leaves the permits and tickets of the living") {
+TEST_CASE("a repair leaves the permits and tickets of live clients") {
     made m(2);
     REQUIRE(m.of(1).try_acquire());
     m.rests(1, 3);
@@ -121,7 +121,7 @@ TEST_CASE("a permit that was released releases nothing once more, though its lif
     CHECK(m.of(1).free_permits() == 0);
 }
 
-TEST_CASE("whoever gives a permit back, leaves the line or mends rings for those that wait") {
+TEST_CASE("returning a permit, leaving the line and repairing wake the waiters") {
     made m(1);
     const auto held = m.of(1).try_acquire();
     u32 seen = shm::ticket(m.b->bell);
@@ -154,8 +154,7 @@ TEST_CASE("threads that share one permit never have it together") {
     CHECK(turns == 800);
 }
 
-TEST_CASE(
-    "a client that rests at the head of the line is passed by when its patience is over, and not before") {
+TEST_CASE("a client that rests at the head of the line is skipped after its patience, not before") {
     made m(1);
     controlled_time t;
     m.rests(0, 7);
@@ -169,7 +168,7 @@ TEST_CASE(
     CHECK(m.of(2).try_acquire());
 }
 
-TEST_CASE("nobody is passed by for the time in which no permit was free") {
+TEST_CASE("no client is skipped for a time without a free permit") {
     made m(1);
     controlled_time t;
     m.rests(0, 7);
@@ -213,7 +212,7 @@ TEST_CASE("a full line of clients that rest lets others in one after the other")
     CHECK(m.of(2).try_acquire());
 }
 
-TEST_CASE("who was passed by takes a new ticket behind the others") {
+TEST_CASE("a skipped client takes a new ticket after the others") {
     static made* m = nullptr;
     static u32 sleeps = 0;
     made mine(1);
@@ -239,8 +238,7 @@ TEST_CASE("who was passed by takes a new ticket behind the others") {
     CHECK(m->of(2).waiting() == 0);
 }
 
-TEST_CASE(
-    "a process that is stopped in the line holds up those behind it for its patience, not for its stop") {
+TEST_CASE("a process stopped in the line delays later ones for its patience, not for its stop") {
     const u64 bytes = semaphore_block::bytes(1, 8);
     void* shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(shared != MAP_FAILED);

@@ -46,7 +46,7 @@ TEST_CASE("a client that comes first waits for its holder, and then names what i
     late.reset();
 }
 
-TEST_CASE("whoever asks first decides the shape, and others are told what is there") {
+TEST_CASE("the first request determines the shape, and other requests get an error") {
     scene s;
     held_space h("lab");
     space lab = ipc::open("lab"), again = ipc::open("lab");
@@ -112,7 +112,7 @@ TEST_CASE("what a client held when it left comes back, though its process lives"
     CHECK(turn.free() == 0);
 }
 
-TEST_CASE("time that is over says who has it, and what is free") {
+TEST_CASE("a timeout names the owner and what is free") {
     scene s;
     held_space h("lab");
     space lab = ipc::open("lab");
@@ -170,7 +170,7 @@ TEST_CASE("held things are given back at their end, once, and moved with what th
     CHECK(work.state_of(id) == task_state_now::over);
 }
 
-TEST_CASE("blocks travel from one client to another with what is said of them") {
+TEST_CASE("blocks are passed from client to client with their description") {
     scene s;
     held_space h("lab");
     space one = ipc::open("lab"), two = ipc::open("lab");
@@ -196,7 +196,7 @@ TEST_CASE("blocks travel from one client to another with what is said of them") 
     CHECK_THAT(refusal_of([&] { (void)out.try_send(gone, 1); }), contains("no longer held"));
 }
 
-TEST_CASE("clients go on without their holder, and the next one takes over what they have") {
+TEST_CASE("clients continue without their holder, and the next one takes over what they have") {
     scene s;
     auto first = std::make_unique<held_space>("lab");
     space lab = ipc::open("lab", {.wait_s = 0.05});
@@ -301,7 +301,7 @@ TEST_CASE("a client that has lost its connection and lives keeps what it holds u
     CHECK(soon([&] { return semaphore(turn, stays.epoch()).free_permits() == 1; }));
 }
 
-TEST_CASE("a holder refuses strangers and other versions, each with a sentence") {
+TEST_CASE("a holder refuses unauthenticated peers and other versions with an error") {
     scene s;
     held_space h("lab");
     const auto reply_to = [](const std::string& text) {
@@ -341,7 +341,7 @@ TEST_CASE("a holder refuses strangers and other versions, each with a sentence")
                contains("made"));
 }
 
-TEST_CASE("memory that is no space of this version and user is refused before it is used") {
+TEST_CASE("memory that is not a space of this version and user is refused before it is used") {
     const auto why = [](shm::unique_fd fd) {
         return refusal_of([&] { (void)memory::map(std::move(fd), "lab"); });
     };
@@ -367,7 +367,7 @@ TEST_CASE("memory that is no space of this version and user is refused before it
     CHECK_THAT(why(again()), contains("it is damaged"));
 }
 
-TEST_CASE("a primitive that a holder was making when it died is made anew by the next one") {
+TEST_CASE("a primitive half created by a dead holder is created again by the next one") {
     const memory m = memory::make("lab", 4U << 20U);
     space_block& s = m.block();
     const u32 a = make_place(s, "a", {kind::semaphore, 3, 0, 0});

@@ -20,7 +20,7 @@ using namespace carousel;
 using namespace carousel::ipc;
 using namespace carousel::test;
 
-TEST_CASE("where no GPU memory can be made nobody holds the space, and nothing of it stays") {
+TEST_CASE("if GPU memory can't be created, the space is not held and nothing remains") {
     class no_helper final : public gpu_helper {
         [[nodiscard]] gpu_memory make(u64) override { throw device_error("no GPU here"); }
         [[nodiscard]] gpu_repairer start_repairer() override { return {}; }
@@ -34,8 +34,7 @@ TEST_CASE("where no GPU memory can be made nobody holds the space, and nothing o
     CHECK(std::filesystem::is_empty(s.folder.path / "carousel-spaces"));
 }
 
-TEST_CASE(
-    "a space that is made when it is asked for costs no memory before, and is taken over without waiting") {
+TEST_CASE("a space created on demand costs no memory before and is taken over without waiting") {
     scene s;
     {
         const u64 begun = now_ns();
@@ -98,7 +97,7 @@ TEST_CASE("a queue whose other end has another type is refused, also where its s
     static_assert(type_tag<std::pair<int, int>>() == 0);
 }
 
-TEST_CASE("a client that leaves as its holder ends leaves no folder behind") {
+TEST_CASE("a client that leaves while its holder ends leaves no folder") {
     scene s;
     {
         holder h("lab", 1 << 20, memory_when::at_once);
@@ -115,8 +114,7 @@ TEST_CASE("a client that leaves as its holder ends leaves no folder behind") {
     CHECK_FALSE(find_space("lab"));
 }
 
-TEST_CASE(
-    "who looks at a space is no client of it, and a dead one's folder goes while a living one's stays") {
+TEST_CASE("an observer is not a client, and a dead space's folder is removed, a live one's stays") {
     scene s;
     {
         held_space h("lab");

@@ -18,7 +18,7 @@ TEST_CASE("an owner word keeps its count, epoch and state at their widest, and n
     CHECK(task_word{}.pack() == 0);
 }
 
-TEST_CASE("rounds are told apart by their distance, also where counts come round") {
+TEST_CASE("rounds are distinguished by their distance, even when counts wrap around") {
     CHECK(round_of(7, 7) == 0);
     CHECK(round_of(8, 7) == 1);
     CHECK(round_of(6, 7) == -1);
@@ -26,7 +26,7 @@ TEST_CASE("rounds are told apart by their distance, also where counts come round
     CHECK(round_of(count_mask, 0) == -1);
 }
 
-TEST_CASE("a loss that is met again by the next mend is counted once, and a later one at its place again") {
+TEST_CASE("a loss seen again by the next repair counts once, a later one at its place again") {
     word tally{0};
     count_once<cpu_words>(tally, 0, 0);
     count_once<cpu_words>(tally, 0, 0);  // the holder had died behind the count
@@ -38,7 +38,7 @@ TEST_CASE("a loss that is met again by the next mend is counted once, and a late
     CHECK(counted(tally) == 3);
 }
 
-TEST_CASE("a deadline never comes round, and a sleep behind it says so at once") {
+TEST_CASE("a deadline never wraps around, and a sleep after it returns at once") {
     CHECK(deadline_after(~u64{0}) == ~u64{0});
     shm::doorbell_word bell{};
     CHECK_FALSE(sleep_until(bell, shm::ticket(bell), clock_ns()));

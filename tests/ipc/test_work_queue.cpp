@@ -46,7 +46,7 @@ TEST_CASE("a task is claimed once and committed once, by the life that claimed i
     CHECK(m.of(2).fate(name) == task_fate::over);
 }
 
-TEST_CASE("a task whose workers fail or die max_attempts times is a dead letter, which can be read once") {
+TEST_CASE("a task whose workers fail or die max_attempts times is a dead letter, read once") {
     made m(2, 3);
     const task_name name = m.submit(42);
     CHECK(m.of(2).fail(m.claim(2)));
@@ -64,7 +64,7 @@ TEST_CASE("a task whose workers fail or die max_attempts times is a dead letter,
     CHECK(m.of(5).count(task_state::free) == 2);
 }
 
-TEST_CASE("a task that was half submitted leaves room, and a letter that was half read stays one") {
+TEST_CASE("a half submitted task leaves room, and a half read dead letter stays one") {
     made m(1, 1);
     m.b->place()[0].store(task_word{0, 0, 9, task_state::filling}.pack());
     const u64 value = 1;
@@ -77,7 +77,7 @@ TEST_CASE("a task that was half submitted leaves room, and a letter that was hal
     CHECK(m.of(1).fate(name) == task_fate::dead_letter);
 }
 
-TEST_CASE("a claim that waits ends at its time, and no task is left out by the look for work") {
+TEST_CASE("a waiting claim ends at its timeout, and the search skips no task") {
     made m(3, 2);
     u64 value = 0;
     CHECK_FALSE(m.of(2).claim(&value, 5'000'000));
@@ -107,7 +107,7 @@ TEST_CASE("a claim that is over commits nothing of the task that has its place n
     CHECK(m.of(2).commit(now));
 }
 
-TEST_CASE("a mend leaves what the living fill, have claimed and read") {
+TEST_CASE("a repair leaves what live clients fill, have claimed and read") {
     made m(3, 1);
     m.b->place()[0].store(task_word{0, 0, 4, task_state::filling}.pack());
     const task_name name = m.submit(2);
@@ -120,7 +120,7 @@ TEST_CASE("a mend leaves what the living fill, have claimed and read") {
     CHECK(m.of(2).commit(t));
 }
 
-TEST_CASE("whoever submits, commits or fails a task rings for those that wait") {
+TEST_CASE("submitting, committing or failing a task wakes its waiters") {
     made m(2, 3);
     u32 seen = shm::ticket(m.b->bell);
     const auto rung = [&] { return std::exchange(seen, shm::ticket(m.b->bell)) != shm::ticket(m.b->bell); };

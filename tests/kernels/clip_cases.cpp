@@ -113,7 +113,7 @@ TEST_CASE("A floor that runs under and behind the camera covers each of its pixe
     }
 }
 
-TEST_CASE("A floor close under the eye begins at the near plane, and covers each pixel from there once") {
+TEST_CASE("A floor close under the eye begins at the near plane and covers each pixel once") {
     CAROUSEL_NEEDS_DEVICE();
     // depth 0.03 to 1.03: the jitter puts many corners close to the near plane, on either side
     const world_mesh floor = sheet(11, {-3.0F, -0.02F, 2.57F}, {6.0F, 0.0F, 0.0F}, {0.0F, 0.0F, -1.0F}, 16);

@@ -68,7 +68,7 @@ TEST_CASE("A plane's hash has known answers, which a build that changes them mus
     CHECK(hash_on(on, noise(10'000)) == 0x5d38b37caa7790e3);
 }
 
-TEST_CASE("A plane's pitch, and what lies in it, is no part of its hash") {
+TEST_CASE("A plane's pitch and padding do not change its hash") {
     CAROUSEL_NEEDS_DEVICE();
     for (const rows shape : {rows{64, 300, 64},
                              {64, 300, 256},
@@ -89,7 +89,7 @@ TEST_CASE("A plane's pitch, and what lies in it, is no part of its hash") {
     }
 }
 
-TEST_CASE("Any changed byte, swapped words, rows or blocks, and a changed length change a plane's hash") {
+TEST_CASE("Changed bytes, swapped words, rows or blocks and a changed length change a plane's hash") {
     CAROUSEL_NEEDS_DEVICE();
     const auto bytes = noise(3 * 4096 + 100);
     const u64 before = hash_on(on, bytes);
@@ -118,7 +118,7 @@ TEST_CASE("Any changed byte, swapped words, rows or blocks, and a changed length
     }
 }
 
-TEST_CASE("A plane's hash is refused where it can't be made: overlapping rows, no plane, no place for it") {
+TEST_CASE("A plane's hash is refused for overlapping rows, no plane or no memory for it") {
     CAROUSEL_NEEDS_DEVICE();
     const auto memory = on.context->allocate(8192), scratch = on.context->allocate(1U << 20U);
     u64* const out = reinterpret_cast<u64*>(memory->data());

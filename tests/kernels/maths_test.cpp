@@ -72,8 +72,7 @@ TEST_CASE("A cut lies at the same point whichever end is named first") {
     }
 }
 
-TEST_CASE(
-    "The perspective camera sees its target in the middle and the vertical field of view at the edges") {
+TEST_CASE("The perspective camera has its target in the middle and the field of view at the edges") {
     kernels::camera_state camera;
     const matrix34 m = view_projection(camera, 1920, 1080);
     const clip_vertex middle = to_clip(m.m, {0.0F, 0.0F, 0.0F});

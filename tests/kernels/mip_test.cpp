@@ -21,9 +21,7 @@ f64 to_linear(u32 code) { return body::srgb_to_linear(code / 255.0); }
 
 }  // namespace
 
-TEST_CASE(
-    "The chain of a texture halves its sides down to one texel and keeps a colour that is everywhere the "
-    "same") {
+TEST_CASE("A texture's chain halves its sides to one texel and keeps a uniform colour") {
     for (const auto& [w, h] : {std::array{1U, 1U}, {3U, 5U}, {7U, 1U}, {17U, 9U}, {64U, 64U}, {5U, 1024U}}) {
         CAPTURE(w, h);
         const u32 levels = mip_levels(w, h);
@@ -37,7 +35,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("A texel of the next level is the mean in linear light, weighted by area where a side is odd") {
+TEST_CASE("A texel of the next level is the mean in linear light, weighted by area at odd sides") {
     std::vector<u32> pair{0xff000000U, 0xffffffffU, 0};
     build_mip_chain(pair.data(), 2, 1, 2);
     CHECK((pair[2] & 255U) == 188);  // half the light; the mean of the codes would be 128

@@ -89,7 +89,7 @@ TEST_CASE("CPU and GPU: more large triangles than the tiles' store holds") {
     REQUIRE(differences(gpu.render(0), expected) == 0);
 }
 
-TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, each size class beside the others") {
+TEST_CASE("CPU and GPU: slivers and one triangle over the whole picture, next to each size class") {
     CAROUSEL_NEEDS_DEVICE();
     auto& host = cpu_backend();
     for (const auto& [w, h] : {std::array{1U, 1U}, {130U, 70U}, {3840U, 2160U}}) {

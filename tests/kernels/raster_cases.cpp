@@ -113,8 +113,7 @@ TEST_CASE("A jittered fan covers every pixel at most once, and without a hole ar
     }
 }
 
-TEST_CASE(
-    "A jittered grid covers every pixel of its area exactly once, also with vertices on pixel centres") {
+TEST_CASE("A jittered grid covers each pixel once, also with vertices on pixel centres") {
     CAROUSEL_NEEDS_DEVICE();
     for (u32 seed = 1; seed <= 4; ++seed) {
         // the area's edges run through pixel centres: top and left ones belong to it, bottom and right ones
@@ -135,8 +134,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "A regular grid of two-pixel cells whose edges all run through pixel centres covers each pixel once") {
+TEST_CASE("A regular grid of two-pixel cells with edges through pixel centres covers each pixel once") {
     CAROUSEL_NEEDS_DEVICE();
     triangle_set grid;
     const u32 cells = 8;
@@ -174,8 +172,7 @@ TEST_CASE("Back faces, reversed fans and triangles without area draw nothing") {
         REQUIRE(differences(chain.draw_all(path), chain.draw({}, path)) == 0);
 }
 
-TEST_CASE(
-    "Random interpenetrating triangles give the reference's ids and depths, whichever tier draws them") {
+TEST_CASE("Random interpenetrating triangles give the reference's ids and depths in every tier") {
     CAROUSEL_NEEDS_DEVICE();
     require_reference(random_triangles(1, 300, 40000, false));
     require_reference(random_triangles(2, 900, 900, false));

@@ -38,7 +38,7 @@ std::vector<u32> render_by(chain& c, const std::vector<std::byte>& mesh, u32 ins
 
 }  // namespace
 
-TEST_CASE("Instruction sets and threads agree on every shading, with instances, near clipping and overdraw") {
+TEST_CASE("Instruction sets and threads agree on every shading, with clipping and overdraw") {
     backend on = open_backend(device::device_kind::cpu, 2);
     struct scene_case {
         mesh_shape shape;

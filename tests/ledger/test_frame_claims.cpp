@@ -43,7 +43,7 @@ struct sink_files {
 
 }  // namespace
 
-TEST_CASE("a sink whose claim is suspended is not waited for, and is waited for from its resumption on") {
+TEST_CASE("a sink with a suspended claim is not waited for until its resumption") {
     const sink_files f;
     f.deliver("a", 0, 20);
     f.deliver("b", 0, 5);

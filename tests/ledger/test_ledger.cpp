@@ -67,9 +67,7 @@ TEST_CASE("holes and frames beyond the file's end are lost") {
     CHECK(sum.lost == 5);
 }
 
-TEST_CASE(
-    "a death between record and commit leaves no repeat when the frame is delivered again, and a loss when "
-    "it is not") {
+TEST_CASE("a death between record and commit: no repeat if delivered again, a loss if not") {
     scratch_folder folder;
     ledger_writer(file_in(folder)).record(0, 7, false, 1);
     const auto reader = ledger_reader::open(file_in(folder));
@@ -84,7 +82,7 @@ TEST_CASE(
     CHECK(reader->read(0, 1)[0].committer == 2);
 }
 
-TEST_CASE("a death between commit and mark: the supervisor makes the mark, and a second commit is a repeat") {
+TEST_CASE("a death between commit and mark: the supervisor marks it, a second commit is a repeat") {
     scratch_folder folder;
     ledger_writer(file_in(folder)).record(0, 7, false, 1);
     ledger_writer supervisor(file_in(folder));
@@ -115,7 +113,7 @@ TEST_CASE("a death between commit and mark: the supervisor makes the mark, and a
     }
 }
 
-TEST_CASE("a mark that is there is told of in vain, and a late record of a dead one doesn't wipe it out") {
+TEST_CASE("a second mark has no effect, and a late record of a dead process does not erase it") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));
     writer.record(0, 7, false, 2);
@@ -140,7 +138,7 @@ TEST_CASE("a frame that is committed twice is a repeat, however often it is reco
     CHECK(ledger_reader::open(file_in(folder))->summarize(1).repeated == 1);
 }
 
-TEST_CASE("a frame without a hash is counted, and the ledger says that it has none") {
+TEST_CASE("a frame without a hash is counted, and the ledger states that it has none") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));
     writer.record(0, std::nullopt, false, 1);
@@ -150,7 +148,7 @@ TEST_CASE("a frame without a hash is counted, and the ledger says that it has no
     CHECK(sum.without_hash == 1);
 }
 
-TEST_CASE("a void frame is recorded as such and adds 0 to the image hash") {
+TEST_CASE("a tombstone frame is recorded as such and adds 0 to the image hash") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));
     writer.record(0, 5, true, 1);
@@ -220,7 +218,7 @@ TEST_CASE("a disk that is full from any page on leaves whole records and whole m
     }
 }
 
-TEST_CASE("a disk without room is an output error that says what to do") {
+TEST_CASE("a full disk is an output error that names the remedy") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));
     writer.record(0, 1, false, 1);

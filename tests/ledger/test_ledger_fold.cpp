@@ -53,7 +53,7 @@ void check_equal(const ledger_summary& folded, const ledger_summary& whole) {
 
 }  // namespace
 
-TEST_CASE("a ledger that is folded as it grows keeps its size, and tells the same of the whole run") {
+TEST_CASE("a ledger folded as it grows keeps its size and the result of the whole run") {
     scratch_folder folder;
     const std::string whole = ledger_path(folder.path.string(), "whole"), kept = file_in(folder),
                       copy = (folder.path / "copy.bin").string();
@@ -82,7 +82,7 @@ TEST_CASE("a ledger that is folded as it grows keeps its size, and tells the sam
     CHECK(space_of(copy) < 300'000);
 }
 
-TEST_CASE("a frame without a mark is not folded, nor what is behind it") {
+TEST_CASE("a frame without a mark is not folded, nor are later ones") {
     scratch_folder folder;
     deliver(file_in(folder), {0, 6000});
     ledger_writer(file_in(folder)).record(6000, 1, false, 1);
@@ -91,7 +91,7 @@ TEST_CASE("a frame without a mark is not folded, nor what is behind it") {
     CHECK(ledger_reader::open(file_in(folder))->first_undelivered(0) == 6000);
 }
 
-TEST_CASE("a ledger that begins behind a lost run's frames counts them neither as lost nor as its own") {
+TEST_CASE("a ledger that begins after a lost run's frames counts them neither lost nor its own") {
     scratch_folder folder;
     const std::string file = file_in(folder);
     begin_ledger(file, 1000);
@@ -135,8 +135,7 @@ TEST_CASE("a fold that is killed at any step leaves the old account or the new o
     CHECK(ledger_reader::open(file)->summarize(30'000).repeated == 1);
 }
 
-TEST_CASE(
-    "a supervisor that is killed at any step of a fold leaves every record in an account or in the file") {
+TEST_CASE("a supervisor killed at any step of a fold leaves every record in an account or the file") {
     scratch_folder folder;
     const std::string file = file_in(folder);
     deliver(file, {0, 20'000, 9, 15'000});
@@ -160,8 +159,7 @@ TEST_CASE(
     CHECK(space_of(file) < 200'000);
 }
 
-TEST_CASE(
-    "an account that is damaged, or another build's, is refused by name and never taken for an empty one") {
+TEST_CASE("a damaged account, or another build's, is refused by name and never read as empty") {
     scratch_folder folder;
     deliver(file_in(folder), {0, 5000});
     REQUIRE(fold_ledger(file_in(folder), 5000) == fold_step);
@@ -172,7 +170,7 @@ TEST_CASE(
     CHECK_THROWS_WITH(ledger_reader::open(file_in(folder))->summarize(5000), test::contains(".folded"));
 }
 
-TEST_CASE("a late record of a predecessor that had been stopped changes nobody's hash") {
+TEST_CASE("a late record of a stopped predecessor changes no hash") {
     scratch_folder folder, calm;
     ledger_writer successor(file_in(folder)), alone(file_in(calm)), zombie(file_in(folder));
     for (ledger_writer* w : {&successor, &alone}) {
@@ -203,9 +201,7 @@ TEST_CASE("a late record of a predecessor that had been stopped changes nobody's
     }
 }
 
-TEST_CASE(
-    "a ledger says what its hashes are hashes of, also behind a mark that the supervisor made, a fold and a "
-    "copy") {
+TEST_CASE("a ledger names its hashes, also after a supervisor's mark, a fold and a copy") {
     scratch_folder folder;
     const std::string file = file_in(folder), copy = (folder.path / "copy.bin").string();
     for (u64 n = 0; n < 5000; ++n) {
@@ -223,7 +219,7 @@ TEST_CASE(
     CHECK(scratch_folder::names_in(folder.path).size() == 6);  // each with its account and its names
 }
 
-TEST_CASE("hashes of two names in one ledger are both told, in folded records, too") {
+TEST_CASE("hashes of two names in one ledger are both reported, also in folded records") {
     scratch_folder folder;
     ledger_writer w(file_in(folder));
     for (u64 n = 0; n < 5000; ++n) {

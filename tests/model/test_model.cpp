@@ -54,15 +54,15 @@ TEST_CASE("fewer buffers or job words make a live stage wait for a dead one") {
     check_entries(sizing_entries(), effort::everyday, false);
 }
 
-TEST_CASE("reading stages, joins, sinks, the end and void frames hold") {
+TEST_CASE("reading stages, joins, sinks, the end and tombstone frames hold") {
     check_entries(pipeline_entries(), effort::everyday, true);
 }
 
-TEST_CASE("bugs of reading stages, joins, sinks, the end and void frames are found") {
+TEST_CASE("bugs of reading stages, joins, sinks, the end and tombstone frames are found") {
     check_entries(pipeline_entries(), effort::everyday, false);
 }
 
-TEST_CASE("stages with two outputs, forks and the joins behind them hold") {
+TEST_CASE("stages with two outputs, forks and the joins after them hold") {
     check_entries(output_entries(), effort::everyday, true);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("the model reaches as many states as a second implementation of the sa
     }
 }
 
-TEST_CASE("a search that would grow too large says so") {
+TEST_CASE("a search that would grow too large reports it") {
     const result r = explore(holding_entries().front().what, 1000);
     CHECK(r.found == failure::too_big);
     CHECK(r.states < 1100);
@@ -115,13 +115,13 @@ TEST_CASE("a seat has never two workers under one epoch and is never left empty"
     CHECK(r.states == 646);
 }
 
-TEST_CASE("a seat whose successors neither claim it nor bear a new epoch gets two workers") {
+TEST_CASE("a seat whose successors neither claim it nor have a new epoch gets two workers") {
     const seat_result r = explore_seat({.claim_first = false, .raise_epoch = false});
     CHECK(r.two_workers);
     CHECK(r.trace == std::vector<std::string>{"look", "spawn(0)", "supervisor-dies", "look", "spawn(1)"});
 }
 
-TEST_CASE("a standby is promoted without a moment in which two entries bear one epoch") {
+TEST_CASE("a standby is promoted without a moment in which two entries have one epoch") {
     const seat_result r = explore_seat({.standby = true});
     INFO(r.states << " states");
     CHECK_FALSE(r.two_workers);
@@ -130,15 +130,12 @@ TEST_CASE("a standby is promoted without a moment in which two entries bear one 
     CHECK(r.states > 646);
 }
 
-TEST_CASE(
-    "a promotion that begins with the entry leaves two entries with one epoch when its supervisor dies") {
+TEST_CASE("a promotion that starts with the entry leaves two entries of one epoch at a death") {
     const seat_result r = explore_seat({.standby = true, .seat_first = false});
     CHECK(r.shared_epoch);
 }
 
-TEST_CASE(
-    "a frame's parameters are a function of its number, and a change counts from the frame that it was "
-    "answered with") {
+TEST_CASE("a frame's parameters depend on its number, and a change counts from the answered frame") {
     const parameter_result r = explore_parameters({});
     INFO(r.states << " states");
     CHECK_FALSE(r.differs);
@@ -151,15 +148,11 @@ TEST_CASE(
     CHECK(r.states == 993558);
 }
 
-TEST_CASE(
-    "a source that does not move the horizon gets a change that was to count behind its frame, or none that "
-    "was to count for "
-    "it") {
+TEST_CASE("a source that does not move the horizon gets a change for a wrong frame") {
     CHECK(explore_parameters({.move_horizon = false}).inexact);
 }
 
-TEST_CASE(
-    "a change that counts by a CAS without the horizon that it was written with changes a frame in work") {
+TEST_CASE("a change by a CAS without its horizon changes a frame in work") {
     CHECK(explore_parameters({.one_cas = false}).inexact);
 }
 
@@ -167,7 +160,7 @@ TEST_CASE("a change that is taken without room for it overwrites a set that a fr
     CHECK_FALSE(explore_parameters({.check_room = false}).sound());
 }
 
-TEST_CASE("nothing comes of bits that flip in a header, at any step, with deaths beside them") {
+TEST_CASE("flipped bits in a header have no effect, at any step, with deaths") {
     for (const bool owner_commits : {false, true}) {
         const header_result r = explore_header({.owner_commits = owner_commits});
         CAPTURE(owner_commits, r.states);
@@ -176,7 +169,7 @@ TEST_CASE("nothing comes of bits that flip in a header, at any step, with deaths
     }
 }
 
-TEST_CASE("each look at a header, and entering it again, is needed") {
+TEST_CASE("each check of a header and each restore of it is needed") {
     CHECK(explore_header({.check_seal = false}).innocent);
     CHECK(explore_header({.again = false}).wrong);
     CHECK(explore_header({.enter_again = false}).wrong);

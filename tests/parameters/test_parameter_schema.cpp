@@ -232,7 +232,7 @@ TEST_CASE("numbers are shown as short as they can be, and only those that differ
     CHECK(s.values_json(values)["count"] == -2);
 }
 
-TEST_CASE("bytes that nobody can have set are not believed") {
+TEST_CASE("bytes that no process can have set are not trusted") {
     const parameter_schema s = lamp();
     const auto with = [&](const char* name, auto value, u32 index = 0) {
         bytes values = s.initial_values();
@@ -267,7 +267,7 @@ TEST_CASE("a schema survives JSON unchanged, and what is as ever is left out") {
     CHECK(j["fields"][2]["step"] == 0.5);
 }
 
-TEST_CASE("JSON that is no schema is refused") {
+TEST_CASE("JSON that is not a schema is refused") {
     const auto refused = [](const char* text) {
         CHECK_THROWS_AS(parameter_schema::from_json(json::parse(text)), config_error);
     };

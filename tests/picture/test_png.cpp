@@ -63,7 +63,7 @@ TEST_CASE("pixels that can't be packed come back bit for bit") {
     check_same(noise, 300, 200, png);
 }
 
-TEST_CASE("whoever packs a picture's stripes, and in whatever order, the file is the same") {
+TEST_CASE("a picture's stripes packed by any thread in any order give the same file") {
     const auto rgba = some_picture(1280, 720, 5);
     const auto alone = encode_png(rgba, 1280, 720);
     u32 parts_seen = 0;

@@ -293,7 +293,7 @@ const std::vector<violation>& violations() {
 
 }  // namespace
 
-TEST_CASE("each impossible word is found, and its finding says whose it is, whichever lap is the first") {
+TEST_CASE("each impossible word is found with its owner, whichever lap is the first") {
     first_counters late;
     late.lap = counters_near_overflow.lap;
     for (const violation& violation_case : violations())
@@ -306,9 +306,7 @@ TEST_CASE("each impossible word is found, and its finding says whose it is, whic
         }
 }
 
-TEST_CASE(
-    "a claim that stands no more, and frames that other sources made beyond an END that was lowered, are no "
-    "damage") {
+TEST_CASE("a lapsed claim and frames of others beyond a lowered END are not damage") {
     run_in_hand r;
     claim(r, {6, 0, 99});
     CHECK(r.findings() == "");
@@ -344,7 +342,7 @@ TEST_CASE("what a source that ends its stream leaves between any two steps is ne
     }
 }
 
-TEST_CASE("what the protocol leaves between any two steps is never called damage, whoever dies") {
+TEST_CASE("a protocol state between any two steps is never called damage, under deaths") {
     u64 checks = 0;
     for (u64 seed = 1; seed <= test::seeds(150); ++seed) {
         test::simulation_options o;

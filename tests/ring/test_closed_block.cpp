@@ -293,7 +293,7 @@ TEST_CASE("a plain write into a block that is closed faults its writer, wherever
     check_wild_writes(block_guard::keys);
 }
 
-TEST_CASE("a plain write into a block that is closed faults its writer, wherever it goes, by emulation") {
+TEST_CASE("a plain write to a closed block faults its writer anywhere, by emulation") {
     check_wild_writes(block_guard::emulated);
 }
 
@@ -312,7 +312,7 @@ TEST_CASE("without keys a process can write to its own pages and to no others") 
     CHECK(write_to(false) == faulted);
 }
 
-TEST_CASE("a thread's scopes nest, and a thread beside it stays closed by a key") {
+TEST_CASE("a thread's scopes nest, and another thread stays closed by a key") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     CHECK(in_child([] {
               closed_run r;

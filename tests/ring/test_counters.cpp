@@ -68,7 +68,7 @@ public:
 };
 }  // namespace
 
-TEST_CASE("a slot that rested while its job's tag came round helps nobody to commit unfinished work") {
+TEST_CASE("a slot that rested while its job's tag wrapped around commits no unfinished work") {
     plan p = chain();
     p.stages[0].in_flight = 1;
     bench b(p);

@@ -58,8 +58,7 @@ struct left_entries {
 
 }  // namespace
 
-TEST_CASE(
-    "the entry of a process that sits and lives is told by its seat and its pid, whichever bit has flipped") {
+TEST_CASE("the entry of a live process is found by its seat and pid, whichever bit has flipped") {
     left_entries r;
     const bool by_file = GENERATE(false, true);
     CAPTURE(by_file);
@@ -98,14 +97,14 @@ TEST_CASE("of one that sits and is dead any pid will do: it is retired, whicheve
     r.check_all(entry, w);
 }
 
-TEST_CASE("an entry that was appointed and nobody has claimed is as it was") {
+TEST_CASE("an appointed unclaimed entry is restored as it was") {
     left_entries r;
     const incarnation_id incarnation = appoint(*r.b.c, 2);
     REQUIRE(incarnation);
     r.check_all(incarnation.entry, {0, incarnation.epoch, 2, entry_state::starting});
 }
 
-TEST_CASE("one that is being retired is told by the file, whoever of them lives") {
+TEST_CASE("an entry being retired is identified by the file, whichever process lives") {
     left_entries r;
     doom(*r.b.c, r.middle.incarnation.entry);
     const bool is_alive = GENERATE(true, false);
@@ -118,7 +117,7 @@ TEST_CASE("one that is being retired is told by the file, whoever of them lives"
     r.check_all(r.middle.incarnation.entry, r.is(r.middle.incarnation.entry));
 }
 
-TEST_CASE("a standby is told by the file and its pid") {
+TEST_CASE("a standby is identified by the file and its pid") {
     left_entries r;
     const incarnation_id incarnation = reserve_standby(*r.b.c, 1);
     REQUIRE(incarnation);
@@ -131,7 +130,7 @@ TEST_CASE("a standby is told by the file and its pid") {
     r.check_all(incarnation.entry, standby);
 }
 
-TEST_CASE("what is nobody's any more is free, unless a job word rests on it") {
+TEST_CASE("an entry without an owner is free, unless a job word refers to it") {
     left_entries r;
     r.alive.clear();
     u32 unused = 0;
@@ -153,8 +152,7 @@ TEST_CASE("what is nobody's any more is free, unless a job word rests on it") {
     }
 }
 
-TEST_CASE(
-    "a living process that no seat names and no file tells is nobody's to guess, and none is told wrongly") {
+TEST_CASE("a live process named by no seat and no file is never guessed or misattributed") {
     left_entries r;
     doom(*r.b.c, r.middle.incarnation.entry);
     const entry_word w = r.is(r.middle.incarnation.entry);
@@ -166,7 +164,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("with a damaged seat, or undamaged, nothing is told") {
+TEST_CASE("without evidence, damaged seat or not, nothing is restored") {
     left_entries r;
     CHECK_FALSE(adopted_entry(*r.b.c, r.sits(0), r.evidence));
     r.b.c->seat[2].current.fetch_xor(2);

@@ -26,7 +26,7 @@ void use_all_of(shm::frame_header& h) {
     seal(h, parameter_bytes);
 }
 
-TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever bit it is") {
+TEST_CASE("a header that differs from its seal is leased by no process, whichever bit it is") {
     run_in_hand r;
     r.b.c->parameters.bytes = parameter_bytes;
     test::seated source = r.sit(0), middle = r.sit(1);
@@ -74,7 +74,7 @@ TEST_CASE("a header that is not as it was sealed is leased by nobody, whichever 
     CHECK(test::pass(*middle.w) == 0);
 }
 
-TEST_CASE("a latest member passes a frame by whose header is not as it was sealed, and takes the next one") {
+TEST_CASE("a latest member skips a frame with an invalid header and takes the next one") {
     run_in_hand r;
     test::seated source = r.sit(0);
     latest_reader viewer(*r.b.c, 0, shm::max_incarnations);
@@ -133,7 +133,7 @@ TEST_CASE("a leased frame whose number becomes an older one keeps its slot, and 
     CHECK_FALSE(middle.w->submit(j));
 }
 
-TEST_CASE("a number that is wrong doesn't keep a latest member from the frames behind it") {
+TEST_CASE("a wrong number does not keep a latest member from later frames") {
     run_in_hand r;
     test::seated source = r.sit(0), middle = r.sit(1);
     latest_reader viewer(*r.b.c, 0, shm::max_incarnations);
@@ -147,7 +147,7 @@ TEST_CASE("a number that is wrong doesn't keep a latest member from the frames b
     CHECK(viewer.acquire().ring_sequence == 1);
 }
 
-TEST_CASE("what somebody writes into a header in front of its seal is not sealed") {
+TEST_CASE("a write to a header before its seal is not sealed") {
     run_in_hand r;
     r.b.c->parameters.bytes = 16;
     test::seated source = r.sit(0), middle = r.sit(1);

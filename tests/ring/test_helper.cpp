@@ -87,8 +87,7 @@ struct helped_ring {
 
 }  // namespace
 
-TEST_CASE(
-    "a frame that is submitted and complete is committed by whoever waits for it, and its owner goes on") {
+TEST_CASE("a submitted complete frame is committed by any waiter, and its owner continues") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, true);
@@ -113,8 +112,7 @@ TEST_CASE("an OPEN job is never helped: its event was never recorded, and reads 
     CHECK(r.b.job(j.index).state == job_state::open);
 }
 
-TEST_CASE(
-    "a job that has moved on between the helper's two looks is not committed by its earlier frame's event") {
+TEST_CASE("a job that moved on between a helper's polls is not committed by its earlier event") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, false);
@@ -129,8 +127,7 @@ TEST_CASE(
     CHECK(r.b.job(next.index).state == job_state::submitted);
 }
 
-TEST_CASE(
-    "the event that counts is the one of the incarnation that J names, not of another one of its seat") {
+TEST_CASE("the valid event is that of the incarnation that J names, not another of its seat") {
     helped_ring r;
     seated standby;
     // an earlier entry of the same seat, whose events were never recorded
@@ -157,7 +154,7 @@ TEST_CASE("events are imported when they are all published, not before") {
     CHECK(r.b.job(early.index).state == job_state::committed);
 }
 
-TEST_CASE("jobs with host work behind their event are their owner's alone") {
+TEST_CASE("jobs with host work after their event are committed by their owner only") {
     plan p = chain();
     p.stages[0].owner_commits = true;
     helped_ring r(p);
@@ -167,8 +164,7 @@ TEST_CASE("jobs with host work behind their event are their owner's alone") {
     CHECK(r.b.job(j.index).state == job_state::submitted);
 }
 
-TEST_CASE(
-    "a committed frame whose committer died in front of READY is made READY by the next one who looks") {
+TEST_CASE("a committed frame whose committer died before READY is made READY by the next poller") {
     helped_ring r;
     const seated source = r.sit(0);
     job j = r.submitted(source, false);

@@ -180,8 +180,7 @@ TEST_CASE("a slot is closed to viewers before it is free") {
     CHECK(b.c->link[0].skipped[viewer.group()].load() == 1);
 }
 
-TEST_CASE(
-    "the newest frame stays for a viewer that looks late, until it has had it or a newer one is there") {
+TEST_CASE("the newest frame stays for a late viewer until it was read or a newer one exists") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     latest_reader viewer(*b.c, 0, shm::max_incarnations);
@@ -222,7 +221,7 @@ TEST_CASE("a frame that is kept for a viewer goes when the viewer does") {
     CHECK(b.slot(0, 0).state == slot_state::free);
 }
 
-TEST_CASE("who comes again behind a death has the newest frame, which its predecessor had") {
+TEST_CASE("a successor after a death gets the newest frame that its predecessor had") {
     bench b(chain());
     const seated source = b.sit(0);
     CHECK(pass(*source.w) == 0);
@@ -257,7 +256,7 @@ TEST_CASE("an older frame is not kept when the newest has gone") {
     CHECK(b.slot(0, older.index).state == slot_state::free);
 }
 
-TEST_CASE("older frames make room in front of the newest, which is kept then") {
+TEST_CASE("older frames make room before the newest, which is then kept") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     auto holds = std::make_unique<latest_reader>(*b.c, 0, shm::max_incarnations);
@@ -310,8 +309,7 @@ TEST_CASE("a viewer takes the newest frame, and none twice") {
     CHECK(s.ring_sequence == 3);
 }
 
-TEST_CASE(
-    "places for viewers are free again when their members leave or are dismissed, with what they held") {
+TEST_CASE("places for viewers are freed when members leave or are dismissed, with their leases") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     for (u32 k = 0; k < 3 * shm::max_latest; ++k) {

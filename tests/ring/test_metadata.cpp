@@ -145,13 +145,13 @@ TEST_CASE("random bytes never lead beyond their end") {
     }
 }
 
-TEST_CASE("a header that says more metadata than there is room for is read to the end of its room") {
+TEST_CASE("a header with more metadata than possible is read to the end of its room") {
     shm::frame_header h{};
     h.metadata_bytes = ~0U;
     CHECK(metadata_of(h).size() == shm::max_metadata_bytes);
 }
 
-TEST_CASE("metadata and capture time of a frame are in each ring behind the stage that has set them") {
+TEST_CASE("metadata and capture time of a frame are in each ring downstream of their stage") {
     test::bench b(test::chain_of_three());
     const test::seated source = b.sit(0), middle = b.sit(1);
     job j;
@@ -174,7 +174,7 @@ TEST_CASE("metadata and capture time of a frame are in each ring behind the stag
     CHECK(seen.capture_ns == 42);
 }
 
-TEST_CASE("a slot used again bears nothing of the frame that was in it before") {
+TEST_CASE("a reused slot has nothing of its earlier frame") {
     test::bench b(test::chain());
     const test::seated source = b.sit(0), sink = b.sit(1);
     for (int k = 0; k < 40; ++k) {

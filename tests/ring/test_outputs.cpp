@@ -149,7 +149,7 @@ TEST_CASE("a death between the slots of one frame leaves what was filled, and no
     CHECK(pass(*successor.w) == 0);
 }
 
-TEST_CASE("of a frame that a dead worker has committed both slots become READY, also when one of them is") {
+TEST_CASE("both slots of a frame committed by a dead worker become READY, even if one already is") {
     for (const bool one_is_ready : {false, true}) {
         bench b(fork_and_join());
         const seated source = b.sit(0), join = b.sit(1);
@@ -207,7 +207,7 @@ TEST_CASE("a submitted job without a slot at its second output is damage") {
     CHECK(check_words(*b.c, *made, known).front().text().find("source.depth") != std::string::npos);
 }
 
-TEST_CASE("a stage has at most so many outputs, and a pipeline so many rings") {
+TEST_CASE("a stage has a limit of outputs, and a pipeline of rings") {
     plan p = fork_and_join();
     p.stages[0].more.assign(shm::max_outputs, {"one more", 0, 256});
     const shm::private_block c = shm::make_private_block();

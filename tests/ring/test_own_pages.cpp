@@ -24,7 +24,7 @@ bool is_in(const page_list& l, const shm::control_block& c, const void* at) {
 
 }  // namespace
 
-TEST_CASE("a stage in the middle opens its rings' words, its own life and telemetry, and nobody else's") {
+TEST_CASE("a middle stage opens only its rings' words, its own incarnation and telemetry") {
     const bench b(chain_of_three());
     const shm::control_block& c = *b.c;
     const seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
@@ -58,8 +58,7 @@ TEST_CASE("a stage in the middle opens its rings' words, its own life and teleme
         CHECK_FALSE(is_in(own, c, at));
 }
 
-TEST_CASE(
-    "a stage with two outputs opens the words, headers and readers' doorbells of both, whoever reads them") {
+TEST_CASE("a stage with two outputs opens the words, headers and doorbells of both") {
     ring::plan p;
     p.stages = {{"source", {}, true}, {"fork", {0}, true}, {"left", {1}, false}, {"join", {1, 1}, false}};
     p.stages[1].more = {{"fork.depth", 0, 256}, {"fork.mask", 0, 256}};
@@ -114,7 +113,7 @@ TEST_CASE("a sink opens no other sink's doorbell") {
     CHECK_FALSE(is_in(pages_of(*b.c, first.incarnation, shm::none), *b.c, &b.c->stage[2].doorbell));
 }
 
-TEST_CASE("a stage opens the words of the rings that it looks at, and rings for what it changes there") {
+TEST_CASE("a stage opens the words of its sampled rings and rings for its changes there") {
     ring::plan p;
     p.stages = {{"source", {}, true}, {"middle", {0}, true}, {"sink", {1}, false}};
     p.stages[0].sampled_inputs = {1};  // a feedback input from downstream
@@ -128,7 +127,7 @@ TEST_CASE("a stage opens the words of the rings that it looks at, and rings for 
     CHECK(is_in(pages_of(*b.c, sink.incarnation, shm::none), *b.c, &b.c->stage[0].doorbell));
 }
 
-TEST_CASE("whoever takes turns opens the GPU's token and every doorbell, who loads an asset its state") {
+TEST_CASE("a stage that takes turns opens the GPU's token and every doorbell, a loader its asset") {
     const bench b(chain_of_three());
     b.c->assets = 2;
     b.c->asset[0].maker_stage = 0;
@@ -153,7 +152,7 @@ TEST_CASE("a reader from outside opens the words of its ring and the doorbells t
     CHECK_FALSE(is_in(own, *b.c, &b.c->job[0]));
 }
 
-TEST_CASE("numbers that can't be open pages of nobody") {
+TEST_CASE("out-of-range numbers open no pages") {
     const bench b(chain_of_three());
     CHECK(pages_of(*b.c, {shm::max_seats, 0, 1}, shm::none).pages().empty());
     CHECK(pages_of(*b.c, {0, shm::max_incarnations, 1}, shm::none).pages().empty());
@@ -170,7 +169,7 @@ TEST_CASE("numbers that can't be open pages of nobody") {
     CHECK(pages_of_reader(*b.c, 4'000'000'000).pages().empty());
 }
 
-TEST_CASE("each place of the control block has a part that it is told by") {
+TEST_CASE("each place of the control block has a part that identifies it") {
     using shm::block_part;
     const auto place = [](u64 offset) { return shm::place_in_block(offset); };
     CHECK(place(0).part == block_part::head);

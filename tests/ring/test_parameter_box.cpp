@@ -70,7 +70,7 @@ struct box_once_at {
 
 }  // namespace
 
-TEST_CASE("a change of parameters counts from the first number that nobody was given a set for") {
+TEST_CASE("a parameter change counts from the first number without a set") {
     run_box r;
     CHECK(r.ask(first_frame) == 0);
     CHECK(r.ask(first_frame + 4) == 0);  // a source at another position of the window
@@ -107,7 +107,7 @@ TEST_CASE("a set is whole, and no more of it than it has bytes is copied") {
     CHECK(parameters_for(small, 1)->number == 71);
 }
 
-TEST_CASE("a frame that is made again has the same set of parameters, however many changes lie between") {
+TEST_CASE("a repeated frame has the same parameters, however many changes lie between") {
     run_box r;
     for (u64 n = 0; n < 30; ++n) {
         CHECK(r.ask(first_frame + n) == n);
@@ -137,9 +137,7 @@ TEST_CASE("sources that ask out of order get sets that are a function of the num
     CHECK(r.ask(first_frame + 48) == 16);
 }
 
-TEST_CASE(
-    "changes are taken while there is room for sets that a frame may still need, and again when the oldest "
-    "frame is done") {
+TEST_CASE("changes are accepted while sets are free, and again when the oldest frame is done") {
     run_box r;
     CHECK(r.ask(first_frame) == 0);
     for (u64 k = 1; k <= 62; ++k) REQUIRE(r.change() == first_frame + 1);
@@ -159,9 +157,7 @@ TEST_CASE("before anything was asked any number of changes is taken") {
     CHECK(r.ask(first_frame) == 300);
 }
 
-TEST_CASE(
-    "frames keep their sets while the oldest frame moves, as long as a window is no wider than the sets are "
-    "many") {
+TEST_CASE("frames keep their sets while the oldest frame moves, within a window of the sets") {
     run_box r;
     std::vector<u64> set_of;
     for (u64 n = 0; n < 2000; ++n) {
@@ -195,7 +191,7 @@ TEST_CASE("a state survives its word, at both ends of its fields") {
 
 #ifndef CAROUSEL_NO_CRASH_POINTS
 
-TEST_CASE("a change whose author dies before it counts changes nothing, and the next one takes its place") {
+TEST_CASE("a change whose author dies before it counts has no effect, and the next replaces it") {
     run_box r;
     (void)r.change();
     CHECK(r.ask(first_frame) == 1);
@@ -218,9 +214,7 @@ TEST_CASE("a change whose author dies before it counts changes nothing, and the 
     CHECK(is_whole(*parameters_for(*left.box, first_frame + 48)));
 }
 
-TEST_CASE(
-    "a number that is given its set while a change is written keeps the old one, and the change counts "
-    "behind it") {
+TEST_CASE("a number set during a change keeps the old set, and the change counts after it") {
     run_box r;
     const box_once_at meanwhile(crash_point::parameters_filled, [&] { CHECK(r.ask(first_frame + 9) == 0); });
     CHECK(r.change() == first_frame + 10);
@@ -302,9 +296,7 @@ struct race {
 
 }  // namespace
 
-TEST_CASE(
-    "each number's set is the one that the changes' answers name, while two sources and a supervisor go on "
-    "at once") {
+TEST_CASE("each number's set is that of the changes' answers, with concurrent sources") {
     race x;
     std::thread one([&] { x.source(); }), two([&] { x.source(); }), boss([&] { x.supervisor(); });
     one.join();

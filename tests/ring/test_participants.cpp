@@ -13,7 +13,7 @@ namespace {
 entry_word entry(const bench& b, u32 k) { return entry_word::of(load(b.c->entry[k].identity)); }
 }  // namespace
 
-TEST_CASE("an entry is used again when its process is gone and no word bears its epoch, not before") {
+TEST_CASE("an entry is reused only when its process has ended and no word has its epoch") {
     bench b(chain());
     const seated old = b.sit(0);
     job j;
@@ -71,8 +71,7 @@ TEST_CASE("a run has 192 lives at once and any number one after the other") {
     CHECK(appoint(*b.c, 0).entry == unfenced.back().entry);
 }
 
-TEST_CASE(
-    "an entry is claimed once, and not at all when it was withdrawn, and a claimed one can't be withdrawn") {
+TEST_CASE("an entry is claimed once, not after a withdrawal, and then can't be withdrawn") {
     bench b(chain());
     const incarnation_id incarnation = appoint(*b.c, 0);
     REQUIRE(incarnation.epoch == 1);
@@ -114,7 +113,7 @@ TEST_CASE("a standby owns no word until it is promoted, and only a claimed one o
     CHECK(b.job(0).epoch == incarnation.epoch);
 }
 
-TEST_CASE("a seat that names a standby whose entry bears no epoch yet has promoted nobody") {
+TEST_CASE("a seat that names a standby whose entry has no epoch yet has promoted no process") {
     bench b(chain());
     const seated old = b.sit(0);
     const incarnation_id standby = reserve_standby(*b.c, 0);
@@ -141,7 +140,7 @@ TEST_CASE("no flipped bit is an exit note where there is none, and none makes an
     CHECK(exit_note::of(note_signal_from_outside(15)).outside);
 }
 
-TEST_CASE("a process waits for something outside where a time and a reason say so, not by one flipped bit") {
+TEST_CASE("a process waits externally only if a time and a reason say so, not a flipped bit") {
     shm::incarnation e{};
     for (unsigned bit = 0; bit < 64; ++bit) {
         e.paused_since_ns.store(u64{1} << bit);
@@ -156,7 +155,7 @@ TEST_CASE("a process waits for something outside where a time and a reason say s
     CHECK(paused_since(e) == 4711);
 }
 
-TEST_CASE("no flipped bit makes or unmakes the note of a requested end, and the protocol reads none in it") {
+TEST_CASE("no flipped bit makes or clears the note of a requested end") {
     CHECK(requested_end_of(0) == requested_end::none);
     for (const requested_end why : {requested_end::down, requested_end::restart}) {
         CHECK(requested_end_of(note_requested_end(why)) == why);

@@ -22,7 +22,7 @@ std::string describe(const simulation_options& o, const simulation_result& r) {
 }
 }  // namespace
 
-TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoever dies between two steps") {
+TEST_CASE("every frame reaches both sinks once, in order and complete, under deaths at any step") {
     u64 kills_at[5] = {};
     u64 helped = 0, seen = 0, changes = 0;
     for (u64 seed = 1; seed <= seeds(1500); ++seed) {
@@ -43,8 +43,7 @@ TEST_CASE("every frame reaches both sinks exactly once, in order and whole, whoe
     CHECK(changes > seeds(10'000));
 }
 
-TEST_CASE(
-    "windows of one, two and three frames hold what the wide ones do, with more frames in flight than fit") {
+TEST_CASE("windows of one to three frames behave like wide ones, with more frames in flight") {
     for (carousel::u32 window = 1; window <= 3; ++window) {
         u64 kills = 0;
         for (u64 seed = 1; seed <= seeds(200); ++seed) {
@@ -65,7 +64,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a process that moves its own bound within the window at every step loses and holds up nothing") {
+TEST_CASE("a process that moves its own limit in the window at every step loses nothing") {
     for (u64 seed = 1; seed <= seeds(300); ++seed) {
         simulation_options o;
         o.seed = seed;
@@ -81,9 +80,7 @@ TEST_CASE("a process that moves its own bound within the window at every step lo
     }
 }
 
-TEST_CASE(
-    "a fork and the join behind it lose, repeat and mix nothing, whoever dies, to the end of a stream and at "
-    "a stop") {
+TEST_CASE("a fork and its join lose, repeat and mix nothing, under deaths, ends and stops") {
     u64 helped = 0, kills = 0;
     for (u64 seed = 1; seed <= seeds(400); ++seed) {
         simulation_options o;
@@ -109,8 +106,7 @@ TEST_CASE(
     CHECK(kills > seeds(1000));
 }
 
-TEST_CASE(
-    "processes that move between another one's reading of a word and its CAS lose and repeat no frame") {
+TEST_CASE("processes that move between another's read and its CAS lose and repeat no frame") {
     u64 interleavings = 0;
     for (u64 seed = 1; seed <= seeds(150); ++seed) {
         simulation_options o = usual_history(seed);
@@ -152,9 +148,7 @@ simulation_result under_mps(u64 seed, bool kill_first) {
 }
 }  // namespace
 
-TEST_CASE(
-    "where a kill makes the events of its victim complete, no frame is torn, for nothing of it can commit by "
-    "then") {
+TEST_CASE("if a kill completes its victim's events, no frame is torn, as it can't commit then") {
     for (u64 seed = 1; seed <= seeds(200); ++seed) {
         INFO("seed " << seed);
         REQUIRE(under_mps(seed, false).sound());
@@ -167,9 +161,7 @@ TEST_CASE("control: a kill before the revocation lets helpers commit what was cu
     CHECK(torn > 0);
 }
 
-TEST_CASE(
-    "a stream that its source ends is delivered to its end and no further, whoever dies, and when a stop "
-    "comes between") {
+TEST_CASE("a stream that its source ends is delivered to its end exactly, under deaths and stops") {
     u64 ended_by_stop = 0;
     for (u64 seed = 1; seed <= seeds(400); ++seed) {
         simulation_options o;
@@ -192,8 +184,7 @@ TEST_CASE(
     CHECK(ended_by_stop < 100);
 }
 
-TEST_CASE(
-    "control: a supervisor that waits for an answer to STOPPING from a source at its end waits for ever") {
+TEST_CASE("control: a supervisor that waits for a reply to STOPPING from an ended source hangs") {
     u64 stuck = 0;
     for (u64 seed = 1; seed <= 200; ++seed) {
         simulation_options o;

@@ -39,7 +39,7 @@ u32 slot_of(const bench& b, u32 link, u64 ring_sequence) {
 
 }  // namespace
 
-TEST_CASE("a middle stage leases no frame beyond the window of its output, however many buffers are free") {
+TEST_CASE("a middle stage leases no frame beyond its output's window, however many buffers are free") {
     bench b(chain_of_three());
     const seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
     const u32 window = b.c->link[1].window;
@@ -55,7 +55,7 @@ TEST_CASE("a middle stage leases no frame beyond the window of its output, howev
     CHECK(pass(*middle.w) == window);
 }
 
-TEST_CASE("neither source nor sink closes in front of the last frame") {
+TEST_CASE("neither source nor sink closes before the last frame") {
     plan p = chain();
     p.end = 3;
     bench b(p);
@@ -68,7 +68,7 @@ TEST_CASE("neither source nor sink closes in front of the last frame") {
     CHECK(sink.w->begin(j, 1) == outcome::empty);
 }
 
-TEST_CASE("a join goes on until every one of its rings has reached the end") {
+TEST_CASE("a join continues until every one of its rings has reached the end") {
     plan p;
     p.stages = {{"left", {}, true}, {"right", {}, true}, {"join", {0, 1}, false}};
     p.end = 1;
@@ -147,9 +147,7 @@ TEST_CASE("a join takes no frame while one of its inputs is still held by a pred
     CHECK(pass(*successor.w) == 0);
 }
 
-TEST_CASE(
-    "with two frames in flight no frame counts an attempt, and each is leased alone, by a sink and by a "
-    "source") {
+TEST_CASE("with two frames in flight no frame counts an attempt, and each is leased alone") {
     bench b(chain());
     seated source = b.sit(0);
     job first, second, j, extra;
@@ -207,9 +205,7 @@ TEST_CASE("a worker that waits for a buffer learns there that it has a successor
     CHECK(begun.get() == outcome::revoked);
 }
 
-TEST_CASE(
-    "one that loses a frame to another instance gives back its job word, a version on, and takes the next "
-    "frame") {
+TEST_CASE("a worker that loses a frame returns its job word, one version on, and takes the next") {
     plan p = chain_of_three();
     p.stages[1].instances = 2;
     bench b(p);
@@ -265,7 +261,7 @@ TEST_CASE("a commit that others have made counts only when it is of this very jo
     CHECK_FALSE(old.w->commit(submitted));
 }
 
-TEST_CASE("frames that a dead worker had committed are finished for it, those it had not are made again") {
+TEST_CASE("committed frames of a dead worker are finished, its others are processed again") {
     bench b(chain_of_three());
     const seated source = b.sit(0), old = b.sit(1), sink = b.sit(2);
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
@@ -295,8 +291,7 @@ TEST_CASE("a source's frame that it had committed when it died is never made a s
     CHECK(pass(*sink.w) == 1);
 }
 
-TEST_CASE(
-    "buffers of the dead are in quarantine until its fence, and its successor has enough without them") {
+TEST_CASE("buffers of a dead worker are in quarantine until its fence, and spares suffice") {
     bench b(chain());
     const seated old = b.sit(0), sink = b.sit(1);
     std::vector<job> held(b.c->stage[0].in_flight);
@@ -315,7 +310,7 @@ TEST_CASE(
     for (const job& j : held) CHECK(b.slot(0, j.output[0].index).state == slot_state::free);
 }
 
-TEST_CASE("a job word of the dead is not given away while a frame or a buffer bears its tag") {
+TEST_CASE("a dead worker's job word is not reused while a frame or a buffer has its tag") {
     bench b(chain_of_three());
     const seated source = b.sit(0), old = b.sit(1);
     CHECK(pass(*source.w) == 0);
@@ -338,7 +333,7 @@ TEST_CASE("a job word of the dead is not given away while a frame or a buffer be
     CHECK(b.job(j.index) == job_word{j.version + 1, successor.incarnation.epoch, job_state::idle});
 }
 
-TEST_CASE("a stop ends behind the highest frame that a source has begun, done or in hand") {
+TEST_CASE("a stop ends after the highest frame that a source has started") {
     bench b(chain());
     const seated source = b.sit(0);
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
@@ -351,7 +346,7 @@ TEST_CASE("a stop ends behind the highest frame that a source has begun, done or
     CHECK(b.c->end.load() == 3);
 }
 
-TEST_CASE("what somebody may wait for rings its doorbell") {
+TEST_CASE("a change that a process may wait for rings its doorbell") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     const auto rings = [&](u32 stage) { return b.c->stage[stage].doorbell.value.load() >> 1U; };

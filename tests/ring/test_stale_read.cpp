@@ -33,7 +33,7 @@ lease_state seen_by_a_stale_read() {
 }  // namespace
 
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE
-TEST_CASE("whoever has looked before a slot was freed and filled again can't lease what lies in it now") {
+TEST_CASE("a reader that polled before a slot was reused can't lease its new contents") {
     CHECK(seen_by_a_stale_read() != lease_state::wait);
 }
 #else

@@ -128,7 +128,7 @@ TEST_CASE("what a process may have acted on is left as it was found, whichever b
     }
 }
 
-TEST_CASE("a set of parameters is mended when no frame that can still be made needs it") {
+TEST_CASE("a parameter set is repaired only if no frame can still need it") {
     static_block r;
     constexpr u32 changes = 10;
     for (u32 k = 1; k <= changes; ++k)
@@ -164,14 +164,14 @@ TEST_CASE("a set of parameters is mended when no frame that can still be made ne
     }
 }
 
-TEST_CASE("a supervisor that doesn't know which sets count mends none of them") {
+TEST_CASE("a supervisor that does not know the valid sets repairs none of them") {
     static_block r;
     r.made->parameters.state.store(1);
     r.b.c->parameters.set[40].value[0] ^= std::byte{1};
     CHECK(repair_static(*r.b.c, *r.made, r.known).empty());
 }
 
-TEST_CASE("whether a seat is held is what the supervisor says, whichever bit of its word has flipped") {
+TEST_CASE("a seat's pause is what the supervisor has, whichever bit of its word has flipped") {
     static_block r;
     r.known.paused.assign(r.made->seats, false);
     r.known.paused[1] = true;

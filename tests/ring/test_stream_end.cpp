@@ -33,9 +33,7 @@ bool apply_stream_end(const bench& b) {
 
 }  // namespace
 
-TEST_CASE(
-    "a stream ends before the frame that its source claims, and slot, number and job word of that frame go "
-    "back") {
+TEST_CASE("a stream ends before the claimed frame, whose slot, number and job word are returned") {
     bench b(ending_chain());
     const seated source = b.sit(0), sink = b.sit(1);
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w) == n);
@@ -106,7 +104,7 @@ TEST_CASE("a claim lowers an END that is STOPPING or higher, and none that is lo
     }
 }
 
-TEST_CASE("of two instances that come to the end the lower frame counts, whoever speaks first") {
+TEST_CASE("of two instances at the end the lower frame counts, in any order") {
     bench b(ending_chain(2));
     const seated one = b.sit(0), two = b.sit(1);
     job first, second;
@@ -131,7 +129,7 @@ TEST_CASE("of two instances that come to the end the lower frame counts, whoever
     CHECK(two.w->end_stream(second) == outcome::ok);
 }
 
-TEST_CASE("nobody believes the claim of a source that was revoked, its successor says the same") {
+TEST_CASE("the claim of a revoked source is not trusted, and its successor repeats it") {
     bench b(ending_chain());
     seated source = b.sit(0);
     CHECK(pass(*source.w) == 0);
@@ -149,7 +147,7 @@ TEST_CASE("nobody believes the claim of a source that was revoked, its successor
     CHECK(b.c->end.load() == 1);
 }
 
-TEST_CASE("the claim of a dead source for a frame that was given up yields to the one of its successor") {
+TEST_CASE("a dead source's claim for a given-up frame yields to its successor's") {
     plan p = ending_chain();
     p.stages[0].max_attempts = 1;
     bench b(p);
@@ -168,7 +166,7 @@ TEST_CASE("the claim of a dead source for a frame that was given up yields to th
     CHECK(b.c->end.load() == 1);
 }
 
-TEST_CASE("a word that somebody has written over ends no stream") {
+TEST_CASE("an overwritten word ends no stream") {
     plan p = ending_chain();
     SECTION("the number waits") {
         bench b(p);

@@ -210,6 +210,6 @@ TEST_CASE("stages as threads: no data race, no torn frame, each frame once and i
     run_threads(false);
 }
 
-TEST_CASE("stages as threads that are replaced all the time: no data race, no torn frame, each frame once") {
+TEST_CASE("stages as threads under constant replacement: no data race, no torn frame, each once") {
     run_threads(true);
 }

@@ -93,9 +93,7 @@ TEST_CASE("a turn goes to the next seat that wants it, round and round, and its 
     CHECK(g.token().kind == turn_kind::free);
 }
 
-TEST_CASE(
-    "a token of a holder that is silent is taken over after its limit, and nothing is offered to the silent "
-    "one") {
+TEST_CASE("a silent holder's token is taken over after its limit, and it gets no offer") {
     shared_gpu g(3);
     REQUIRE(g.take(0, 5'000) == taking::yes);
     REQUIRE(g.take(1) == taking::no);
@@ -129,7 +127,7 @@ TEST_CASE("a successor takes the token that its predecessor on the seat has left
     CHECK(g.token() == turn_word{turn_kind::held, 0, 7'000, g.now / 1000});
 }
 
-TEST_CASE("a holder that goes on alone holds the token for another limit") {
+TEST_CASE("a holder that continues alone has the token for another limit") {
     shared_gpu g(2);
     REQUIRE(g.take(0, 5'000) == taking::yes);
     g.now += 4 * ms;
@@ -148,8 +146,7 @@ TEST_CASE("a seat that has nothing to begin any more is passed over") {
     CHECK(g.token().seat == 2);
 }
 
-TEST_CASE(
-    "whatever stands in a token's word, a seat that wants it has it within the longest limit of the field") {
+TEST_CASE("whatever a token's word contains, a waiting seat gets it within the longest limit") {
     std::mt19937_64 random(20261124);
     shared_gpu g(3);
     for (int round = 0; round < 2'000; ++round) {
@@ -171,9 +168,7 @@ TEST_CASE(
 // Each live seat requests the token again and again. Some die or stop while they have it, or while it is
 // offered to them. A flipped bit gives the token to an arbitrary seat or to none, for as long as its fields
 // can express: it is not repaired.
-TEST_CASE(
-    "in random histories with deaths, stops and flipped bits every live seat comes to its turn within a "
-    "bound") {
+TEST_CASE("in random histories every live seat gets its turn within a limit") {
     constexpr u64 longest_lie = 2 * 65'536 * u64{1000};  // a limit of 16 bits in us, and as far in the future
     const bool flips = GENERATE(false, true);
     CAPTURE(flips);

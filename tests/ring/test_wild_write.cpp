@@ -7,7 +7,7 @@
 using namespace carousel;
 using namespace carousel::ring;
 
-TEST_CASE("a stray write's word tells what was put into it") {
+TEST_CASE("a wild write's word describes what was written") {
     for (const wild_write& s : {wild_write{wild_write_target::input, 31, 63, 0},
                                 wild_write{wild_write_target::asset, 15, 0, 1234567890123},
                                 wild_write{wild_write_target::device, 0, 0, 42},
@@ -22,7 +22,7 @@ TEST_CASE("a stray write's word tells what was put into it") {
     }
 }
 
-TEST_CASE("a word that no version writes tells of no stray write") {
+TEST_CASE("a word that no version writes describes no wild write") {
     CHECK(wild_write::of(0).what == wild_write_target::nothing);
     CHECK(wild_write::of(u64{5} << 60U).what == wild_write_target::nothing);  // no record
     CHECK(wild_write::of(u64{8} << 60U).what == wild_write_target::nothing);

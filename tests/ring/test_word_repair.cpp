@@ -16,7 +16,7 @@ using namespace carousel::ring;
 
 using test::run_in_hand;
 
-TEST_CASE("any one bit of a word makes it damaged, which is no state of any word and no tag") {
+TEST_CASE("any one flipped bit makes a word damaged, which is neither a state nor a tag") {
     const u64 words[] = {job_word{77, 5, job_state::submitted}.pack(),
                          slot_word{9, 3, 77, slot_state::fill}.pack(),
                          lease_word{9, 3, 77, 2, lease_state::leased}.pack(),
@@ -54,7 +54,7 @@ TEST_CASE("a number keeps its parity, and its largest values mean what they mean
     for (u64 n = 0; n < 64; ++n) CHECK(intact(event_tag(3, n, 5)));
 }
 
-TEST_CASE("no stage begins a frame over a damaged word, and goes on where it was once it is mended") {
+TEST_CASE("no stage starts a frame over a damaged word, and continues once it is repaired") {
     run_in_hand r;
     test::seated source = r.sit(0), middle = r.sit(1);
     (void)test::pass(*source.w);
@@ -125,9 +125,7 @@ TEST_CASE("what the supervisor knows by itself is written back whichever bit it 
     }
 }
 
-TEST_CASE(
-    "an entry that no process has is nobody's again, whichever bit has flipped, and one that waits for its "
-    "claim") {
+TEST_CASE("an entry without a process is free again, whichever bit has flipped") {
     run_in_hand r;
     (void)r.sit(0), (void)r.sit(1), (void)r.sit(2);
     const auto check = [&](u32 entry) {
@@ -146,7 +144,7 @@ TEST_CASE(
     check(next.entry);
 }
 
-TEST_CASE("a damaged tail is no sign of further damage, though nothing is bounded by it") {
+TEST_CASE("a damaged tail indicates no further damage, but bounds nothing") {
     run_in_hand r;
     test::seated source = r.sit(0);
     for (int k = 0; k < 6; ++k) {
@@ -160,7 +158,7 @@ TEST_CASE("a damaged tail is no sign of further damage, though nothing is bounde
     }
 }
 
-TEST_CASE("a number that no frame of the window has holds up no dead one's frames, whatever it says") {
+TEST_CASE("a number outside the window blocks no dead process's frames, whatever its value") {
     run_in_hand r;
     test::seated source = r.sit(0);
     job j;
@@ -173,7 +171,7 @@ TEST_CASE("a number that no frame of the window has holds up no dead one's frame
     CHECK(reclaim(*r.b.c, 0, source.incarnation.epoch));
 }
 
-TEST_CASE("the state of the parameters is mended while the rings move on") {
+TEST_CASE("the parameters' state is repaired while the rings move on") {
     run_in_hand r;
     test::seated source = r.sit(0);
     (void)test::pass(*source.w);
@@ -189,9 +187,7 @@ TEST_CASE("the state of the parameters is mended while the rings move on") {
     }
 }
 
-TEST_CASE(
-    "an asset that nobody loads is told from one that somebody does, but for bits that make it a process's "
-    "that is there") {
+TEST_CASE("an unloaded asset is told from a loading one, except for a live process's bits") {
     run_in_hand r;
     test::seated loader = r.sit(0);
     r.b.c->assets = r.made->assets = 1;
@@ -206,9 +202,7 @@ TEST_CASE(
     CHECK(recovered >= 56);  // not: its state, and the epochs that the seat has had
 }
 
-TEST_CASE(
-    "an idle job word that is mended while its owner opens it is opened, and nobody takes it for a "
-    "revocation") {
+TEST_CASE("an idle job word repaired while its owner opens it is opened, and not seen as revoked") {
     const bool damaged = GENERATE(false, true);
     CAPTURE(damaged);
     run_in_hand r;
@@ -229,7 +223,7 @@ TEST_CASE(
     CHECK(source.w->commit(j));
 }
 
-TEST_CASE("a frame that has passed a reader by is never told as another once the reader is back") {
+TEST_CASE("a frame that skipped a reader is never reported as another once it is back") {
     plan p;
     p.stages = {{"source", {}, true}, {"port", {0}, false}, {"slow", {0}, false}};
     p.stages[1].skips = GENERATE(true, false);
@@ -249,7 +243,7 @@ TEST_CASE("a frame that has passed a reader by is never told as another once the
     }
 }
 
-TEST_CASE("a word that may have meant two things is nobody's to guess") {
+TEST_CASE("a word with two possible meanings is never guessed") {
     run_in_hand r;
     test::seated source = r.sit(0);
     job j;
@@ -263,7 +257,7 @@ TEST_CASE("a word that may have meant two things is nobody's to guess") {
     CHECK(r.flip(r.b.c->job[j.index], 30) == truth);
 }
 
-TEST_CASE("two damaged words leave what rests on rules to a block made anew") {
+TEST_CASE("two damaged words leave what depends on rules to a rebuild of the block") {
     run_in_hand r;
     test::seated source = r.sit(0);
     (void)test::pass(*source.w);
@@ -299,8 +293,7 @@ TEST_CASE("a word that has changed since the look is left as it is") {
     CHECK(r.b.c->end.load() == 5);
 }
 
-TEST_CASE(
-    "nothing is lost, repeated, torn or stuck by flipped bits between kills, and most words are mended") {
+TEST_CASE("flipped bits between kills lose, repeat, tear and block nothing") {
     u64 repaired = 0, remade = 0, respelled = 0;
     std::array<u64, word_kinds> repaired_of{};
 #ifdef CAROUSEL_SANITIZED

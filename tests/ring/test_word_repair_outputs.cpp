@@ -35,7 +35,7 @@ u64 recovered(const run_in_hand& r, shm::word& at) {
 
 constexpr u64 bits(unsigned from, unsigned to) { return (~u64{0} >> (63 - to)) & (~u64{0} << from); }
 
-TEST_CASE("a frame that a fork has put into one of its rings alone is leased still, whichever ring it is") {
+TEST_CASE("a frame that a fork put into only one of its rings is still leased, in either ring") {
     for (const u32 first : {0U, 1U}) {
         INFO("ready at output " << first);
         run_in_hand r(forked());
@@ -58,7 +58,7 @@ TEST_CASE("a frame that a fork has put into one of its rings alone is leased sti
     }
 }
 
-TEST_CASE("a frame that is done at a fork, or waits for it, is told from the other, whichever bit it is") {
+TEST_CASE("a frame finished or waiting at a fork is known from the other ring, for any bit") {
     run_in_hand r(forked());
     test::seated source = r.sit(0), fork = r.sit(1);
     for (int k = 0; k < 3; ++k) (void)test::pass(*source.w);
@@ -80,7 +80,7 @@ TEST_CASE("a frame that is done at a fork, or waits for it, is told from the oth
     }
 }
 
-TEST_CASE("a fork's slot that is damaged at one output is told by the job, whichever output it is") {
+TEST_CASE("a fork's slot damaged at one output is restored from the job, at either output") {
     for (const u32 at : {0U, 1U}) {
         INFO("output " << at);
         run_in_hand r(forked());
@@ -95,7 +95,7 @@ TEST_CASE("a fork's slot that is damaged at one output is told by the job, which
     }
 }
 
-TEST_CASE("while a slot is damaged at any output its dead owner's job is neither finished nor recycled") {
+TEST_CASE("while a slot is damaged its dead owner's job is neither finished nor recycled") {
     for (const u32 at : {0U, 1U}) {
         for (const bool committed : {false, true}) {
             INFO("output " << at << (committed ? ", committed" : ""));
@@ -129,8 +129,7 @@ TEST_CASE("while a slot is damaged at any output its dead owner's job is neither
     }
 }
 
-TEST_CASE(
-    "the same holds at a fork and a join, where a frame is in some rings of a stage and not in others") {
+TEST_CASE("the same holds at a fork and a join, where a frame is only in some rings of a stage") {
     u64 repaired = 0, remade = 0, respelled = 0, helped = 0;
     // In history 136 a death meets a damaged slot of a second output: a repair that reads only the first
     // output is stuck.

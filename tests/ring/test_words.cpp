@@ -28,7 +28,7 @@ TEST_CASE("a stale generation reads as a wait without attempts") {
     CHECK((lease_word{(1U << 24U) - 1, 1, 1, 0, lease_state::done}.seen_at(0).state) == lease_state::wait);
 }
 
-TEST_CASE("a newer generation is never a wait: whoever looks has an outdated slot word") {
+TEST_CASE("a newer generation is never a wait: the reader has an outdated slot word") {
     CHECK((lease_word{8, 12, 99, 0, lease_state::done}.seen_at(7).state) == lease_state::skipped);
     CHECK((lease_word{0, 12, 99, 0, lease_state::leased}.seen_at((1U << 24U) - 1).state) ==
           lease_state::skipped);
@@ -45,7 +45,7 @@ TEST_CASE("a tag names job, version and epoch: none of two that differ in one is
     CHECK(event_tag(1, 2, 3) != event_tag(1, 2, 4));
 }
 
-TEST_CASE("epochs come round past 0, which belongs to nobody") {
+TEST_CASE("epochs wrap around past 0, which has no owner") {
     CHECK(next_epoch(0) == 1);
     CHECK(next_epoch(7) == 8);
     CHECK(next_epoch((1U << 24U) - 1) == 1);

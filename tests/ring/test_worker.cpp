@@ -7,7 +7,7 @@ using namespace carousel;
 using namespace carousel::ring;
 using namespace carousel::test;
 
-TEST_CASE("a source stops at the window until the sink has read, then goes on by as much") {
+TEST_CASE("a source stops at the window until the sink has read, then continues by as much") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     const u32 window = b.c->link[0].window;
@@ -19,9 +19,7 @@ TEST_CASE("a source stops at the window until the sink has read, then goes on by
     CHECK(source.w->begin(j, 0) == outcome::full);
 }
 
-TEST_CASE(
-    "a ring that is full of frames not made yet is the stage's own work, one full of frames not read is its "
-    "readers'") {
+TEST_CASE("a full ring of unmade frames is the stage's own work, of unread ones its readers'") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     const u32 window = b.c->link[0].window;
@@ -64,7 +62,7 @@ TEST_CASE("a reader that has taken all that its ring can hold waits for itself, 
     CHECK(sink.w->begin(j[2], 0) == outcome::empty);
 }
 
-TEST_CASE("a process may keep to a smaller window of its own, move it at any time, and never to nothing") {
+TEST_CASE("a process may keep a smaller window, change it at any time, and never to zero") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     REQUIRE(b.c->link[0].window > 3);
@@ -150,7 +148,7 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     CHECK(b.c->end.load() == 3);
 }
 
-TEST_CASE("a frame that kills its stage alone travels on as a void frame after max_attempts") {
+TEST_CASE("a frame that kills its stage alone continues as a tombstone after max_attempts") {
     plan p = chain();
     p.stages.push_back({"last", {1}, false});
     p.stages[1].has_output = true;
@@ -190,7 +188,7 @@ TEST_CASE("kills from outside never count as attempts") {
     CHECK(pass(*sink.w) == 0);
 }
 
-TEST_CASE("after a death with several frames in flight they are leased one at a time, and none is blamed") {
+TEST_CASE("after a death with several frames in flight they are leased one at a time, unblamed") {
     bench b(chain());
     const seated source = b.sit(0);
     seated sink = b.sit(1);
@@ -303,9 +301,7 @@ TEST_CASE("a process that takes an entry over finds none of its predecessor's cl
     for (const shm::word* clock : clocks) CHECK(load(*clock) == 0);
 }
 
-TEST_CASE(
-    "an attempt that is counted late changes the word that was looked at, not what a successor has made of "
-    "it meanwhile") {
+TEST_CASE("a late attempt changes the word that was read, not its successor's later word") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     SECTION("a source's number") {
@@ -343,7 +339,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("the frame of a word that says COMMITTED is told before the word moves on, and of no other word") {
+TEST_CASE("only the frame of a COMMITTED word is reported before the word moves on") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     for (u64 n = 0; n < 3; ++n) CHECK(pass(*source.w) == n);

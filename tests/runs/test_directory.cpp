@@ -39,9 +39,7 @@ run::record record_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE(
-    "runs lie in a runtime directory that is absolute, a folder and one's own, else in the temporary "
-    "folder") {
+TEST_CASE("runs are in an absolute runtime directory of this user, else in the temporary folder") {
     scratch_folder folder;
     const std::string file = (folder.path / "file").string();
     std::ofstream(file) << "not a folder";

@@ -78,7 +78,7 @@ TEST_CASE("a run of another namespace is over only when neither a stage nor a po
     CHECK(run::liveness_of(r) == run::liveness::over);
 }
 
-TEST_CASE("no flipped bit is the end of a run that goes on, and none is another end of one that is over") {
+TEST_CASE("no flipped bit ends a running run, or changes the end of a finished one") {
     const auto block = std::make_unique<shm::control_block>();
     block->supervisor.store(4711);
     for (unsigned bit = 0; bit < 64; ++bit) {
@@ -98,14 +98,14 @@ TEST_CASE("no flipped bit is the end of a run that goes on, and none is another 
     }
 }
 
-TEST_CASE("a run without a block has none that was made anew") {
+TEST_CASE("a run without a block has no rebuilt one") {
     const auto block = std::make_unique<shm::control_block>();
     run::record r;
     r.run_id = "no-such-run";
     CHECK_FALSE(run::recreated_block(r, *block));
 }
 
-TEST_CASE("one stage goes on, several go on") {
+TEST_CASE("one stage continues, several continue") {
     CHECK(run::alone_text(1) == "no supervisor, 1 stage continues");
     CHECK(run::alone_text(0) == "no supervisor, stages continue");
     CHECK(run::alone_text(4) == "no supervisor, 4 stages continue");

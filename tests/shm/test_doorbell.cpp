@@ -48,7 +48,7 @@ TEST_CASE("a ring between the ticket and the sleep is not slept through") {
     CHECK(shm::wait(*s.bell, seen, shm::max_sleep_ns));
 }
 
-TEST_CASE("a sleep that nobody ends is bounded") {
+TEST_CASE("a sleep that no process ends has a timeout") {
     const shared_bell s;
     const u64 began = now_ns();
     CHECK_FALSE(shm::wait(*s.bell, shm::ticket(*s.bell), ~u64{0}));

@@ -80,7 +80,7 @@ TEST_CASE("a message that is too long is refused, not cut") {
     CHECK(errno == EMSGSIZE);
 }
 
-TEST_CASE("a listening socket is its user's alone and tells who connects") {
+TEST_CASE("a listening socket belongs to its user alone and reports who connects") {
     const std::string path = "/tmp/carousel-test-" + std::to_string(getpid()) + ".sock";
     const shm::unique_fd listener = shm::listen_at(path);
     struct stat info {};

@@ -49,8 +49,7 @@ TEST_CASE("a program's timer does not shorten the wait for a message") {
     CHECK(now_ns() - began >= late_ns);
 }
 
-TEST_CASE(
-    "a message waits for room as long as it may, and a full socket holds up no sender that does not wait") {
+TEST_CASE("a message waits for room up to its timeout, and a full socket delays no other sender") {
     auto [ours, theirs] = shm::socket_pair();
     const std::string text(50'000, 'x');
     while (shm::send_message(ours.get(), text)) {

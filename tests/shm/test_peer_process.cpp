@@ -107,14 +107,14 @@ TEST_CASE("a process that has a dead peer's pid is not taken for the peer") {
         test::in_pid_namespace(true, [] { find_a_reused_pid(&shm::peer_process_of, false); }));
 }
 
-TEST_CASE("without SO_PEERPIDFD a reused pid is known by the start time, or by the end of the connection") {
+TEST_CASE("without SO_PEERPIDFD a reused pid is known by the start time or the connection's end") {
     require_went_through(
         test::in_pid_namespace(true, [] { find_a_reused_pid(&shm::peer_process_by_start_time, true); }));
     require_went_through(
         test::in_pid_namespace(true, [] { find_a_reused_pid(&shm::peer_process_by_start_time, false); }));
 }
 
-TEST_CASE("a pidfd of a process that was reaped has no start time, even if another process has its pid") {
+TEST_CASE("a pidfd of a reaped process has no start time, even if its pid is reused") {
     require_went_through(test::in_pid_namespace(true, [] {
         const pid_t first = ::fork();
         if (first == 0) ::_exit(0);

@@ -106,7 +106,7 @@ int end_of_writer(const std::string& run_id, u32 opens, u32 writes) {
 }
 }  // namespace
 
-TEST_CASE("whoever attaches can write to the headers of the ring that it opens, and to no other's") {
+TEST_CASE("an attached stage can write to the headers of the ring that it opens, and no other's") {
     const removed_at_end r{fresh_name("rights")};
     segment made = segment::create(r.run_id);
     made.block().links = 3;

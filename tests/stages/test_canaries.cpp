@@ -81,7 +81,7 @@ std::string canary_message(u64 frame_number) {
 
 }  // namespace
 
-TEST_CASE("frames of rings with canaries come whole, once and in order, and their makers alone commit them") {
+TEST_CASE("frames of rings with canaries arrive complete, once, in order, committed by their makers") {
     threads_of_a_run run({.stages = 3, .frames = 300, .work_us = 20, .canaries = true});
     run.stage(1).at_finish = [](carousel::frame&) {};
     run.stage(1).finish_threads = 3;
@@ -96,7 +96,7 @@ TEST_CASE("frames of rings with canaries come whole, once and in order, and thei
     }
 }
 
-TEST_CASE("a write beyond a slot with a canary ends its writer before the frame is committed, and is told") {
+TEST_CASE("a write beyond a slot with a canary ends its writer before the commit and is reported") {
     for (const u64 bytes : {u64{0}, u64{100}, device::canary_bytes - 1}) {
         CAPTURE(bytes);
         const ending e = overrun(true, bytes);
@@ -108,7 +108,7 @@ TEST_CASE("a write beyond a slot with a canary ends its writer before the frame 
     }
 }
 
-TEST_CASE("process() itself may write beyond a slot while its queue is behind: that is told, too") {
+TEST_CASE("process() itself may write beyond a slot while its queue lags: reported as well") {
     // The source's queue works on frame 0 while process() writes past a slot that is new to the queue.
     const ending e = ending_of(
         {.stages = 2, .frames = 60, .work_us = 5000, .canaries = true},
@@ -119,9 +119,7 @@ TEST_CASE("process() itself may write beyond a slot while its queue is behind: t
     CHECK(e.log.find(canary_message(1)) != std::string::npos);
 }
 
-TEST_CASE(
-    "a write beyond a slot in finish() ends its writer before the frame is committed, by one thread or "
-    "several") {
+TEST_CASE("a write beyond a slot in finish() ends its writer before the frame is committed") {
     const u32 threads = GENERATE(1U, 3U);
     CAPTURE(threads);
     const ending e =
@@ -135,7 +133,7 @@ TEST_CASE(
     CHECK(e.log.find(canary_message(20)) != std::string::npos);
 }
 
-TEST_CASE("a canary that is damaged while its slot is free is found behind the slot's next frame") {
+TEST_CASE("a canary damaged while its slot is free is found after the slot's next frame") {
     // The slot of frame 0: the first free slot, at any time.
     std::byte* first = nullptr;
     std::atomic<u64> its_last{0};
@@ -166,7 +164,7 @@ TEST_CASE("control: without canaries the same write goes unseen") {
     CHECK(e.committed == 60);
 }
 
-TEST_CASE("a canary that is damaged behind its frame's commit makes that frame torn, once") {
+TEST_CASE("a canary damaged after its frame's commit makes that frame torn, once") {
     threads_of_a_run run({.stages = 3, .frames = 100, .canaries = true});
     // No later frame has the slot, and the reader's process() waits for the write: whether it had read the
     // frame before would otherwise depend on the scheduler.

@@ -98,8 +98,7 @@ void check_scopes(const scopes_of_a_frame& wanted, u64 work_us) {
 
 }  // namespace
 
-TEST_CASE(
-    "a frame that finds its input takes two scopes on a stage's main thread, three where it is completed") {
+TEST_CASE("a frame that finds its input takes two scopes on the main thread, three at completion") {
     if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
     check_scopes({1, 2, 3}, 500);
 }
@@ -125,13 +124,13 @@ TEST_CASE("a stage's own code is called outside of any scope, on whichever threa
           }) == went_through);
 }
 
-TEST_CASE("runners work behind a control block that a protection key closes") {
+TEST_CASE("runners work with a control block closed by a protection key") {
     if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     check_runs(block_guard::keys);
 }
 
-TEST_CASE("runners work behind a control block that is closed by emulation") {
+TEST_CASE("runners work with a control block closed by emulation") {
     if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
     check_runs(block_guard::emulated);
 }
@@ -148,7 +147,7 @@ TEST_CASE("a source, a stage and a sink write to pages of their own alone, each 
     }
 }
 
-TEST_CASE("a stage's own code that writes into a closed control block dies of it, and its note says where") {
+TEST_CASE("a stage's own write to a closed control block ends it, and its note has the address") {
     const auto how = shm::has_protection_keys() ? block_guard::keys : block_guard::emulated;
     // The entry lies in memory that both processes share.
     void* const at = ::mmap(nullptr, sizeof(shm::control_block), PROT_READ | PROT_WRITE,

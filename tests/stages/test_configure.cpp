@@ -49,7 +49,7 @@ input_description picture_input(u32 width = 64, u32 height = 48) {
 
 }  // namespace
 
-TEST_CASE("geometry describes a scene whose constants tell the mesh, and the asset that holds it") {
+TEST_CASE("geometry describes a scene whose constants describe the mesh and its asset") {
     geometry g;
     const auto d = configured(g, R"({"triangles": 1000, "copies": 3})");
     CHECK(d.outputs.at(0).type == "carousel.scene");
@@ -124,8 +124,7 @@ TEST_CASE("a scene whose planes don't fit its own constants is refused") {
                contains("plane \"list\" has another shape"));
 }
 
-TEST_CASE(
-    "a display packs pictures on all cores, and takes one thread for what has to be in order or is little") {
+TEST_CASE("a display packs pictures on all cores, and ordered or small work on one thread") {
     const auto threads = [](const char* json) {
         display d;
         return configured(d, json, {picture_input()}).finish_threads;
@@ -172,7 +171,7 @@ TEST_CASE("sizes that can't be rendered are refused") {
                contains("size = [10, 100000]") && contains("16384"));
 }
 
-TEST_CASE("a material whose texture is missing is drawn in its colour, and a missing setting is refused") {
+TEST_CASE("a missing texture's material is drawn in its colour, and a missing setting is refused") {
     scratch_folder folder;
     folder.write("m.mtl", "newmtl painted\nKd 1 0 0\nmap_Kd absent.png\n");
     const auto obj =

@@ -48,7 +48,7 @@ TEST_CASE("where contexts take turns a turn is made worth its switch, and no lon
     CHECK(settled(automatic(device_sharing::turns, 2), 300 * us).lanes < settled(four, 300 * us).lanes);
 }
 
-TEST_CASE("in an MPS domain or alone on a GPU the way to the next process is hidden behind frames") {
+TEST_CASE("in an MPS domain or alone on a GPU, frames hide the latency to the next process") {
     for (const auto how : {device_sharing::overlap, device_sharing::alone}) {
         CHECK(settled(automatic(how), 16 * us).lanes > 10);
         CHECK(settled(automatic(how), 1000 * us).lanes == 2);
@@ -70,10 +70,7 @@ TEST_CASE("the output goes as far ahead as the frames in flight and two, within 
     CHECK(settled(given, 20'000 * us).window == 18);
 }
 
-TEST_CASE(
-    "a number of the file, a wish for low latency or throughput, several finish() threads, and the CPU are "
-    "as "
-    "planned whatever is measured") {
+TEST_CASE("fixed depths, latency settings, finish() threads and the CPU are as planned") {
     depth_rule given = automatic(device_sharing::turns, 4);
     given.lanes_given = true;
     depth_rule low = automatic(device_sharing::turns, 4), most = low;

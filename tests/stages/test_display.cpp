@@ -270,8 +270,7 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     CHECK(ledger_in(folder).read(0, 1)[0].committer == 2);
 }
 
-TEST_CASE(
-    "a process that has a successor by now puts no picture over its successor's, and leaves nothing behind") {
+TEST_CASE("a process with a successor replaces none of its pictures and leaves nothing") {
     scratch_folder folder;
     const auto path = folder.path / "pictures" / "frame_00000.png";
     auto zombie = painted(folder, "{}"), successor = painted(folder, "{}", 2);
@@ -286,7 +285,7 @@ TEST_CASE(
               std::distance(std::filesystem::directory_iterator(folder.path / "pictures"), {})) == files);
 }
 
-TEST_CASE("a void frame has a record and no picture") {
+TEST_CASE("a tombstone frame has a record and no picture") {
     scratch_folder folder;
     auto c = painted(folder, "{}");
     c->run(0);
@@ -297,9 +296,7 @@ TEST_CASE("a void frame has a record and no picture") {
     CHECK(scratch_folder::names_in(folder.path / "pictures") == std::vector<std::string>{"frame_00000.png"});
 }
 
-TEST_CASE(
-    "a display that keeps three pictures leaves the newest three, also across void frames and its own "
-    "deaths") {
+TEST_CASE("a display that keeps three pictures keeps the newest, across tombstones and deaths") {
     scratch_folder folder;
     const auto there = [&] { return scratch_folder::names_in(folder.path / "pictures"); };
     {

@@ -14,8 +14,7 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE(
-    "a source that is not ready begins nothing and holds its clocks, and goes on where all is done below") {
+TEST_CASE("a source that is not ready starts nothing and holds its clocks, then continues") {
     threads_of_a_run run({.stages = 2, .frames = 12, .work_us = 10});
     shm::incarnation& entry = run.control().entry[0];
     std::vector<u64> committed;
@@ -44,9 +43,7 @@ TEST_CASE(
     CHECK(entry.paused_since_ns.load() == 0);
 }
 
-TEST_CASE(
-    "a sink that waits for another host is held as long as one of its frames does, and its clock begins "
-    "anew") {
+TEST_CASE("a sink that waits for another host is held with its frames, and its clock restarts") {
     threads_of_a_run run({.stages = 2, .frames = 6, .work_us = 10});
     shm::incarnation& entry = run.control().entry[1];
     std::atomic<u32> paused{0}, free{0};
@@ -83,7 +80,7 @@ TEST_CASE("the object of frame::local() goes from process() to finish() of its f
     CHECK(run.sink().frames.load() == 200);
 }
 
-TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") {
+TEST_CASE("what all sinks have delivered is what their ledgers have, and grows") {
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     stages::delivered unknown(run.control(), run.directory() + "/nowhere", 5);
     CHECK(unknown.below() == 5);  // no ledger: what an earlier run has delivered, and no more
@@ -93,7 +90,7 @@ TEST_CASE("what all sinks have delivered is what their ledgers say, and grows") 
     CHECK(all.below() == 9);
 }
 
-TEST_CASE("what a frame carries is final behind process(): finish() of its maker changes none of it") {
+TEST_CASE("what a frame carries is final after process(): its maker's finish() can't change it") {
     // With canaries there are no helpers: no frame is committed, and its slot refilled, before its finish()
     // has returned.
     threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10, .canaries = true});
@@ -116,9 +113,7 @@ TEST_CASE("what a frame carries is final behind process(): finish() of its maker
     CHECK(seen.load() == 20);
 }
 
-TEST_CASE(
-    "what a frame's inputs carry is in finish() as it was before process(), whatever becomes of their "
-    "headers") {
+TEST_CASE("a frame's carried inputs are in finish() as before process(), whatever the headers") {
     threads_of_a_run run({.stages = 2, .frames = 20, .work_us = 10});
     std::atomic<u32> same{0};
     run.source().at_frame = [](frame& f) { f.metadata().set("gain", f.frame_number()); };
@@ -142,7 +137,7 @@ TEST_CASE(
     CHECK(same.load() == 19);
 }
 
-TEST_CASE("a damaged word, of those that say which stages are sinks, lets no sender release a frame") {
+TEST_CASE("a damaged word of the sinks' flags lets no sender release a frame") {
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     run.run();
     shm::control_block& c = run.control();

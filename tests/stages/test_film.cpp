@@ -98,7 +98,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a fragment for which there was no room is written when there is, at the place where it belongs") {
+TEST_CASE("a fragment without room is written later, at its own place") {
     place p;
     film_file f(p.film, p.note, heading());
     f.append(0, fragment(0));
@@ -133,7 +133,7 @@ TEST_CASE("the encoder sees a picture once, however often its fragment is tried 
     CHECK(content(held.film) == content(straight.film));
 }
 
-TEST_CASE("a successor goes on behind the last whole fragment, at whatever byte its predecessor died") {
+TEST_CASE("a successor continues after the last whole fragment, at any byte of the death") {
     place p;
     bytes whole = heading();
     for (u64 n = 0; n < 3; ++n) append(whole, fragment(n));
@@ -157,7 +157,7 @@ TEST_CASE("a successor goes on behind the last whole fragment, at whatever byte 
     }
 }
 
-TEST_CASE("the first life of a run makes its film anew, also over an older one") {
+TEST_CASE("the first start of a run creates its film, also over an older one") {
     place p;
     write(p.film, bytes(5000, 9));
     film_file f(p.film, p.note, heading());
@@ -229,8 +229,7 @@ TEST_CASE("nothing but a whole fragment of one frame is stamped") {
     CHECK(stamp_fragment(good, u64{1} << 40U));
 }
 
-TEST_CASE(
-    "the encoder's heading is always the same, and each picture is a fragment with its frame's number") {
+TEST_CASE("the encoder's header is always the same, and each picture is a numbered fragment") {
     if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
     for (const u32 width : {64U, 65U}) {
         const u32 height = 48;
@@ -247,7 +246,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a film through a symbolic link writes the link's target, and its parts go next to the target") {
+TEST_CASE("a film through a symbolic link writes the link's target, with its parts next to it") {
     place p;
     const std::filesystem::path there = p.folder.path / "there";
     std::filesystem::create_directory(there);

@@ -38,7 +38,7 @@ bool wait_for(F&& holds) {
 
 }  // namespace
 
-TEST_CASE("each part is done once, whoever asks and however many ask at once") {
+TEST_CASE("each part is done once, by however many concurrent callers") {
     finish_pool pool(3, nothing, nothing);
     std::vector<std::thread> callers;
     std::atomic<u32> wrong{0};
@@ -108,8 +108,7 @@ TEST_CASE("the clock of host work runs since the oldest piece that is under way"
     CHECK(since.load() > before);  // and a call that has ended does not count against the others
 }
 
-TEST_CASE(
-    "a full disk holds the process until the last of its threads has room, and then its clocks begin anew") {
+TEST_CASE("a full disk holds the process until its last thread has room, then its clocks restart") {
     const auto c = std::make_unique<shm::control_block>();
     shm::incarnation& entry = c->entry[0];
     finish_clock clock(entry.finishing_since_ns);

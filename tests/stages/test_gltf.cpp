@@ -57,9 +57,7 @@ f64 facing(const mesh_data& m, std::size_t triangle = 0) {
 
 }  // namespace
 
-TEST_CASE(
-    "a square with normals and texture coordinates comes as it is, inside the unit sphere, from .gltf and "
-    ".glb alike") {
+TEST_CASE("a square with normals and texture coordinates loads equally from .gltf and .glb") {
     gltf_builder b;
     b.square();
     const mesh_data m = load(b);
@@ -115,8 +113,7 @@ TEST_CASE("without normals every triangle is flat and has vertices of its own") 
     CHECK(m.vertices[3].normal[0] == 1.0F);
 }
 
-TEST_CASE(
-    "nodes place their meshes: parents before children, one mesh several times, quaternions and matrices") {
+TEST_CASE("nodes place their meshes: parents first, repeated meshes, quaternions and matrices") {
     gltf_builder b;
     b.square();
     const f64 half = std::sqrt(0.5);
@@ -169,7 +166,7 @@ TEST_CASE("flat, huge and doubled triangles are a mesh all the same") {
     CHECK(load(doubled).indices.size() == 12);
 }
 
-TEST_CASE("materials: factors, textures, one surface for each that is used, and white where there is none") {
+TEST_CASE("materials: factors, textures, one surface per used one, and white without any") {
     gltf_builder b;
     b.square();
     b.root["images"] = {{{"uri", "wood.jpg"}}};
@@ -200,9 +197,7 @@ TEST_CASE("materials: factors, textures, one surface for each that is used, and 
     CHECK_THAT(inside.surfaces[1].image.name, contains("images[0]"));
 }
 
-TEST_CASE(
-    "KHR_texture_transform moves, turns and scales the texture coordinates of its material, and may choose "
-    "their set") {
+TEST_CASE("KHR_texture_transform moves, turns and scales texture coordinates and selects a set") {
     const auto coordinates = [](const nlohmann::json& transform) {
         gltf_builder b;
         b.square();
@@ -394,8 +389,7 @@ TEST_CASE("positions that are not finite are refused by number") {
     CHECK_THAT(refusal(b), contains("POSITION 1 is not finite"));
 }
 
-TEST_CASE(
-    "what is not supported is refused by its name: sparse accessors, required extensions, points alone") {
+TEST_CASE("unsupported features are refused by name: sparse accessors, extensions, points alone") {
     CHECK_THAT(refusal_with([](auto& b) {
                    b.root["accessors"][0]["sparse"] = {{"count", 1}};
                }),

@@ -53,7 +53,7 @@ TEST_CASE("a stage without a token begins whenever it likes") {
     CHECK(s.taken(0) == 0);
 }
 
-TEST_CASE("a turn has so many frames, and goes on when all but the last few are complete") {
+TEST_CASE("a turn has N frames and is passed on when all but the last few are complete") {
     two_stages s;
     gpu_turn first(*s.c, 0, 0, clock_of_test), second(*s.c, 0, 1, clock_of_test);
     first.set(4, long_frame_ns);
@@ -77,7 +77,7 @@ TEST_CASE("a turn has so many frames, and goes on when all but the last few are 
     CHECK(s.taken_over(0) + s.taken_over(1) == 0);
 }
 
-TEST_CASE("short frames are handed on earlier, half of a turn at most") {
+TEST_CASE("short frames are passed on earlier, by half a turn at most") {
     two_stages s;
     gpu_turn first(*s.c, 0, 0, clock_of_test), second(*s.c, 0, 1, clock_of_test);
     first.set(8, 1'000);
@@ -109,7 +109,7 @@ TEST_CASE("a turn closes at the first moment in which nothing can be begun") {
     CHECK(s.token().seat == 1);
 }
 
-TEST_CASE("a turn goes on as a new one where nobody else wants it") {
+TEST_CASE("a turn restarts if no other stage wants it") {
     two_stages s;
     gpu_turn only(*s.c, 0, 0);
     only.set(2, long_frame_ns);
@@ -123,7 +123,7 @@ TEST_CASE("a turn goes on as a new one where nobody else wants it") {
     CHECK(s.token().kind == turn_kind::free);
 }
 
-TEST_CASE("turns of 0 frames hand on what is held, and nothing is taken any more") {
+TEST_CASE("turns of 0 frames pass on what is held and accept nothing more") {
     two_stages s;
     gpu_turn first(*s.c, 0, 0);
     first.set(4, 0);

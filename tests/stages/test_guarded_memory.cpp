@@ -16,7 +16,7 @@ using namespace carousel::stages;
 using ring::wild_write;
 using ring::wild_write_target;
 
-TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as asset and offset") {
+TEST_CASE("an address in guarded memory is described as ring, slot and offset, or as asset") {
     const device::memory_handle memory = device::create_memfd("guarded", 3 * 8192);
     const shm::unique_fd owned(memory.fd);
     static const device::memfd_mapping ring_memory(memory, device::access::read);
@@ -36,7 +36,7 @@ TEST_CASE("an address in guarded memory is told as ring, slot and offset, or as 
     CHECK(find_wild_write(nullptr).what == wild_write_target::nothing);
 }
 
-TEST_CASE("an address in a frame's header is told as ring, slot and offset in the header") {
+TEST_CASE("an address in a frame's header is described as ring, slot and offset in the header") {
     const auto c = std::make_unique<shm::control_block>();
     guard_headers(*c);
     CHECK(find_wild_write(&c->frames[0]) == wild_write{wild_write_target::header, 0, 0, 0});
@@ -48,7 +48,7 @@ TEST_CASE("an address in a frame's header is told as ring, slot and offset in th
     CHECK(find_wild_write(&c->event_handle[0]).what == wild_write_target::nothing);
 }
 
-TEST_CASE("an address in the gap behind a slot is told as the slot before it, of an output and of an input") {
+TEST_CASE("an address in the gap after a slot is described as the preceding slot") {
     device::memory_handle memory = device::create_memfd("gaps", u64{3} * 8192);
     const shm::unique_fd owned(memory.fd);
     memory.pieces = 3;

@@ -48,7 +48,7 @@ rights of_a_run(bool own_mappings) {
 
 }  // namespace
 
-TEST_CASE("inputs, sampled inputs and the assets of others are mapped for reading, a stage's output is not") {
+TEST_CASE("inputs, sampled inputs and assets of others are mapped read-only, an output is not") {
     const rights seen = of_a_run(true);
     CHECK(seen.input == "r--s");
     CHECK(seen.sampled_input == "r--s");
@@ -57,7 +57,7 @@ TEST_CASE("inputs, sampled inputs and the assets of others are mapped for readin
     CHECK_FALSE(seen.inputs_writable);
 }
 
-TEST_CASE("where memory can't be mapped for reading alone the stage's word says so") {
+TEST_CASE("if memory can't be mapped read-only, the stage's word says so") {
     const std::string log = exception_text([] { CHECK(of_a_run(false).inputs_writable); });
     for (const char* what : {"input stage1", "input stage0", "asset table"})
         CHECK_THAT(log, contains(std::string("its ") + what + " is unguarded: its memory can't be mapped"));

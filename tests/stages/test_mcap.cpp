@@ -79,8 +79,7 @@ TEST_CASE("no number in a recording makes its reader allocate more than the file
     }
 }
 
-TEST_CASE(
-    "a summary that names bytes outside of the units is not trusted, and the units are found without it") {
+TEST_CASE("a summary that names bytes outside the units is ignored, and they are found anyway") {
     const scratch_folder folder;
     const std::string path = (folder.path / "a.mcap").string();
     const recording r = two_rings();
@@ -149,7 +148,7 @@ TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies
     }
 }
 
-TEST_CASE("a unit may be of one ring alone, and who goes on with the file finds each ring's last frame") {
+TEST_CASE("a unit may be of one ring, and a continued file yields each ring's last frame") {
     const scratch_folder folder;
     const std::string path = (folder.path / "a.mcap").string(), part = (folder.path / "b.mcap").string();
     const recording r = two_rings();
@@ -223,7 +222,7 @@ TEST_CASE("a recording that has its end is gone on with, and gets another one") 
     check_frames((folder.path / "b.mcap").string(), 4);
 }
 
-TEST_CASE("a damaged frame is told by its check sum, and as the last one it is cut off") {
+TEST_CASE("a damaged frame is detected by its checksum and cut off if it is the last") {
     const std::string how = GENERATE(from_range(compressions()));
     CAPTURE(how);
     const scratch_folder folder;
@@ -251,8 +250,7 @@ TEST_CASE("a damaged frame is told by its check sum, and as the last one it is c
     CHECK(w.bytes() == before);
 }
 
-TEST_CASE(
-    "another's file, another version, another run's recording and a second recorder are refused by name") {
+TEST_CASE("another file, version, recording or a second recorder is refused by name") {
     const scratch_folder folder;
     const std::string path = (folder.path / "a.mcap").string();
     recording r = two_rings();

@@ -45,8 +45,7 @@ f64 length(const f32 (&v)[3]) { return std::sqrt(f64{v[0]} * v[0] + f64{v[1]} * 
 
 }  // namespace
 
-TEST_CASE(
-    "polygons become triangles that share their corners, with computed normals, inside the unit sphere") {
+TEST_CASE("polygons become triangles with shared corners and computed normals in the unit sphere") {
     const auto mesh = load(square + "f 1 2 3 4\n");
     CHECK(mesh.vertices.size() == 4);
     REQUIRE(mesh.indices.size() == 6);
@@ -69,7 +68,7 @@ TEST_CASE("computed normals weigh the triangles around a point by their area") {
     CHECK(mesh.vertices[2].normal[2] == test::near(1.0));
 }
 
-TEST_CASE("normals of the file are kept at unit length, texture coordinates turned to rows from the top") {
+TEST_CASE("a file's normals are normalised, and texture rows count from the top") {
     const auto mesh = load(square + "vt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nvn 0 0 -5\nf 1/1/1 2/2/1 3/3/1 4/4/1\n");
     REQUIRE(mesh.vertices.size() == 4);
     for (const auto& v : mesh.vertices) {
@@ -83,7 +82,7 @@ TEST_CASE("a corner with another normal or texture coordinate is another vertex"
     CHECK(load(square + "vt 0 0\nvt 1 1\nf 1/1 2/1 3/1\nf 1/2 3/1 4/1\n").vertices.size() == 5);
 }
 
-TEST_CASE("indices from the end, comments, CRLF and points behind their faces are understood") {
+TEST_CASE("negative indices, comments, CRLF and points after their faces are understood") {
     CHECK(load(square + "f -4 -3 -2 -1\n").indices.size() == 6);
     CHECK(load("# a comment\r\nf 1 2 3 # another\r\nv 0 0 0\r\nv 1 0 0\r\nv 0 1 0\r\n").indices.size() == 3);
     CHECK(load("v 0 0 0\nv +1.5e0 0 0\nv 0 1 0 1.0\no name\ns off\nf 1 2 3\n").indices.size() == 3);
@@ -180,8 +179,7 @@ TEST_CASE("each material that a face uses is a surface, with its own picture and
     CHECK(load("mtllib absent.mtl\n" + square + "f 1 2 3\n").indices.size() == 3);
 }
 
-TEST_CASE(
-    "without normals a box keeps its edges and a flat angle is smooth, unless the file says otherwise") {
+TEST_CASE("without normals a box keeps its edges and a flat angle is smooth, unless set otherwise") {
     const std::string cube = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\n",
                       faces = "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n";
     const mesh_data box = load(cube + faces);
@@ -276,7 +274,7 @@ f64 area_of(const mesh_data& m) {
 
 }  // namespace
 
-TEST_CASE("a concave polygon keeps what it leaves open: a C is no disc") {
+TEST_CASE("a concave polygon keeps its opening: a C is not a disc") {
     for (const u32 steps : {2U, 9U, 200U}) check_exactly_covered(letter_c(steps));
     const flat_polygon c = letter_c(200);
     const f64 radius_squared = 1 / area_of(load(as_obj(c))) * c.area();  // fitted into the unit sphere
@@ -286,9 +284,7 @@ TEST_CASE("a concave polygon keeps what it leaves open: a C is no disc") {
     CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));  // more corners than a byte counts
 }
 
-TEST_CASE(
-    "stars, combs and polygons with a hole along a seam are covered once, corners in a line and doubled ones "
-    "too") {
+TEST_CASE("stars, combs and polygons with a hole along a seam are covered once") {
     std::mt19937_64 random(11);
     std::uniform_real_distribution<f64> radius(0.1, 1);
     for (int times = 0; times < 200; ++times) {
@@ -357,7 +353,7 @@ TEST_CASE("polygons that fold or have no area end, too, and one made to take hou
     CHECK_FALSE(triangulate(letter_c(20).corners, budget, cut));
 }
 
-TEST_CASE("a mesh of which nothing would be seen says why") {
+TEST_CASE("a mesh that would be invisible reports the reason") {
     const auto facing_away = [](const mesh_data& m) { return stages::facing_away(m, three_quarter_eye); };
     const std::string cube = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nv 0 0 1\nv 1 0 1\nv 1 1 1\nv 0 1 1\n";
     CHECK(facing_away(load(cube + "f 4 3 2 1\nf 5 6 7 8\nf 1 2 6 5\nf 2 3 7 6\nf 3 4 8 7\nf 4 1 5 8\n"))

@@ -113,8 +113,7 @@ TEST_CASE("a process between its claim and the store of its start time keeps the
     CHECK_FALSE(r.memory_is_there());
 }
 
-TEST_CASE(
-    "a claimer that is gone, and whose pid is another process by now, keeps nothing and is left alone") {
+TEST_CASE("a dead claimer whose pid was reused keeps nothing and is left alone") {
     orphaned_run r;
     r.start_other(false);
     r.enter(1, r.other, 0, GENERATE(entry_state::starting, entry_state::doomed));

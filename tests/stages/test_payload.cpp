@@ -73,7 +73,7 @@ TEST_CASE("an input's plane is as large as its frame uses it, an output's as it 
     CHECK(in.bytes("boxes").size() == 800);
 }
 
-TEST_CASE("more of a plane than there is can't be in use, and only in process() is it said") {
+TEST_CASE("a plane's used extents can't exceed it and are set only in process()") {
     depth_slot s;
     shm::used_extents used{};
     const output_payload out(s.bytes.data(), &s.format, &used);

@@ -51,7 +51,7 @@ std::vector<std::byte> some_picture(u32 width, u32 height, u32 seed) {
 
 }  // namespace
 
-TEST_CASE("a picture's name tells its frame, and no other name does") {
+TEST_CASE("a picture's name gives its frame, and no other name does") {
     const picture_name n("out", "/some/where/a%%_%03d.png");
     CHECK(n.number_of("a%_007.png") == 7);
     CHECK(n.number_of("a%_1234.png") == 1234);
@@ -87,7 +87,7 @@ TEST_CASE("a pattern that names no file, or the same one for all frames, is refu
     CHECK_THAT(refusal("frame_%d"), contains("files that end in .png"));
 }
 
-TEST_CASE("the ending of a pattern says what its pictures are") {
+TEST_CASE("the extension of a pattern selects the picture format") {
     const auto format = [](const char* pattern) { return picture_name("out", pattern).format(); };
     CHECK(format("%d.png") == picture_format::png);
     CHECK(format("%d.rgba") == picture_format::rgba);
@@ -100,7 +100,7 @@ TEST_CASE("the ending of a pattern says what its pictures are") {
     CHECK(format("%d.jpeg") == picture_format::jpeg);
 }
 
-TEST_CASE("raw pictures are the pixels, those for NumPy behind its header") {
+TEST_CASE("raw pictures are the pixels, those for NumPy follow a header") {
     const auto rgba = some_picture(7, 5, 1);
     const encoded_picture raw = encode_picture(picture_format::rgba, rgba, 7, 5);
     CHECK(raw.head.empty());
@@ -139,9 +139,7 @@ TEST_CASE("a JPEG shows the picture, nearly") {
     CHECK(worst > 0);
 }
 
-TEST_CASE(
-    "whenever its writer is killed a picture is whole or not there, and the next writer clears the rest "
-    "away") {
+TEST_CASE("a picture of a killed writer is complete or absent, and the next writer cleans up") {
     scratch_folder folder;
     const auto old_picture = encode_png(some_picture(200, 200, 1), 200, 200);
     const auto new_picture = encode_png(some_picture(400, 300, 2), 400, 300);

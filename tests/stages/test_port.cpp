@@ -57,7 +57,7 @@ TEST_CASE("a run that isn't there is named, with those that are") {
     CHECK(open(run::run_folder("demo"), at_once).stages() == std::vector<std::string>{"fragment"});
 }
 
-TEST_CASE("a run is waited for, and no longer than was said") {
+TEST_CASE("a wait for a run ends at its timeout") {
     const scratch_folder nothing;
     ::setenv("XDG_RUNTIME_DIR", nothing.path.c_str(), 1);
     CHECK_THROWS_WITH(open("demo", {.device = "", .wait_s = 0.1}), contains("is running after 0.1 s"));
@@ -91,7 +91,7 @@ TEST_CASE("a stage that isn't there is named, with those that are") {
                                                       "mean \"fragment\"?; these have one: fragment"));
 }
 
-TEST_CASE("a supervisor that answers nobody is named, and a device that is none") {
+TEST_CASE("a supervisor without an answer is named, and so is an invalid device") {
     const silent_run there;
     CHECK_THROWS_WITH(open("demo", at_once).latest("fragment"), contains("no supervisor at"));
     CHECK_THROWS_WITH(open("demo", {.device = "cuda:x", .wait_s = 0}), contains("device \"cuda:x\""));

@@ -223,8 +223,7 @@ TEST_CASE("any flipped bit of a summary leaves all frames of the recording") {
     }
 }
 
-TEST_CASE(
-    "a frame whose head is damaged in a file without an end keeps its place, and the log has its number") {
+TEST_CASE("a damaged frame header of an unfinished file keeps its place and is logged by number") {
     const scratch_folder folder;
     const recording r = two_rings();
     const std::string path = (folder.path / "a.mcap").string();
@@ -257,7 +256,7 @@ TEST_CASE(
     for (std::size_t n = 0; n < 6; ++n) CHECK((n == 2) == !p.frames[n]);
 }
 
-TEST_CASE("a recording whose description is damaged is refused, and the message says so") {
+TEST_CASE("a recording with a damaged description is refused with the reason") {
     const scratch_folder folder;
     const recording r = two_rings();
     const std::string path = (folder.path / "a.mcap").string();

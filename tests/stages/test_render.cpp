@@ -30,9 +30,7 @@ u64 pixels_drawn(testing::chain& c, const std::string& stage = "fragment") {
 
 }  // namespace
 
-TEST_CASE(
-    "every shape gives a picture with something in it, another one for another frame, the same for the "
-    "same") {
+TEST_CASE("every shape renders a picture, another per frame, equal for equal frames") {
     for (const char* mesh : {"bumpy-sphere", "fractal-terrain", "torus-knots", "quad-stack", "triangle-soup",
                              "quad-stack-front-first", "long-slivers"}) {
         INFO(mesh);
@@ -46,9 +44,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "quads front to back give the picture of the same quads back to front: the nearer one wins, not the "
-    "later one") {
+TEST_CASE("quads front to back and back to front give one picture: the nearer one wins") {
     auto back_first = render_chain({}, R"({"mesh": "quad-stack", "triangles": 60})");
     auto front_first = render_chain({}, R"({"mesh": "quad-stack-front-first", "triangles": 60})");
     CHECK(back_first->read_asset("mesh") != front_first->read_asset("mesh"));
@@ -57,9 +53,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "a picture is a function of the frame's number and scene alone: not of earlier frames, threads or the "
-    "process") {
+TEST_CASE("a picture depends on frame number and scene only, not on earlier frames or threads") {
     auto one = render_chain({.cpu_threads = 1}, sphere);
     auto four = render_chain({.cpu_threads = 4}, sphere);
     for (u64 n = 0; n < 5; ++n) {
@@ -135,9 +129,7 @@ TEST_CASE("a mesh file is drawn with the texture that its material names, or the
     CHECK(red_sphere[1] == 0);
 }
 
-TEST_CASE(
-    "the picture of a texture stands upright: texture coordinate (0, 1) of the file shows the top left "
-    "pixel") {
+TEST_CASE("a texture's picture is upright: texture coordinate (0, 1) is the top left pixel") {
     scratch_folder folder;
     std::vector<std::byte> corners;
     // top left, top right, bottom left, bottom right

@@ -96,9 +96,7 @@ TEST_CASE("odd sizes, instances and textures give the same pictures on the CPU a
     require_equal_pictures(R"({"triangles": 2000, "texture": "checker"})", 200, 100, {3});
 }
 
-TEST_CASE(
-    "a camera within the mesh, where triangles are clipped, gives the same pictures on the CPU and on the "
-    "GPU") {
+TEST_CASE("a camera inside the mesh, with clipping, gives equal pictures on CPU and GPU") {
     NEEDS_GPU();
     kernels::scene_state scene;
     scene.camera.eye[2] = 0.5F;

@@ -16,9 +16,7 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE(
-    "no helper can commit a frame before its work is in the queue, whenever it asks and whatever an event "
-    "that was never recorded says") {
+TEST_CASE("no helper can commit a frame before its work is queued, whenever it polls") {
     threads_of_a_run run({.stages = 2, .frames = 40, .work_us = 500, .as_cuda = true});
     const auto context = run.memory().open(true);
     ring::helper help(run.control(), *context);
@@ -45,9 +43,7 @@ TEST_CASE(
     CHECK(run.sink().wrong.load() == 0);
 }
 
-TEST_CASE(
-    "runners, hearts and lines to the supervisor as threads: each frame whole, once and in order, and no "
-    "data race") {
+TEST_CASE("runners, heartbeats and connections as threads: each frame once, without data race") {
     threads_of_a_run run({.stages = 3, .frames = 400, .work_us = 20});
     std::atomic<u32> ready{0}, returned{0};
     std::atomic<bool> over{false};
@@ -89,9 +85,7 @@ TEST_CASE(
     for (u32 k = 0; k < 3; ++k) CHECK(run.control().entry[k].heartbeat_ns.load() > 0);
 }
 
-TEST_CASE(
-    "a source that ends its stream gives the frame back that doesn't exist, and every runner leaves behind "
-    "the one before it") {
+TEST_CASE("a source that ends its stream returns the extra frame, and every runner exits in order") {
     const u64 frames = GENERATE(0, 1, 60);
     CAPTURE(frames);
     threads_of_a_run run({.stages = 3, .frames = 100'000, .work_us = 100, .ends_at = frames});
@@ -115,7 +109,7 @@ TEST_CASE(
         CHECK(ring::slot_word::of(run.control().link[0].slot[k].load()).state != ring::slot_state::fill);
 }
 
-TEST_CASE("runners that take turns use fewer lanes when frames are long, say so, and deliver all") {
+TEST_CASE("runners that take turns use fewer lanes for long frames, report it and deliver all") {
     stages::depth_rule rule;
     rule.sharing = stages::device_sharing::turns;
     rule.lanes_given = rule.window_given = false;
@@ -157,7 +151,7 @@ TEST_CASE("runners that take turns use fewer lanes when frames are long, say so,
     }
 }
 
-TEST_CASE("a runner whose lanes are given uses all of them and says that they are") {
+TEST_CASE("a runner with fixed lanes uses all of them and reports that they are fixed") {
     threads_of_a_run run({.stages = 2, .frames = 100, .work_us = 500});
     run.run();
     CHECK(run.sink().frames.load() == 100);
@@ -184,8 +178,7 @@ TEST_CASE("runners that take turns deliver all, one after the other") {
 }
 
 // On a machine with one device, treated as if each ring were on another one.
-TEST_CASE(
-    "rings on another device are reached through the mapping and by copies, and the frames are the same") {
+TEST_CASE("rings on another device give equal frames through the mapping and by copies") {
     threads_of_a_run run({.stages = 3, .frames = 1200, .as_cuda = true, .peer_rings = true});
     run.run();
     CHECK(run.sink().frames.load() == 1200);

@@ -61,7 +61,7 @@ void check_seen(const sight& s, u64 frames) {
 
 }  // namespace
 
-TEST_CASE("stages see newest frames of rings before and behind them, whole, and the header says which") {
+TEST_CASE("stages sample newest frames of rings upstream and downstream, with the header's number") {
     constexpr u64 frames = 400;
     threads_of_a_run run(with_sampled_inputs({{2, 0}, {0, 1}, {2, 2 - 1}}, frames));
     sight ahead{.name = "stage0", .hops = 0}, back{.name = "stage1", .hops = 1},
@@ -95,8 +95,7 @@ TEST_CASE("stages see newest frames of rings before and behind them, whole, and 
                   ring::group_state::absent);
 }
 
-TEST_CASE(
-    "what was copied under a lease that was revoked meanwhile is thrown away, the copy before it stays") {
+TEST_CASE("a copy under a revoked lease is discarded, and the copy before it stays") {
 #ifdef __SANITIZE_THREAD__
     CAROUSEL_SKIP(
         "what is read under a revoked lease races with the refill by design: release() tells, it is thrown "
@@ -125,7 +124,7 @@ TEST_CASE(
     CHECK(s.last <= last_kept);
 }
 
-TEST_CASE("a stage whose sampled input has no place goes on without, and whoever asks for another is told") {
+TEST_CASE("a sampled input without a place gives no frame, and an unknown one is an error") {
     constexpr u64 frames = 100;
     threads_of_a_run run(with_sampled_inputs({{2, 0}}, frames));
     std::vector<std::unique_ptr<ring::latest_reader>> others;
@@ -151,7 +150,7 @@ TEST_CASE("a stage whose sampled input has no place goes on without, and whoever
         contains("requests the sampled input \"stage7\"; its pipeline file names stage0; did you mean"));
 }
 
-TEST_CASE("a process that looks at other rings has the pages that it needs open") {
+TEST_CASE("a process that samples other rings has the pages that it needs open") {
 #ifdef __SANITIZE_THREAD__
     CAROUSEL_SKIP("ThreadSanitizer does not follow threads that are made behind a fork");
 #endif

@@ -45,7 +45,7 @@ TEST_CASE("a mistyped choice is refused with a suggestion") {
                       contains("did you mean \"bumpy-sphere\"?"));
 }
 
-TEST_CASE("a key that nobody reads is refused with a suggestion") {
+TEST_CASE("an unread key is refused with a suggestion") {
     const auto s = settings::from_json(R"({"triangels": 100})");
     (void)s.integer("triangles", 1, 0, 10);
     CHECK_THROWS_WITH(s.refuse_unread(),
@@ -53,7 +53,7 @@ TEST_CASE("a key that nobody reads is refused with a suggestion") {
     CHECK_THROWS_AS(settings::from_json(R"({"a": 1})").refuse_unread(), settings_error);
 }
 
-TEST_CASE("what is no JSON object is refused") {
+TEST_CASE("a text that is not a JSON object is refused") {
     CHECK_THROWS_AS(settings::from_json("{"), config_error);
     CHECK_THROWS_AS(settings::from_json("[1]"), config_error);
 }

@@ -14,7 +14,7 @@ using namespace carousel;
 using namespace carousel::stages;
 using carousel::test::contains;
 
-TEST_CASE("the tree's network tells 95 of 100 held-out views of the shapes, and an untrained one doesn't") {
+TEST_CASE("the shipped network recognises 95 of 100 held-out views, an untrained one does not") {
     const pictures held_out = render_views(0, 600);
     CHECK(accuracy(*read_weights(CAROUSEL_NETWORK), held_out) >= 0.95);
     CHECK(accuracy(kernels::net_weights{}, held_out) < 0.2);
@@ -33,7 +33,7 @@ TEST_CASE("a view is a function of its number") {
     CHECK(all.classes == std::vector<u32>{5, 0, 1});
 }
 
-TEST_CASE("a file that is no network is refused with what to do") {
+TEST_CASE("a file that is not a network is refused with a remedy") {
     const scratch_folder folder;
     const std::string file = (folder.path / "a.net").string();
     const auto why = [&] {

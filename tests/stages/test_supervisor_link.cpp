@@ -78,7 +78,7 @@ void pass(u64 ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); 
 
 }  // namespace
 
-TEST_CASE("that the supervisor is gone is not said into a pipe that its kernel is about to close") {
+TEST_CASE("a supervisor's end is not logged to a pipe that its kernel is about to close") {
     orphan o;
     pass(50);
     const bool socket_first = GENERATE(true, false);
@@ -93,7 +93,7 @@ TEST_CASE("that the supervisor is gone is not said into a pipe that its kernel i
     CHECK(o.eventually_logs("the supervisor is gone"));
 }
 
-TEST_CASE("a stage that is welcomed tells when it writes into its new pipe") {
+TEST_CASE("a returning stage logs when it writes to its new pipe") {
     orphan o;
     o.log.reset();
     o.ours.reset();

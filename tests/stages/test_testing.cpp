@@ -84,7 +84,7 @@ TEST_CASE("a stage's output for a given input, with parameters as at the start a
     CHECK(stage.received.path("/b.json") == "/b.json");
 }
 
-TEST_CASE("metadata and capture time that a stage sets are seen by those behind it") {
+TEST_CASE("metadata and capture time that a stage sets reach its downstream stages") {
     class camera : public stage {
         description configure(const configuration&) override { return {.outputs = {wave}}; }
         void process(frame& f) override {
@@ -131,7 +131,7 @@ TEST_CASE("metadata and capture time that a stage sets are seen by those behind 
                       contains("bytes are used, and this entry does not fit"));
 }
 
-TEST_CASE("a hash is of what of a plane is in use, and tells how much that is") {
+TEST_CASE("a hash covers a plane's used extents and how much that is") {
     class sink : public stage {
     public:
         u64 hash = 0;
@@ -258,7 +258,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a stage has sampled inputs, none before the first, and each of its outputs is read by its name") {
+TEST_CASE("a stage has sampled inputs, none before the first, and each output is read by name") {
     testing::chain c({.fps = 10});
     c.provide("source", wave);
     c.provide("beside", wave);
@@ -406,7 +406,7 @@ TEST_CASE("finish() gets a tombstone only of a stage that asks for it") {
     }
 }
 
-TEST_CASE("a plane that configure() declares and the input lacks is refused when the stage is configured") {
+TEST_CASE("a plane that configure() names and the input lacks is refused at configuration") {
     class reader : public stage {
     public:
         explicit reader(plane_read reads) : reads_(std::move(reads)) {}
@@ -475,7 +475,7 @@ TEST_CASE("a function that refers to a variable of process() is refused when it 
     }
 }
 
-TEST_CASE("what needs a prepared chain says that prepare() is missing, and add() after it is refused") {
+TEST_CASE("functions of a prepared chain report a missing prepare(), and a later add() is refused") {
     const scratch_folder folder;
     testing::chain c({.runtime_directory = folder.path.string()});
     c.provide("source", wave);

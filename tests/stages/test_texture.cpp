@@ -47,8 +47,7 @@ bool about(const texture_data& t, std::size_t i, int r, int g, int b) {
 
 }  // namespace
 
-TEST_CASE(
-    "PNG pictures of 16 bits, with a palette and in grey become eight bits of red, green, blue and alpha") {
+TEST_CASE("PNG of 16 bits, with a palette and in grey become eight-bit RGBA") {
     for (const char* name : {"grey16_interlaced", "palette", "rgb"}) {
         INFO(name);
         const texture_data t = load_texture(corpus(name), "texture");
@@ -94,7 +93,7 @@ TEST_CASE("a picture larger than the largest is refused by its header") {
     CHECK_THAT(refusal({folder.path / "wide.png", {}, {}}), contains("wide.png") && contains("8192 x 8192"));
 }
 
-TEST_CASE("a set of textures lies one behind the other, each with its levels and its factor") {
+TEST_CASE("a set of textures is contiguous, each with its levels and its factor") {
     scratch_folder folder;
     const auto png = [&](const char* name, u32 width, u32 height, u8 code) {
         std::vector<std::byte> rgba(std::size_t{width} * height * 4, static_cast<std::byte>(code));

@@ -31,7 +31,7 @@ TEST_CASE("where the CPU sees no difference all rings that it can have been are 
                         "changed under its lease"));
 }
 
-TEST_CASE("of torn frames that come without end one a second is told, and how many words there were") {
+TEST_CASE("of endless torn frames one per second is reported, with the number of words") {
     const std::array<torn_input, 1> of{torn_input{"a", "a"}};
     torn_lines lines;
     const std::string at_once = test::exception_text([&] {
@@ -43,7 +43,7 @@ TEST_CASE("of torn frames that come without end one a second is told, and how ma
                contains("frame 50 is torn") && contains("(100 such words since the previous line)"));
 }
 
-TEST_CASE("a word is looked at where the CPU has its memory, in every part of it") {
+TEST_CASE("a word is checked where the CPU has its memory, in every part of it") {
     const device::memory_handle memory = device::create_memfd("torn", 4096);
     const shm::unique_fd owned(memory.fd);
     const device::memfd_mapping ring(memory);

@@ -9,8 +9,7 @@ namespace {
 constexpr u64 us = 1000;
 }
 
-TEST_CASE(
-    "what a frame takes is told from the wait for the other contexts' turns before the first of a turn") {
+TEST_CASE("a frame's cost counts from the wait for other contexts' turns") {
     for (const u64 depth : {u64{3}, u64{14}}) {
         work_meter m;
         u64 now = 1'000'000 * us;
@@ -29,7 +28,7 @@ TEST_CASE("a frame that is submitted while the thread waits counts from there") 
     CHECK(m.read(1000 * us) == 30 * us);
 }
 
-TEST_CASE("a reading is due behind a fill of frames, or behind a quarter of a second with one") {
+TEST_CASE("a reading is due after a fill of frames, or after a quarter of a second with one") {
     work_meter m;
     CHECK(m.read(1) == 0);
     CHECK_FALSE(m.due(10'000'000 * us));

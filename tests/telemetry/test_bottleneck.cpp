@@ -28,7 +28,7 @@ kind kind_of(const std::vector<stage_load>& all, f64 fps = 0) { return find_bott
 
 }  // namespace
 
-TEST_CASE("the stage that waits for nobody limits, wherever it stands") {
+TEST_CASE("the stage that waits for no other is the bottleneck, wherever it is") {
     const bottleneck b = find_bottleneck(demo(), 0);
     CHECK(b.what == kind::stage);
     CHECK(b.stage == 2);
@@ -78,7 +78,7 @@ TEST_CASE("a source that waits for its clock: the pace limits, unless a stage ca
     CHECK(kind_of(all, 0) == kind::stage);
 }
 
-TEST_CASE("a stage that is down or stopped is named before any share, one that starts makes it unknown") {
+TEST_CASE("a stopped or down stage is named before any share, a starting one makes it unknown") {
     std::vector<stage_load> all = demo();
     all[1].condition = stage_condition::starting;
     CHECK(kind_of(all) == kind::unknown);
@@ -96,7 +96,7 @@ TEST_CASE("a stage that is down or stopped is named before any share, one that s
     CHECK(find_bottleneck(all, 0).stage == 2);
 }
 
-TEST_CASE("a latest reader holds nobody up") {
+TEST_CASE("a latest reader blocks no stage") {
     std::vector<stage_load> all = demo();
     all[2].shares = {0.7, 0.1, 0.2, 0};
     all[3].shares = {1, 0, 0, 1};

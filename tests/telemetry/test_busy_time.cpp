@@ -34,7 +34,7 @@ TEST_CASE("busy time grows while a frame is in work, not only when the stage fal
     CHECK(p.busy() == 1000);
 }
 
-TEST_CASE("an idle stage isn't busy, however long somebody counts") {
+TEST_CASE("an idle stage is not busy, however long it is measured") {
     process p;
     count_busy(p.e, p.n, 5000, false);
     count_busy(p.e, p.n, 9000, true);
@@ -72,7 +72,7 @@ TEST_CASE("threads that count at once count each span once") {
     CHECK(p.busy() == ended - began);
 }
 
-TEST_CASE("what a dead process had begun is counted neither for it nor for the next holder of its entry") {
+TEST_CASE("work started by a dead process counts neither for it nor for its entry's next owner") {
     process p;
     ring::plan plan;
     plan.stages = {{"source", {}, true}, {"sink", {0}, false}};

@@ -26,8 +26,7 @@ TEST_CASE("a depth goes into its word and comes back, and what doesn't fit is cu
     CHECK(back.work_ns == ~0U);
 }
 
-TEST_CASE(
-    "each reason is a clause of its own, a word that nobody has written says nothing, nor does any other") {
+TEST_CASE("each reason has its own clause, and an unset or unknown word has none") {
     CHECK(depth_view::of(0).reason().empty());
     CHECK(depth_view::of(~u64{0}).reason().empty());
     CHECK(depth_view{14, 16, depth_reason::turns, 4, 66'000}.reason() ==

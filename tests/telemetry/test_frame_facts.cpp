@@ -55,7 +55,7 @@ TEST_CASE("frames that are ready are read, those that are being written or are f
     CHECK_FALSE(facts_in_passing(f.c, 7, 0));
 }
 
-TEST_CASE("the last frame is the newest that was delivered, not one that was begun behind the end") {
+TEST_CASE("the last frame is the newest delivered one, not one started after the end") {
     numbered_frames f;
     CHECK_FALSE(last_facts(f.c, 0));
     for (const u32 seat : {0U, 1U})

@@ -189,7 +189,7 @@ const json* bar_of(const json& trace, u32 pid, u64 ring_sequence, const std::str
 
 }  // namespace
 
-TEST_CASE("a frame whose owner died behind its commit is there once, work done again is shown as discarded") {
+TEST_CASE("a frame whose owner died after its commit is there once, repeated work is discarded") {
     const snapshot shape = two_stages(3);
     const std::vector<attempt> attempts = {
         made(0, 0, 1, 1000, true),  made(0, 1, 1, 2000, true), made(1, 0, 1, 3000, true),
@@ -266,7 +266,7 @@ TEST_CASE("a chain that was elsewhere when the trace began misses none of the fr
     CHECK(s.missing == (is_there ? 1 : 0));
 }
 
-TEST_CASE("traces of two hosts are one by the offset of their clocks, and a frame's flow goes through both") {
+TEST_CASE("traces of two hosts are joined by the clock offset, and a frame's flow spans both") {
     const snapshot shape = two_stages(1);
     const std::vector<idle_time> waits;
     constexpr u64 remote_begin = 8'001'000'000;
@@ -318,7 +318,7 @@ TEST_CASE("traces of two hosts are one by the offset of their clocks, and a fram
 }
 
 // Not a test: prints a figure. test_trace "the look at the flag*"
-TEST_CASE("the look at the flag while nobody traces", "[.]") {
+TEST_CASE("the check of the flag without a trace", "[.]") {
     const auto block = std::make_unique<shm::control_block>();
     trace_writer writer(*block, 0, 1);
     constexpr u32 iterations = 100'000, rounds = 101;

@@ -9,8 +9,7 @@
 using namespace carousel;
 using viewer::carried_facts;
 
-TEST_CASE(
-    "a frame's table has its metadata, what of its planes is in use, and how long ago it was captured") {
+TEST_CASE("a frame's table has its metadata, its used extents and its capture age") {
     ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
     (void)format.lay_out();
     run::newest_frame::about frame;
@@ -39,7 +38,7 @@ TEST_CASE(
                                                                 {"in use", "boxes 7 x 4 of 50 x 4"}});
 }
 
-TEST_CASE("a frame's table says with which frames of its maker's sampled inputs it was made") {
+TEST_CASE("a frame's table has the sampled frames of its producer") {
     ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
     (void)format.lay_out();
     run::newest_frame::about frame;

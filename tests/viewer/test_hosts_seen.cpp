@@ -64,7 +64,7 @@ TEST_CASE("each host of a ps answer has its own stages") {
     CHECK_FALSE(viewer::is_remote("geometry"));
 }
 
-TEST_CASE("a host that is lost or back and a stage that was replaced there are told once") {
+TEST_CASE("a lost or returned host and a stage replaced there are reported once") {
     run::ps_answer a = two_hosts();
     const std::vector<viewer::host_report> before = viewer::host_reports(a);
     CHECK(viewer::changes({}, before, 1).empty());

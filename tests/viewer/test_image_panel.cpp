@@ -45,7 +45,7 @@ struct watched_picture : watched {
 
 }  // namespace
 
-TEST_CASE("what the shown frame carries stands in the picture, and what finds no room there is counted") {
+TEST_CASE("what the shown frame carries is in the picture, and what does not fit is counted") {
     watched_picture w;
     {
         canvas nothing(false);
@@ -61,8 +61,7 @@ TEST_CASE("what the shown frame carries stands in the picture, and what finds no
     CHECK(is_inside(*at, *in));
 }
 
-TEST_CASE(
-    "a picture of values has its scale in it, one of plain colours has none, and of two each has its own") {
+TEST_CASE("a picture of values has its scale, plain colours have none, and of two each has one") {
     watched_picture w;
     canvas s(false);
     s.draw(w.m);
@@ -91,7 +90,7 @@ TEST_CASE(
     CHECK(canvas::sane());
 }
 
-TEST_CASE("keys choose ring, plane, range, colours, and what is beside") {
+TEST_CASE("keys select ring, plane, range, colours and the second picture") {
     watched_picture w;
     canvas s(false);
     s.draw(w.m);
@@ -118,8 +117,7 @@ TEST_CASE("keys choose ring, plane, range, colours, and what is beside") {
     CHECK_FALSE(p.wanted.beside);
 }
 
-TEST_CASE(
-    "the ring behind a second output has a place among the rings, and is chosen and shown beside the first") {
+TEST_CASE("the ring of a second output is listed, and is selected and shown next to the first") {
     watched w(test::forked_plan());
     w.r.sit_all();
     w.run(60);

@@ -72,7 +72,7 @@ TEST_CASE("a run without a frame shows all panels") {
     draw_everywhere(w.m);
 }
 
-TEST_CASE("the stages panel says what limits while there is something to say") {
+TEST_CASE("the stages panel names the bottleneck if there is one") {
     watched w(test::demo_plan(1280, 720));
     CHECK_FALSE(shows(w.m, "stages.limit"));  // nothing was measured yet
     w.r.sit_all();
@@ -161,8 +161,7 @@ TEST_CASE("at 1280 x 720 everything of the demo is inside its panel") {
     }
 }
 
-TEST_CASE(
-    "the events stay at their newest line through every size of the window, until the reader scrolls away") {
+TEST_CASE("the events stay at their newest line through resizes until the reader scrolls away") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(5);
@@ -197,8 +196,7 @@ TEST_CASE(
     CHECK_FALSE(at_end());  // the control: he reads on where he is
 }
 
-TEST_CASE(
-    "in a small window the table of a run on a GPU does without some columns, not without its buttons") {
+TEST_CASE("a small window's table of a run on a GPU drops some columns, not its buttons") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
     w.run(60);
@@ -250,7 +248,7 @@ TEST_CASE("a crash: the banner is there while the stage is dead, and some second
     CHECK(w.m.past.marks().size() == 1);
 }
 
-TEST_CASE("64 slots, 12 stages, long names, several instances, a viewer beside a display") {
+TEST_CASE("64 slots, 12 stages, long names, several instances, a viewer next to a display") {
     ring::plan p = test::chain_of(12);
     for (ring::stage_plan& s : p.stages) {
         s.name += "-with-a-name-of-great-length-and-little-sense";
@@ -317,7 +315,7 @@ TEST_CASE("a text that is shortened keeps whole characters") {
     ImGui::EndFrame();
 }
 
-TEST_CASE("a run that has ended keeps its last picture and says so") {
+TEST_CASE("an ended run keeps its last picture and is shown as ended") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(30);
@@ -326,7 +324,7 @@ TEST_CASE("a run that has ended keeps its last picture and says so") {
     draw_everywhere(w.m);
 }
 
-TEST_CASE("every key does what the help says, and none crashes in any phase") {
+TEST_CASE("every key does what the help states, and none crashes in any phase") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(30);
@@ -421,7 +419,7 @@ TEST_CASE("windows of one pixel and of no sense are survived") {
     }
 }
 
-TEST_CASE("what a damaged control block says is drawn, too") {
+TEST_CASE("values of a damaged control block are drawn as well") {
     std::mt19937_64 random(7);
     const auto c = std::make_unique<shm::control_block>();
     canvas s(false, 1280, 720);

@@ -62,9 +62,7 @@ const viewer::ui::widget& mark(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE(
-    "the shipped renderer's parameters: an orbit first, then the fields in their order, the hidden ones "
-    "not") {
+TEST_CASE("the renderer's parameters: an orbit first, then the fields in order, hidden ones not") {
     shown t(test::scene_schema());
     f32 above = 0;
     for (const char* name : {"yaw", "pitch", "distance", "fov_y", "light", "elevation", "ambient", "spin",
@@ -142,7 +140,7 @@ TEST_CASE("a row of numbers is set when it is left, not while it is typed") {
     CHECK(t.value("center", 1) == 0.5);
 }
 
-TEST_CASE("no parameters: the panel says so, and its keys do nothing") {
+TEST_CASE("no parameters: the panel reports that, and its keys do nothing") {
     shown t({});
     CHECK(canvas::find("scene.none") != nullptr);
     CHECK(canvas::find("scene.reset") == nullptr);

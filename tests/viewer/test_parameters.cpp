@@ -71,7 +71,7 @@ TEST_CASE("settings reach the control block by the supervisor, and those of othe
     CHECK(times_reported(w, "set") == 0);  // a drag would fill the list
 }
 
-TEST_CASE("an own change survives an older set, and takes nobody else's change back") {
+TEST_CASE("an own change survives an older set and reverts no other user's change") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -94,7 +94,7 @@ TEST_CASE("an own change survives an older set, and takes nobody else's change b
     CHECK(w.until([&] { return value_in(w, "exposure") == 1; }));
 }
 
-TEST_CASE("a drag is one set at a time, its end arrives, and a slow supervisor doesn't hold the window up") {
+TEST_CASE("a drag is one set at a time, its end arrives, and a slow supervisor blocks no frame") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -118,7 +118,7 @@ TEST_CASE("a drag is one set at a time, its end arrives, and a slow supervisor d
     CHECK(value_in(w, "exposure") == test::near(1.6));
 }
 
-TEST_CASE("a refused change goes back, and is told once") {
+TEST_CASE("a refused change is reverted and reported once") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -177,7 +177,7 @@ TEST_CASE("a reset brings back what the run was started with, and drops what was
     CHECK(run.sets() == std::vector<std::string>{"reset"});
 }
 
-TEST_CASE("there and back again is no change") {
+TEST_CASE("a change back and forth is not a change") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -214,7 +214,7 @@ TEST_CASE("the parameters are asked for until they are known, and their lack is 
     CHECK_FALSE(w.m.has_parameters());
 }
 
-TEST_CASE("a block that is made anew has its own values, and takes changes") {
+TEST_CASE("a rebuilt block has its own values and accepts changes") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -241,7 +241,7 @@ TEST_CASE("with no supervisor a change goes back with the reason, and nothing is
     CHECK(run.value_of("exposure") == 1);
 }
 
-TEST_CASE("damaged values aren't believed, and the next change still arrives") {
+TEST_CASE("damaged values are not trusted, and the next change still arrives") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -261,7 +261,7 @@ TEST_CASE("damaged values aren't believed, and the next change still arrives") {
         [&] { return run.value_of("exposure") == 1 && run.value_of("ambient") == test::near(0.1F); }));
 }
 
-TEST_CASE("a description that makes no sense is told once, and the window goes on without parameters") {
+TEST_CASE("an invalid description is reported once, and the window continues without parameters") {
     for (
         const char* text :
         {"7", "{}",

@@ -44,8 +44,7 @@ TEST_CASE("a camera goes into angles and back to the same place") {
         }
 }
 
-TEST_CASE(
-    "the camera never reaches the pole, never falls into its target, and survives numbers that are none") {
+TEST_CASE("the camera never reaches the pole or its target, and survives NaN and infinity") {
     orbit o;
     for (int k = 0; k < 100; ++k) turn(o, 0.3F, 0.5F);
     CHECK(o.pitch < 1.5708F);
@@ -119,7 +118,7 @@ TEST_CASE("settings through a symbolic link are kept in the link's target, and t
     CHECK(std::filesystem::file_size(f.path / "mine.ini") > 0);
 }
 
-TEST_CASE("a viewer that is killed while it keeps its settings leaves whole ones, and no litter for long") {
+TEST_CASE("a viewer killed while saving its settings leaves complete ones and no lasting litter") {
     const folder f;
     const std::string path = (f.path / "viewer.ini").string();
     settings dark, light;
@@ -149,7 +148,7 @@ TEST_CASE("a viewer that is killed while it keeps its settings leaves whole ones
     CHECK(files == 1);
 }
 
-TEST_CASE("a plot says what was measured nearest to the mouse, and nothing where nothing was") {
+TEST_CASE("a plot shows the value nearest to the mouse, and nothing without data") {
     const f32 none = std::numeric_limits<f32>::quiet_NaN();
     const plot_line l{"fragment", 0, {{-10, 5}, {-9.9F, 6}, {-9.8F, none}, {-3, 7}, {-2.9F, 8}}};
     CHECK(value_at(l, -9.96, 1) == 5);

@@ -112,7 +112,7 @@ TEST_CASE("eight bit is shown as it is, colours as well as grey and truths") {
     CHECK(paint(picture(element::i8_, {2, 2}), std::vector<i8>{-128, 0, 1, 127}).at(0) == black);
 }
 
-TEST_CASE("what is no number has a colour of its own, is counted, and makes no range") {
+TEST_CASE("NaN has a colour of its own, is counted, and affects no range") {
     constexpr f32 nan = NAN, inf = INFINITY;
     const painted seen = paint(picture(element::f32_, {2, 3}), std::vector<f32>{-1, nan, 1, inf, -inf, 0});
     CHECK((seen.scale.low == -1 && seen.scale.high == 1));
@@ -143,7 +143,7 @@ TEST_CASE("a picture of one value is one colour in the middle of the map, and it
     CHECK(zeros.at(5) == grey(127));
 }
 
-TEST_CASE("a range that is larger than a number can say has its colours, too") {
+TEST_CASE("a range beyond the largest number has colours, too") {
     constexpr f64 most = std::numeric_limits<f64>::max();
     const painted seen = paint(picture(element::f64_, {2, 2}), std::vector<f64>{-most, 0, most, 0}, all);
     CHECK(seen.at(0) == first_of(colour_map::viridis));
@@ -151,7 +151,7 @@ TEST_CASE("a range that is larger than a number can say has its colours, too") {
     CHECK(seen.at(2) == last_of(colour_map::viridis));
 }
 
-TEST_CASE("the automatic range leaves a few values at either end out, and says how many") {
+TEST_CASE("the automatic range omits a few values at either end and reports how many") {
     std::vector<f32> values(100 * 100);
     for (std::size_t k = 0; k < values.size(); ++k) values[k] = static_cast<f32>(k % 1000);
     for (std::size_t k = 0; k < 20; ++k) values[k * 97] = k % 2 == 0 ? 1e6F : -1e6F;
@@ -169,7 +169,7 @@ TEST_CASE("the automatic range leaves a few values at either end out, and says h
     CHECK(ground.at(5050) == white);
 }
 
-TEST_CASE("the automatic range of a large picture comes from a part of its values, and is near that of all") {
+TEST_CASE("the automatic range of a large picture is sampled and close to the full one") {
     std::mt19937 random(3);
     std::normal_distribution<f32> value(10, 2);
     std::vector<f32> values(1000 * 1500);
@@ -261,7 +261,7 @@ TEST_CASE("viridis is the published one, and grows brighter from step to step") 
     CHECK(colour_at(colour_map::viridis, 7) == table_of(colour_map::viridis).back());
 }
 
-TEST_CASE("ranges, colours and planes are read as people write them, and as they are said") {
+TEST_CASE("ranges, colours and planes are read as typed and as printed") {
     picture_style style;
     CHECK((range_text(style) == "auto" && colours_text(style) == "auto"));
     CHECK(read_range("-1.5..2e3", style));

@@ -42,7 +42,7 @@ TEST_CASE("the colour plane is shown where there is one, else the first with row
           std::vector<std::string>{"depth", "color", "points"});
 }
 
-TEST_CASE("channels come last or first, and a picture among four dimensions is the only one of its batch") {
+TEST_CASE("channels come last or first, and a picture in four dimensions is its batch's only one") {
     const plane_picture last = only({"n", element::f32_, {4, 6, 3}}),
                         first = only({"n", element::f32_, {3, 4, 6}});
     CHECK((last.height == 4 && last.width == 6 && last.channels == 3));
@@ -66,7 +66,7 @@ TEST_CASE("rows further apart than their pixels are a picture, and no plain one"
     CHECK(only({"grey", element::u8_, {4, 6}}).kind == picture_kind::values);
 }
 
-TEST_CASE("NV12 is told by its planes' names, or by the format's type") {
+TEST_CASE("NV12 is recognised by its planes' names or by the format's type") {
     const plane one{"nv12", element::u8_, {6, 4}}, y{"y", element::u8_, {4, 4}},
         uv{"uv", element::u8_, {2, 2, 2}}, flat{"uv", element::u8_, {2, 4}},
         odd{"nv12", element::u8_, {7, 4}}, wide{"uv", element::u8_, {2, 6}};
@@ -92,7 +92,7 @@ TEST_CASE("NV12 is told by its planes' names, or by the format's type") {
     CHECK(only({"camera.nv12", {luma, chroma}, {}}).name == "luma + chroma");
 }
 
-TEST_CASE("what an NV12 picture's numbers mean is told by constants, else by its height") {
+TEST_CASE("the meaning of an NV12 picture's values is given by constants, else by its height") {
     const plane small{"nv12", element::u8_, {6, 4}}, large{"nv12", element::u8_, {1080, 4}};
     CHECK(only(small).red_part == 0.299);
     CHECK(only(large).red_part == 0.2126);

@@ -27,7 +27,7 @@ bool is_right(const latest_frame& f) {
 
 }  // namespace
 
-TEST_CASE("a port takes the pictures that the viewer takes, also when the run begins again with new memory") {
+TEST_CASE("a port takes the pictures that the viewer takes, also when the run restarts") {
     const test::place_of_runs place;
     test::fake_run run;
     latest_port newest = open("demo").latest();
@@ -85,7 +85,7 @@ TEST_CASE("the memory of a newest frame and its queue can be kept beyond the por
     CHECK(now == then);
 }
 
-TEST_CASE("a loop over a run that stands says who is waited for") {
+TEST_CASE("a loop over a stalled run reports what it waits for") {
     const test::place_of_runs place;
     test::fake_run run({.fps = 2});
     latest_port newest = open("demo").latest("fragment", {.patience_s = 0.1});

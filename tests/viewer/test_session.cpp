@@ -91,7 +91,7 @@ TEST_CASE("a pause keeps the frame, a step takes one, and the pipeline doesn't n
     CHECK(w.m.picture.ring_sequence == stepped);
 }
 
-TEST_CASE("a killed stage: the last frame stays, the death is told with its cause, frames go on") {
+TEST_CASE("a killed stage: the last frame stays, the cause is reported, frames continue") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -109,9 +109,7 @@ TEST_CASE("a killed stage: the last frame stays, the death is told with its caus
     CHECK(run.commands() == std::vector<std::string>{"kill fragment"});
 }
 
-TEST_CASE(
-    "a run that ends is said to have ended, and how, and the next one of the name is watched when it is "
-    "chosen") {
+TEST_CASE("an ended run is reported with its result, and the next of its name is watched if chosen") {
     const place_of_runs place;
     auto run = std::make_unique<fake_run>();
     watcher w;
@@ -155,8 +153,7 @@ TEST_CASE("a new run in the folder of the one that is watched is another run") {
     CHECK(next.commands().empty());
 }
 
-TEST_CASE(
-    "a run that has lost its supervisor is watched on beside another one, and with its next supervisor") {
+TEST_CASE("a run that lost its supervisor stays watched, and with its next supervisor") {
     const place_of_runs place;
     process_that_waits first, second;
     fake_options o;
@@ -186,7 +183,7 @@ TEST_CASE(
     CHECK(late.m.choices.size() == 2);
 }
 
-TEST_CASE("a run whose control block is made anew is followed into it") {
+TEST_CASE("a run with a rebuilt control block is followed into it") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -237,7 +234,7 @@ TEST_CASE("several runs are a question, and a choice or a name answers it") {
     CHECK(named.m.snap.pipeline == "demo");
 }
 
-TEST_CASE("eight viewers fit, the ninth is told why it sees nothing, and a place that is left is taken") {
+TEST_CASE("eight viewers fit, the ninth is refused with the reason, and a freed place is reused") {
     const place_of_runs place;
     fake_run run;
     std::vector<std::unique_ptr<watcher>> all;
@@ -252,9 +249,7 @@ TEST_CASE("eight viewers fit, the ninth is told why it sees nothing, and a place
     CHECK(late.until([&] { return late.m.picture.pixels != nullptr; }));
 }
 
-TEST_CASE(
-    "a run whose control block is gone is a sentence, and one whose block goes while it is watched is "
-    "watched on") {
+TEST_CASE("a missing control block is an error, and one removed while watched stays watched") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -268,7 +263,7 @@ TEST_CASE(
     CHECK(late.m.phase == run_phase::waiting);
 }
 
-TEST_CASE("a viewer that was told whose run to watch takes no other, and knows when that process is gone") {
+TEST_CASE("a viewer bound to a run takes no other and notices the end of its process") {
     const place_of_runs place;
     fake_run run;
     const pid_t other = ::fork();
@@ -309,7 +304,7 @@ TEST_CASE("a forced way of the picture is taken or refused with the reason") {
     CHECK(copy.until([&] { return copy.m.picture.ring_sequence > 3; }));
 }
 
-TEST_CASE("no supervisor at the socket: the picture says why, the rest is shown") {
+TEST_CASE("no supervisor at the socket: the picture names the cause, the rest is shown") {
     const place_of_runs place;
     fake_run run;
     ::unlink((place.path + "/carousel/demo/control.sock").c_str());

@@ -44,7 +44,7 @@ TEST_CASE("restarts are counted from the seat's first epoch, also where epochs c
     }
 }
 
-TEST_CASE("a run that nobody has joined yet shows its stages and free slots") {
+TEST_CASE("a run without any process yet shows its stages and free slots") {
     rig r(test::demo_plan(64, 32));
     const snapshot s = read_snapshot(r.block());
     REQUIRE(s.stages.size() == 4);
@@ -242,7 +242,7 @@ TEST_CASE("the timeline keeps every frame's stamps, also of slots that are free 
     }
 }
 
-TEST_CASE("a frame of a fork is done when it is through all of its rings, the fullest of which holds it up") {
+TEST_CASE("a fork's frame is done when it has passed all rings, the fullest of which delays it") {
     rig r(test::forked_plan());
     r.sit_all();
     timeline t;

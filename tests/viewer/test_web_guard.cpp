@@ -68,7 +68,7 @@ TEST_CASE("a key's value is found in a query, and only that key's") {
     CHECK(query_value("token=&token=x", "token").empty());
 }
 
-TEST_CASE("a body that names parameters is handed on, and any other is refused in a sentence") {
+TEST_CASE("a body that names parameters is forwarded, and any other is refused with an error") {
     std::string why;
     CHECK(values_in(R"( {"exposure": 2, "eye": [0, 1, 6]} )", why) == R"({"exposure":2,"eye":[0,1,6]})");
     CHECK(why.empty());

@@ -40,8 +40,7 @@ private:
 
 }  // namespace
 
-TEST_CASE(
-    "a thread whose current context is its own is bound to the GPU's, and has its own again behind it") {
+TEST_CASE("a thread with its own current context is bound to the GPU's and gets its own back") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     const auto queue = context->make_queue();

@@ -27,12 +27,10 @@ TEST_CASE("semaphore: each rule that is left out is found, by what it breaks") {
 }
 TEST_CASE("gates: permits, answers and kernels hold in every small set-up") { check(sound<gate_setup>()); }
 TEST_CASE("gates: each rule that is left out is found, by what it breaks") { check(seeded<gate_setup>()); }
-TEST_CASE("menders: what the dead had is mended once and counted once, whoever dies or stops") {
+TEST_CASE("repairers: a dead client's holdings are repaired and counted once under deaths and stops") {
     check(sound<repairer_setup>());
 }
-TEST_CASE("menders: each rule that is left out is found, by what it breaks") {
-    check(seeded<repairer_setup>());
-}
+TEST_CASE("repairers: each omitted rule is found by what it breaks") { check(seeded<repairer_setup>()); }
 TEST_CASE("queue: elements, order, capacity and counts hold in every small set-up") {
     check(sound<queue_setup>());
 }
@@ -46,7 +44,7 @@ TEST_CASE("work queue: each rule that is left out is found, by what it breaks") 
 TEST_CASE("pool: units, blocks and gifts hold in every small set-up") { check(sound<pool_setup>()); }
 TEST_CASE("pool: each rule that is left out is found, by what it breaks") { check(seeded<pool_setup>()); }
 
-TEST_CASE("a search that would grow too large says so") {
+TEST_CASE("a search that would grow too large reports it") {
     const result r = explore(sound<queue_setup>().front().what, 1000);
     CHECK(r.broken == too_big);
     CHECK(r.states < 1100);

@@ -69,14 +69,14 @@ TEST_CASE("chaos: the same seed plans the same faults, another seed others") {
     CHECK(plan(7, {fault::stop}, 0).next().wait_s == 0);
 }
 
-TEST_CASE("chaos: faults are named on the command line, and a misspelt one is told with its likeness") {
+TEST_CASE("chaos: faults are named on the command line, and a misspelt one gets a suggestion") {
     CHECK(faults_from("kill") == std::vector<fault>{fault::kill});
     CHECK(faults_from("gpu-fault,kill,gpu-fault") == std::vector<fault>{fault::gpu_fault, fault::kill});
     CHECK_THROWS_WITH(faults_from("kill,hnag"), test::contains("did you mean \"hang\""));
     CHECK_THROWS_AS(faults_from(""), config_error);
 }
 
-TEST_CASE("chaos: a kind that no stage can take is left out of the plan, and refused when it is asked for") {
+TEST_CASE("chaos: a fault that no stage can take is left out of the plan, and refused if requested") {
     victim v{"middle", 10, 1, true};
     v.on_gpu = v.guarded = v.gapped = v.closed = true;
     CHECK(choose_kinds({}, {v}, "f.toml") == all_kinds());
@@ -97,8 +97,7 @@ TEST_CASE("chaos: a kind that no stage can take is left out of the plan, and ref
     }
 }
 
-TEST_CASE(
-    "chaos: a stage's pause counts for the fault behind which it became one, the victim's own does not") {
+TEST_CASE("chaos: a stage's pause counts for the fault that caused it, the victim's own does not") {
     const std::vector<chaos::pause> all{{0, 10 * ms, 14 * ms, 30 * ms}, {1, 50 * ms, 54 * ms, 160 * ms}};
     CHECK(longest_pause_ms(all, 2, 12 * ms, 20 * ms) == 20);
     CHECK(longest_pause_ms(all, 0, 12 * ms, 20 * ms) == 0);
@@ -121,7 +120,7 @@ TEST_CASE("chaos: each fault is joined with the death that it led to") {
     CHECK_THAT(report_text(r), test::contains("lost 0, repeated 0, torn 0"));
 }
 
-TEST_CASE("chaos: the report tells what the time went into, and how often no standby was ready") {
+TEST_CASE("chaos: the report has the times per part and how often no standby was ready") {
     outcome o = made();
     o.spent_s = {{"start", 3.5}, {"faults", 14}, {"all back", 2}};
     CHECK_THAT(report_text(make_report({}, o)),
@@ -135,7 +134,7 @@ TEST_CASE("chaos: the report tells what the time went into, and how often no sta
             "standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 after"));
 }
 
-TEST_CASE("chaos: a death long after a fault, of a process that has got the same pid, is not the fault's") {
+TEST_CASE("chaos: a death long after a fault, of a process with the same pid, is not the fault's") {
     outcome o = made();
     // it was dying already: no death of its own
     o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});
@@ -148,9 +147,7 @@ TEST_CASE("chaos: a death long after a fault, of a process that has got the same
     CHECK(r["kinds"]["kill"]["detection_ms"]["max"] == 1);
 }
 
-TEST_CASE(
-    "chaos: who shares the end of an MPS domain that a fault has brought about was not touched, and did not "
-    "die of itself") {
+TEST_CASE("chaos: sharing the end of an MPS domain is neither an injected nor an unexpected death") {
     const auto death = [](const char* seat, i32 pid, u64 at_ms, const char* how, u64 end, bool shared) {
         return json{{"seat", seat}, {"pid", pid},        {"epoch", 1},      {"seen_ns", at_ms * ms},
                     {"how", how},   {"domain_end", end}, {"shared", shared}};
@@ -201,7 +198,7 @@ TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks o
     CHECK(make_report({}, o)["passed"] == (o.report["sinks"] == o.calm["sinks"]));
 }
 
-TEST_CASE("chaos: hashes of different names are told, and never called equal or different") {
+TEST_CASE("chaos: hashes of different names are reported and never compared") {
     outcome o = made();
     o.report["image_hash_of"] = o.calm["image_hash_of"] = "a.v1";
     CHECK(make_report({}, o)["passed"] == true);
@@ -216,9 +213,7 @@ TEST_CASE("chaos: hashes of different names are told, and never called equal or 
     CHECK_THAT(r["failures"].dump(), !test::contains("differs"));
 }
 
-TEST_CASE(
-    "chaos: a ledger whose hashes have several names proves nothing, also when the undisturbed one has the "
-    "same") {
+TEST_CASE("chaos: a ledger whose hashes have several names proves nothing, nor does its reference") {
     outcome o = made();
     o.report["image_hash_of"] = o.calm["image_hash_of"] = "a.v1, a.v2";
     o.report["image_hash"] = o.calm["image_hash"] = nullptr;

@@ -104,7 +104,7 @@ TEST_CASE("every command that Tab offers has its line in the help and a help of 
     CHECK(commands == supervisor::all_commands().size());
 }
 
-TEST_CASE("Tab offers for an option's value what its command has registered, and nothing for those without") {
+TEST_CASE("Tab offers for an option's value what its command registered, and nothing otherwise") {
     const auto offered = [](std::vector<std::string> words) {
         words.insert(words.begin(), "__complete");
         const command_result s = carousel::test::carousel(words);
@@ -124,7 +124,7 @@ TEST_CASE("Tab offers for an option's value what its command has registered, and
     CHECK(offered({"trace", ""}).empty());              // a file that isn't there yet
 }
 
-TEST_CASE("what Tab offers and what help says of faults is what the table of faults has") {
+TEST_CASE("Tab's and help's lists of faults are those of the table of faults") {
     std::set<std::string> names;
     const std::string help = carousel::test::carousel({"inject", "--help"}).out;
     for (const shm::injected_fault_row& row : shm::injected_faults) {
@@ -193,8 +193,7 @@ TEST_CASE("run hands the checked pipeline and its options to the engine") {
     CHECK(last_options.stages.empty());  // asked once the run's lock is held
 }
 
-TEST_CASE(
-    "a display keeps what its file says, all pictures with --frames, and what --keep says in any case") {
+TEST_CASE("a display keeps what its file sets, all with --frames, and what --keep sets always") {
     const world w;
     const std::string file = runnable(
         w, two_stages +
@@ -255,8 +254,7 @@ TEST_CASE("wrong options are refused by name before anything runs") {
     CHECK(runs == 0);
 }
 
-TEST_CASE(
-    "an address that everybody reaches takes --insecure, in each command that reads a file with hosts") {
+TEST_CASE("an address reachable by others needs --insecure in each command that reads hosts") {
     const world w;
     w.program("alone", R"(cat > /dev/null; echo '{"format":null,"slot_bytes":0,"commits_on_host":true}')");
     const std::string file = runnable(w, R"([[stage]]

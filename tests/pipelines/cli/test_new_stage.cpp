@@ -71,7 +71,7 @@ TEST_CASE("the program carries every file of the example projects, as it is") {
     CHECK(carried == there);
 }
 
-TEST_CASE("a name is put in as it is, and beside an underscore as a C++ name") {
+TEST_CASE("a name is inserted as it is, and next to an underscore as a C++ name") {
     CHECK(renamed("scan.hpp test_scan.cpp scan_source example.scan scan", "scan", "3d-view") ==
           "3d-view.hpp test_stage_3d_view.cpp stage_3d_view_source example.3d-view 3d-view");
     CHECK(renamed("scans scanner ascan scan2", "scan", "x") == "scans scanner ascan scan2");
@@ -125,7 +125,7 @@ TEST_CASE("the sinks that the command writes put their files into the output dir
     }
 }
 
-TEST_CASE("the command writes a project and says what to do next") {
+TEST_CASE("the command writes a project and prints what to do next") {
     const world w;
     const std::string folder = w.path("projects/blur");
     const command_result s = carousel::test::carousel({"new", "stage", "blur", folder});

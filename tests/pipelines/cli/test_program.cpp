@@ -80,7 +80,7 @@ void check_clean(const world& w, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("every shipped pipeline runs on the CPU, loses nothing, and equal scenes give equal pictures") {
+TEST_CASE("every shipped pipeline runs on the CPU without loss, and equal scenes give equal pictures") {
     const world w;
     std::map<std::string, std::string> hashes;
     for (const auto& file : fs::directory_iterator(shipped)) {
@@ -174,7 +174,7 @@ TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the
     check_clean(w, name);
 }
 
-TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothing behind") {
+TEST_CASE("bad input ends with one message and its exit code, without leftovers") {
     const world w;
     const std::string name = fmt::format("bad-{}", ::getpid()), demo = shipped + "/demo.toml";
     struct row {
@@ -219,7 +219,7 @@ TEST_CASE("bad input ends with one sentence and its exit code, and leaves nothin
     CHECK(run_program({"rnu"}).exit_code == 2);
 }
 
-TEST_CASE("a run whose log has lost its reader goes on to its end") {
+TEST_CASE("a run whose log has lost its reader continues to its end") {
     const world w;
     const std::string report = w.path("r.json");
     const std::string line = fmt::format(

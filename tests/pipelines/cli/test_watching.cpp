@@ -86,7 +86,7 @@ TEST_CASE("the log files of a run are read on through rotations and past their r
     CHECK(reader.take().empty());
 }
 
-TEST_CASE("log files are bounded, however much a stage says") {
+TEST_CASE("log files are bounded, however much a stage logs") {
     const world w;
     console silent(-1, false, false);
     log_sink a(silent, "a", 1, 0, w.path("a.jsonl"));
@@ -162,7 +162,7 @@ TEST_CASE("top cuts its lines to the terminal, with colours as without") {
     }
 }
 
-TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of every stage, also behind a kill") {
+TEST_CASE("at 80 x 24 top keeps state, rate, busy, latency and slots of all stages, also after a kill") {
     telemetry::snapshot s;
     s.pipeline = "demo";
     json rows = json::array();

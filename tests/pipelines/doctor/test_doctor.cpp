@@ -90,7 +90,7 @@ TEST_CASE("the probe's answer becomes findings, whatever it is") {
                contains("yes: a stage's write beyond its slot"));
 }
 
-TEST_CASE("of several GPUs doctor says which reach which") {
+TEST_CASE("with several GPUs doctor lists which have peer access") {
     const auto all = findings_of_probe(
         R"({"built_with_cuda":true,"driver_version":"13.0","runtime_version":"13.0","error":null,
         "devices":[{"ordinal":0,"name":"A","peers":[1]},{"ordinal":1,"name":"B","peers":[]}]})");
@@ -113,7 +113,7 @@ TEST_CASE("a probe that crashes or hangs is a finding, not doctor's end") {
     CHECK_THAT(of_name(examine(places), "CUDA").found, contains("GPUs can't be examined"));
 }
 
-TEST_CASE("doctor says what UCX links are made by, and what of it they use") {
+TEST_CASE("doctor reports the UCX that links use, and what they use of it") {
     const world w;
     const auto links = [&](const std::string& body) {
         (void)w.program("carousel-send", body);

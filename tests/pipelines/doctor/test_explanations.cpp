@@ -68,7 +68,7 @@ TEST_CASE("every state of a job, a slot and a lease is explained") {
     }
 }
 
-TEST_CASE("every cause of death that is told is explained") {
+TEST_CASE("every reported cause of death is explained") {
     for (const int number :
          {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGKILL, SIGSEGV, SIGPIPE, SIGTERM}) {
         death d;
@@ -134,7 +134,7 @@ TEST_CASE("every CUDA error is explained by its name, its number, and as the dri
     CHECK(explain("3").size() == 2);  // an exit code, and a CUDA error
 }
 
-TEST_CASE("what ps says of a space's clients and what they hold is explained") {
+TEST_CASE("ps's states of a space's clients and what they hold are explained") {
     const std::string view = source("ipc/space_view.cpp"), holds = source("ipc/holdings.cpp");
     const auto names = all_of(view, "names\\[\\] = \\{([^}]*)\\}");
     REQUIRE(names.size() == 1);
@@ -148,7 +148,7 @@ TEST_CASE("what ps says of a space's clients and what they hold is explained") {
         CHECK(explained_as(word, "word of a space"));
 }
 
-TEST_CASE("every state that ps says of a stage is explained") {
+TEST_CASE("every state of a stage in ps is explained") {
     for (u8 s = 0; s <= static_cast<u8>(seat_state::done); ++s) {
         CAPTURE(s);
         const auto found = explain(name_of(static_cast<seat_state>(s)));
@@ -175,7 +175,7 @@ TEST_CASE("a word that is not there is refused with what may be meant") {
     CHECK_THROWS_WITH(explain("99"), contains("`carousel explain` lists all entries"));
 }
 
-TEST_CASE("each explanation says what it means, what leads to it and what to do, in lines that fit") {
+TEST_CASE("each explanation has a meaning, a context and an action, in lines that fit") {
     std::set<std::string> words;
     for (const explanation& e : all_explanations()) {
         CAPTURE(e.word);

@@ -69,7 +69,7 @@ TEST_CASE("no claim is explained by no figures, and each row asks for some") {
         }
 }
 
-TEST_CASE("where there is no GPU, no second one or no MPS, its claims say so, and the others are judged") {
+TEST_CASE("without a GPU, a second GPU or MPS, those claims say so and the others are judged") {
     for (const char* need : {"gpu", "two_gpus", "mps"}) {
         figures f;
         f.missing[need] = std::string("none here: ") + need;
@@ -86,7 +86,7 @@ TEST_CASE("where there is no GPU, no second one or no MPS, its claims say so, an
     }
 }
 
-TEST_CASE("a claim whose need is missing says why, and fails nothing") {
+TEST_CASE("a claim whose need is missing names the reason and fails nothing") {
     figures f;
     f.missing["shm"] = "no POSIX shared memory here: No such file or directory";
     const lesson& l = lesson_from("order");

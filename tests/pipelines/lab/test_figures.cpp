@@ -6,7 +6,7 @@
 using namespace carousel;
 using namespace carousel::lab;
 
-TEST_CASE("figures, points of curves, what is missing and other words are told apart") {
+TEST_CASE("figures, curve points, missing parts and other lines are distinguished") {
     figures f;
     read_figures(
         "figure a.us 12.5\ncurve own 16 3\ncurve other 16 2e1\ncurve own 32 4\nmissing gpu no driver here\n"

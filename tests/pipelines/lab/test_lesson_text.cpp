@@ -57,7 +57,7 @@ TEST_CASE("predictions are read as people type them") {
     for (const char* typed : {"", "d", "bc", "1", "?"}) CHECK_FALSE(answer_from(typed, 3));
 }
 
-TEST_CASE("a result tells the prediction, the figures and the kill last") {
+TEST_CASE("a result has the prediction, the figures and the kill last") {
     const std::string text = result_text(
         result_of("events", {{"hang.released", 0}, {"early.wrong", 50}, {"early.tries", 50}}), 0, 100);
     CHECK(text.find("You predicted a); the answer is b)") != std::string::npos);

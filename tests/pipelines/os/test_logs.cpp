@@ -47,7 +47,7 @@ TEST_CASE("prefixes are aligned, and coloured only where colours are wanted") {
     CHECK(colored.find("text") > colored.find(color_off));
 }
 
-TEST_CASE("an error that a stage's next process repeats is one line on the console, and whole in the log") {
+TEST_CASE("an error repeated by a stage's next process is one console line, complete in the log") {
     const scratch_folder folder;
     const pipe_pair ends;
     console out(ends.write.get(), false, false);
@@ -122,7 +122,7 @@ TEST_CASE("a stage's lines reach the console and the file, and the last five are
     CHECK(records[3]["time"].get<double>() > 1e9);
 }
 
-TEST_CASE("a log file that can't be written is said once and costs nothing else") {
+TEST_CASE("a log file that can't be written is reported once and has no other effect") {
     const pipe_pair out;
     console c(out.write.get(), false, false);
     log_sink sink(c, "s", 1, 0, "/proc/nothing/s.jsonl");
@@ -142,7 +142,7 @@ TEST_CASE("a console whose reader is gone goes silent, and nothing is raised") {
     CHECK(c.reader_gone());
 }
 
-TEST_CASE("a console whose reader does not read never blocks, and drops the oldest lines beyond its bound") {
+TEST_CASE("a console without a reader never blocks and drops its oldest lines beyond its bound") {
     pipe_pair out;
     ::fcntl(out.write.get(), F_SETFL, 0);  // an ordinary, blocking pipe
     console c(out.write.get(), false, false);

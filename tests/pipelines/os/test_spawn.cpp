@@ -33,7 +33,7 @@ TEST_CASE("a prefix is split as a shell would") {
     CHECK_THROWS_WITH(split_words("nsys 'x"), test::contains("open quote"));
 }
 
-TEST_CASE("a child's end is told by its pidfd: code or signal") {
+TEST_CASE("a child's end is reported by its pidfd: code or signal") {
     CHECK(run({.argv = {"/bin/sh", "-c", "exit 7"}, .environment = {}}).exit_code == 7);
     CHECK(run({.argv = {"/bin/sh", "-c", "kill -ABRT $$"}, .environment = {}}).signal == SIGABRT);
     const exit_status unknown = reap(-1);
@@ -106,7 +106,7 @@ TEST_CASE("a program that can't be started is named") {
     CHECK_THROWS_AS(spawn({.argv = {"/nowhere/stage"}, .environment = {}}), config_error);
 }
 
-TEST_CASE("a process that is being taken down is told from one that lives") {
+TEST_CASE("a process being taken down is distinguished from a live one") {
     const spawned p = spawn({.argv = {"/bin/sleep", "30"}, .environment = {}});
     CHECK_FALSE(is_exiting(p.pid));
     CHECK_FALSE(has_ended(p.pidfd.get()));

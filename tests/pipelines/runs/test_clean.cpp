@@ -150,7 +150,7 @@ TEST_CASE("a run that begins between the look and the removal is not removed") {
     CHECK(run::read_record(run::run_folder("demo"))->run_id == "new");
 }
 
-TEST_CASE("a folder without a record is a leftover when nobody listens at its old socket") {
+TEST_CASE("a folder without a record is a leftover if no process listens at its old socket") {
     const world w;
     const std::string folder = run::make_run_folder("half");
     { const shm::unique_fd listener = shm::listen_at(folder + "/control.sock"); }
@@ -282,7 +282,7 @@ TEST_CASE("a runtime directory that is not ours, private and a folder is refused
     CHECK(shm::is_folder_name("demo-2.x_y"));
 }
 
-TEST_CASE("clean on the command line says what it does") {
+TEST_CASE("clean on the command line prints what it does") {
     const world w;
     const std::string folder = make_run("dead", dead_process());
     CHECK_THAT(carousel::test::carousel({"clean", "--dry-run"}, places_of(w)).out,

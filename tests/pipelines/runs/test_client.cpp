@@ -73,7 +73,7 @@ const std::string ps_reply = R"json({"ok":true,
 
 }  // namespace
 
-TEST_CASE("with nothing running the client says so and ends with 2") {
+TEST_CASE("without a running pipeline the client reports that and exits with 2") {
     const world w;
     const command_result s = carousel::test::carousel({"ps"});
     CHECK(s.code == 2);

@@ -72,7 +72,7 @@ TEST_CASE("a stage that can't run where the file puts it is refused before anyth
     CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n").empty());
 }
 
-TEST_CASE("a stage's complaint is said at the key it complains about") {
+TEST_CASE("a stage's complaint is reported at the key that it concerns") {
     const world w;
     w.program("source", source_body);
     w.program(
@@ -121,7 +121,7 @@ TEST_CASE("a program that is missing, dies, hangs or talks nonsense is named") {
     CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(10));
 }
 
-TEST_CASE("a tool to start a stage under is looked for before anything starts") {
+TEST_CASE("a tool to run a stage under is looked up before any start") {
     const world w;
     w.program("source", source_body);
     w.program("sink", sink_body);
@@ -199,9 +199,7 @@ TEST_CASE("signals have names") {
     CHECK(signal_name(63) == "signal 63");
 }
 
-TEST_CASE(
-    "a source that may end the stream says so, and every sink that doesn't hang on it is refused with both "
-    "names") {
+TEST_CASE("a source may end the stream only if declared, and unrelated sinks are refused by name") {
     const world w;
     w.program("ending",
               R"(cat > /dev/null; echo '{"format":{"type":"t","planes":[]},"slot_bytes":512,"ends":true}')");

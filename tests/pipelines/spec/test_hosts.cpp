@@ -34,7 +34,7 @@ TEST_CASE("a file has as many stages as a run, over all its hosts together") {
     CHECK_THAT(refusal(more), contains("33 stages; at most 32"));
 }
 
-TEST_CASE("a host that no section names is refused, and sections that say too little or too much are") {
+TEST_CASE("an unknown host is refused, and so are sections with missing or extra keys") {
     const std::string two = stage("a", "") + stage("b", "\"a\"", on("bb"));
     CHECK_THAT(refusal(two),
                contains("stage \"b\": no host \"bb\"; expected a section [hosts.bb] with its address"));
@@ -62,7 +62,7 @@ TEST_CASE("a host that no section names is refused, and sections that say too li
                contains("[hosts] has no keys of its own: expected [hosts.NAME]"));
 }
 
-TEST_CASE("the option --insecure is the key of every host, also beside --set, and is handed on to them") {
+TEST_CASE("the option --insecure is the key of every host, also with --set, and is passed to them") {
     const std::string here = "address = \"8.8.4.4\"\nlauncher = \"here\"\n";
     const std::string text = stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"b\"") +
                              host("x", "address = \"8.8.8.8\"\ninsecure = false\n") + host("me", here);
@@ -124,7 +124,7 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(y.find("d")->inputs == std::vector<std::string>{"a-from-me", "b-from-x"});
 }
 
-TEST_CASE("a host's section says how frames come to it: both ends of a link have it from there") {
+TEST_CASE("a host's section describes how frames get there, for both ends of a link") {
     const std::string settings =
         "address = \"10.0.0.2\"\nrelease = \"durable\"\nsync = true\ncompress = \"lz4\"\n";
     const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) + stage("c", "\"b\"") +

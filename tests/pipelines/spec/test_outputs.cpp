@@ -106,7 +106,7 @@ TEST_CASE("outputs that aren't there, are read twice or not at all are refused w
     CHECK_THAT(w.refusal_of(fork_text("\"fork\"")), contains("stage \"fork\" has 5 outputs; at most 4"));
 }
 
-TEST_CASE("the ring behind an output has a section of its own") {
+TEST_CASE("the ring of an output has its own section") {
     const forked_world w;
     const std::string both = "\"fork\", \"fork.square\"";
     const run_setup s = setup_of(w.read(
@@ -154,7 +154,7 @@ TEST_CASE("the plan of a fork has a ring, memory and a line for each output") {
     CHECK_THAT(placement_text(s, 200), contains("ring fork ") && contains("ring fork.square"));
 }
 
-TEST_CASE("an output behind the first is not read over a link between hosts") {
+TEST_CASE("an output after the first is not read over a link between hosts") {
     const forked_world w;
     const std::string hosts =
         "[hosts.here]\nlauncher = \"here\"\naddress = \"10.0.0.1\"\n"
@@ -167,7 +167,7 @@ TEST_CASE("an output behind the first is not read over a link between hosts") {
                  "the first output of a stage, \"fork\""));
 }
 
-TEST_CASE("a port has one output, and says so to who wants several") {
+TEST_CASE("a port has one output, and several are refused with the reason") {
     const forked_world w;
     const std::string port = "[[stage]]\nname = \"camera\"\nrun = \"port\"\n";
     const auto read_by = [](const std::string& ring) {

@@ -34,7 +34,7 @@ TEST_CASE("a stage that the build folder lists can be built, another one can't, 
     CHECK(command_to_build("", w.folder()).empty());
 }
 
-TEST_CASE("a program of ours that isn't built is named with what it takes and the command that builds it") {
+TEST_CASE("an unbuilt program of ours is named with its needs and the command that builds it") {
     const world w;
     CHECK(refusal_of_ours(w.folder()) ==
           w.path("carousel-peek") +
@@ -49,7 +49,7 @@ TEST_CASE("a program of ours that isn't built is named with what it takes and th
     CHECK(refusal_of_ours(w.folder()) == "found " + w.path("carousel-peek"));
 }
 
-TEST_CASE("a process becomes a program by path or by name, and says what it tried where there is none") {
+TEST_CASE("a process becomes a program by path or name, and a missing one reports the attempts") {
     const pid_t child = ::fork();
     if (child == 0) {
         try {

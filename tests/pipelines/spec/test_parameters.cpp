@@ -68,7 +68,7 @@ TEST_CASE("a pipeline whose stages name no parameters has none, and its file may
                contains("p.toml:9:1: [parameters]: no stage of this pipeline takes any"));
 }
 
-TEST_CASE("stages that name different parameters are told of both") {
+TEST_CASE("stages that name different parameters are refused with both names") {
     ring::parameter_schema other = lamp();
     other.type = "test.other";
     CHECK_THAT(refusal("", described(lamp(), other)), contains("stage \"b\"") && contains("test.other") &&

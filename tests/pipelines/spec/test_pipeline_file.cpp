@@ -302,16 +302,14 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
     }
 }
 
-TEST_CASE("a standby makes sense only behind a stage that is always restarted") {
+TEST_CASE("a standby needs a stage that is always restarted") {
     CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nrestart = \"no\"")),
                contains("standby = true needs restart"));
     CHECK_THAT(refusal(with_line("triangles = 100", "standby = true\nprefix = \"gdb --args\"")),
                contains("no prefix"));
 }
 
-TEST_CASE(
-    "a stage in Python has a standby, and it and a port time for a first frame, unless the file says "
-    "otherwise") {
+TEST_CASE("a stage in Python has a standby, and it and a port a first-frame timeout, by default") {
     const auto filter = [](const std::string& more) {
         return *supervisor::parse_pipeline(
                     "[[stage]]\nname = \"a\"\nrun = \"x\"\n[[stage]]\nname = \"filter\"\ninputs = [\"a\"]\n" +
@@ -344,7 +342,7 @@ TEST_CASE(
     CHECK(filter("run = \"filter.py\"\nframe_timeout_ms = 0").first_frame_timeout_ns() == 0);
 }
 
-TEST_CASE("a text that is no TOML, or of another shape, is refused where it goes wrong") {
+TEST_CASE("invalid TOML, or one of another shape, is refused where it goes wrong") {
     CHECK_THAT(refusal("[pipeline\nname = 1"), Catch::Matchers::StartsWith("p.toml:1:10: not TOML: "));
     CHECK_THAT(refusal("a = 1\na = 2\n"), Catch::Matchers::StartsWith("p.toml:2:"));
     CHECK_THAT(refusal("pipeline = 3"), contains("p.toml:1:12: pipeline: expected a section [pipeline]"));

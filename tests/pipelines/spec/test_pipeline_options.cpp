@@ -69,8 +69,7 @@ TEST_CASE("a mesh goes to every source and a picture pattern to every display") 
                contains("--out f_%d.png: no stage of p.toml runs carousel-display"));
 }
 
-TEST_CASE(
-    "the option --out is for the displays that write pictures, and names one where it should be another") {
+TEST_CASE("the option --out is for displays that write pictures and must name one of several") {
     const auto display = [](const std::string& name, const std::string& out) {
         return display_stage(name, "out = \"" + out + "\"");
     };
@@ -120,9 +119,7 @@ TEST_CASE("the option --keep is for the displays that write pictures") {
     CHECK_THROWS_WITH(overrides_from(o), contains("--keep many: expected a whole number of pictures"));
 }
 
-TEST_CASE(
-    "a mesh or texture that the file names lies beside the file, one of the command line where the user "
-    "stands") {
+TEST_CASE("a mesh or texture path is relative to the file, on the command line to the user's folder") {
     const auto settings_of = [](const std::string& lines,
                                 const std::vector<supervisor::key_override>& overrides = {}) {
         const std::string text =
@@ -143,9 +140,7 @@ TEST_CASE(
     CHECK(typed.at("texture") == here + "/b.png");
 }
 
-TEST_CASE(
-    "the options record and record-to are the keys of what is recorded, the file from where the user "
-    "stands") {
+TEST_CASE("the options record and record-to set those keys, relative to the user's folder") {
     supervisor::pipeline_options o;
     o.record = {"geometry"};
     o.record_to = "run.mcap";

@@ -77,7 +77,7 @@ TEST_CASE("latest and optional are for stages without outputs") {
               .empty());
 }
 
-TEST_CASE("the control block's limits are said with a place") {
+TEST_CASE("the control block's limits are reported with a place") {
     std::string readers = stage("a", "");
     for (int k = 0; k < 9; ++k) readers += stage(fmt::format("r{}", k), "\"a\"");
     CHECK_THAT(
@@ -101,7 +101,7 @@ TEST_CASE("the control block's limits are said with a place") {
     CHECK_THAT(refusal(sources), contains("9 sources; at most 8"));
 }
 
-TEST_CASE("a link is named after the stage in front of it") {
+TEST_CASE("a link is named after the stage that writes it") {
     CHECK_THAT(refusal(chain + "[link.geometrie]\nwindow = 9\n"),
                contains("p.toml:13:1: [link.geometrie]: no stage \"geometrie\"") &&
                    contains("did you mean \"geometry\"?"));
@@ -109,7 +109,7 @@ TEST_CASE("a link is named after the stage in front of it") {
                contains("p.toml:13:1: [link.display]: stage \"display\" has no output ring"));
 }
 
-TEST_CASE("a ring that would need more buffers than there are is refused where its size is said") {
+TEST_CASE("a ring that needs too many buffers is refused where its size is set") {
     CHECK_THAT(refusal(stage("a", "", "in_flight = 16") + stage("b", "\"a\"") + "[link.a]\nwindow = 48\n"),
                contains("p.toml:12:1: the output ring of \"a\" needs a window of 48 frames and") &&
                    contains("lower in_flight, instances or window"));
@@ -117,8 +117,7 @@ TEST_CASE("a ring that would need more buffers than there are is refused where i
                contains("p.toml:5:1: the output ring of \"a\""));
 }
 
-TEST_CASE(
-    "record = true adds one stage that reads all such rings, and says where what it was told is wrong") {
+TEST_CASE("record = true adds one stage that reads these rings, and reports the place of an error") {
     const std::string rings = stage("a", "") + stage("b", "\"a\"") + stage("c", "\"b\"");
     const auto p = supervisor::parse_pipeline(
         "[pipeline]\nrecord_to = \"x.mcap\"\n" + rings + "[link.b]\nrecord = true\n[link.a]\nrecord = true\n",

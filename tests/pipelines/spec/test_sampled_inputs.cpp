@@ -74,7 +74,7 @@ struct sampled_world : world {
 
 }  // namespace
 
-TEST_CASE("a stage's sampled inputs come before it, and it is told their formats by the names in the file") {
+TEST_CASE("a stage's sampled inputs are produced first, and it gets their formats by name") {
     const sampled_world w;
     const pipeline p = w.read(sampled_text("sampled = [\"pose.cloud\", \"pose\"]\n"));
     std::vector<std::string> order;
@@ -89,7 +89,7 @@ TEST_CASE("a stage's sampled inputs come before it, and it is told their formats
     CHECK(query["sampled"][1]["format"]["type"] == "p");
 }
 
-TEST_CASE("a source may look at what is made of its own frames, whose format it isn't told") {
+TEST_CASE("a source may sample results of its own frames, without their format") {
     const sampled_world w;
     const pipeline p = w.read(sampled_text("", "sampled = [\"middle\"]\n"));
     const auto source = static_cast<std::size_t>(p.find("source") - p.stages.data());
@@ -129,7 +129,7 @@ TEST_CASE("sampled inputs that can't be are refused with a place and a guess") {
         contains(":8:1: stage \"middle\" accepts no sampled inputs: its program does not declare them"));
 }
 
-TEST_CASE("who only looks is no reader that a ring could wait for, and there are eight places") {
+TEST_CASE("a sampling stage is not a reader that a ring waits for, and there are eight places") {
     const sampled_world w;
     const std::string alone = stage_text("source", "maker", "") +
                               stage_text("middle", "maker", "\"source\"", "sampled = [\"lamp\"]\n") +
@@ -156,7 +156,7 @@ TEST_CASE("who only looks is no reader that a ring could wait for, and there are
                contains("stage \"middle\" samples \"pose\" on another host"));
 }
 
-TEST_CASE("a plan shows who looks at a ring, and says that hashes of such a run say nothing") {
+TEST_CASE("a plan lists the samplers of a ring and that such a run's hashes are not comparable") {
     const sampled_world w;
     const run_setup s = w.setup_of(sampled_text("sampled = [\"pose.cloud\"]\n"));
     CHECK_FALSE(s.stages[2].reads(1, 1));

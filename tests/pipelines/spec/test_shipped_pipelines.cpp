@@ -24,7 +24,7 @@ std::vector<std::filesystem::path> shipped() {
 
 }  // namespace
 
-TEST_CASE("every shipped pipeline is there, bears its file's name and is wired soundly") {
+TEST_CASE("every shipped pipeline exists, has its file's name and is wired correctly") {
     std::vector<std::string> names;
     for (const auto& file : shipped()) {
         INFO(file.string());
@@ -50,7 +50,7 @@ TEST_CASE("the parameters that demo.toml spells out are the defaults, to the bit
     CHECK(plan.values == plan.schema.initial_values());
 }
 
-TEST_CASE("the camera of knots.toml is where its comment says, and goes round") {
+TEST_CASE("the camera of knots.toml is where its comment states, and moves around") {
     const pipeline p = read_pipeline(CAROUSEL_PIPELINES "/knots.toml");
     const parameter_plan plan = plan_parameters(p, describe_stages(p));
     const auto at = [&](const char* name, u32 index) {
@@ -62,7 +62,7 @@ TEST_CASE("the camera of knots.toml is where its comment says, and goes round") 
     CHECK(at("orbit", 0) == test::near(0.004));
 }
 
-TEST_CASE("a real stage's complaint bears the file's line") {
+TEST_CASE("a real stage's complaint has the file's line") {
     const auto refusal = [](const std::string& path, const nlohmann::json& value) -> std::string {
         try {
             (void)describe_stages(read_pipeline(CAROUSEL_PIPELINES "/demo.toml",

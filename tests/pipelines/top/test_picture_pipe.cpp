@@ -29,8 +29,7 @@ std::string error_of(const std::string& script, u64 before_ns) {
 
 }  // namespace
 
-TEST_CASE(
-    "what a peek says before it ends is told, whether it was asked before that, after that or never heard") {
+TEST_CASE("a peek's last message is reported whenever it was queried") {
     const std::string script = "printf 'error: nothing can be rendered' >&3";
     CHECK(error_of(script, 500'000'000) == "nothing can be rendered");        // ended before it is asked
     CHECK(error_of("sleep 0.5; " + script, 0) == "nothing can be rendered");  // the question is left unread

@@ -57,12 +57,12 @@ std::vector<std::string> seen_of(std::vector<u64> answers, bool sync, bool wante
 
 extern "C" void sync() noexcept { note("sync"); }
 
-TEST_CASE("what the sinks have is synced between the look at their ledgers and the word to the sender") {
+TEST_CASE("sinks' data is synced between the poll of their ledgers and the word to the sender") {
     CHECK(seen_of({3, 3, 5}, true) == std::vector<std::string>{"read 3", "sync", "told 3", "read 3", "read 5",
                                                                "sync", "told 5", "read 5"});
 }
 
-TEST_CASE("nobody pays for a sync who has not asked for one, or has nothing to tell") {
+TEST_CASE("only a stage that requested a sync, and has something to report, pays for it") {
     CHECK(seen_of({3, 5}, false) ==
           std::vector<std::string>{"read 3", "told 3", "read 5", "told 5", "read 5"});
     CHECK(seen_of({0}, true) == std::vector<std::string>{"read 0"});

@@ -33,7 +33,7 @@ std::vector<message> one_of_each() {
 
 }  // namespace
 
-TEST_CASE("every message comes back as it was said, and no part of one is a message") {
+TEST_CASE("every message is read as it was written, and no part of one is a message") {
     for (const message& m : one_of_each()) {
         const message_bytes bytes = encode(m);
         const auto back = decode(bytes);
@@ -57,7 +57,7 @@ TEST_CASE("frames come through a link once each and in order, whatever breaks") 
     }
 }
 
-TEST_CASE("a sender without the token is turned away, and believes no one who hasn't it") {
+TEST_CASE("a sender without the token is rejected and trusts no peer without it") {
     const token_file right("a secret that both sides know"), wrong("another secret of that length");
     receiving_side b = receiver(right);
     const introduced i(b, hello_of_test(), wrong, 1000);
@@ -89,7 +89,7 @@ TEST_CASE("another run's frames are refused by a ring that has some already") {
               "run run-a (pipeline a) is not the one whose frames up to 4 are here (run run-x)") == 0);
 }
 
-TEST_CASE("a receiver that has lost frames which the sender has released is found, and they are counted") {
+TEST_CASE("a receiver that lost frames released by the sender is found, and they are counted") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token, "run-a", 3);
     sending_side a(hello_of_test(), token, 0);
@@ -146,8 +146,7 @@ TEST_CASE("the newest sender has the link, an older process of it doesn't get it
     CHECK(introduction(b, 3, 6, token).closed == std::vector<u32>{3});
 }
 
-TEST_CASE(
-    "a frame that comes twice is acknowledged and dropped, one that leaves another out ends its connection") {
+TEST_CASE("a duplicate frame is acknowledged and dropped, a gap ends its connection") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     introduced i(b, hello_of_test(), token, 1000);
@@ -198,7 +197,7 @@ TEST_CASE("a frame whose header and bytes do not fit each other ends its connect
     CHECK(introduction(b, 3, 6, token).welcomed);  // the sender connects again
 }
 
-TEST_CASE("a receiver lets nobody in who does not know the token") {
+TEST_CASE("a receiver accepts no peer without the token") {
     const token_file right("a secret that both sides know"), wrong("another secret of that length");
     receiving_side b = receiver(right);
     CHECK(introduction(b, 1, 5, wrong).closed == std::vector<u32>{1});
@@ -220,7 +219,7 @@ TEST_CASE("a sender is welcomed when nothing comes any more from its predecessor
     CHECK(next.welcomed->next == 0);
 }
 
-TEST_CASE("a damaged frame is asked for again, by a new connection, with those behind it") {
+TEST_CASE("a damaged frame is requested again, on a new connection, with those after it") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     REQUIRE(introduction(b, 1, 5, token).welcomed);
@@ -241,7 +240,7 @@ TEST_CASE("a damaged frame is asked for again, by a new connection, with those b
     CHECK(next.welcomed->committed == 1);
 }
 
-TEST_CASE("a frame is released when the transport has done with its memory, whatever the far side says") {
+TEST_CASE("a frame is released when the transport has finished with its memory") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     introduced i(b, hello_of_test(), token, 1000);
@@ -257,7 +256,7 @@ TEST_CASE("a frame is released when the transport has done with its memory, what
     CHECK(i.a.released(0));
 }
 
-TEST_CASE("strangers who say nothing do not crowd out a sender, however many there are") {
+TEST_CASE("silent unauthenticated peers do not keep out a sender, however many there are") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     for (u32 k = 100; k < 120; ++k) b.accepted(k, 1000);
@@ -278,7 +277,7 @@ TEST_CASE("strangers who say nothing do not crowd out a sender, however many the
     CHECK(left == 8);
 }
 
-TEST_CASE("a silent far side is given up after a second, and tried again") {
+TEST_CASE("a silent remote side is given up after a second, and retried") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     introduced i(b, hello_of_test(), token, 1000);

@@ -20,7 +20,7 @@ TEST_CASE("an answer about the other clock may name any time, without an overflo
     CHECK(f.at(3)->here_from(far_future) == 3);
 }
 
-TEST_CASE("of the answers about the other clock the quickest counts, until drift may have made it worse") {
+TEST_CASE("of the clock's replies the quickest counts, until drift may have made it worse") {
     clock_filter f;
     CHECK_FALSE(f.at(0));
     const u64 ms = ns_per_ms;

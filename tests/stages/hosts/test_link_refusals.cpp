@@ -21,7 +21,7 @@ u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u6
 
 }  // namespace
 
-TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothing out") {
+TEST_CASE("a run that continues a lost one is accepted, but skips nothing") {
     const token_file token("a secret that both sides know");
     hello successor = hello_of_test("run-c");
     successor.begins = 4;
@@ -48,9 +48,7 @@ TEST_CASE("a run that goes on for one that was lost is let in, but leaves nothin
     CHECK(i.a.disconnect_reason().find("frames 0 to 6 would be skipped") != std::string::npos);
 }
 
-TEST_CASE(
-    "a durable sender that has heard less than another one gets an heir that begins beyond its oldest "
-    "frame") {
+TEST_CASE("a durable sender that heard less than another gets a successor beyond its oldest frame") {
     const token_file token("a secret that both sides know");
     hello durable = hello_of_test();
     durable.by_durable = 1;
@@ -69,7 +67,7 @@ TEST_CASE(
     CHECK(why.find("start it with --first 0") != std::string::npos);
 }
 
-TEST_CASE("who stands behind a durable host is told how its lost one's heir gets in from below") {
+TEST_CASE("a host downstream of a durable one learns how its successor is accepted from below") {
     const token_file token("a secret that both sides know");
     hello durable_successor = hello_of_test("run-c");  // from frame 0: no host had received any
     receiving_side downstream = receiver(token, "run-a", 5);
@@ -83,7 +81,7 @@ TEST_CASE("who stands behind a durable host is told how its lost one's heir gets
     CHECK(introduced(permissive, durable_successor, token, 1000).a.up());
 }
 
-TEST_CASE("a sender that is turned away at each attempt is said once in five seconds, by the same words") {
+TEST_CASE("a sender rejected at each attempt is reported every five seconds, in the same words") {
     const token_file token("a secret that both sides know");
     receiving_side started_too_high = receiver(token, "", 7);
     CHECK(lines_of(started_too_high, hello_of_test(), token, 12) == 3);  // sent away
@@ -94,7 +92,7 @@ TEST_CASE("a sender that is turned away at each attempt is said once in five sec
     CHECK(lines_of(used, other, token, 4) == 1);  // a different line is not delayed by those
 }
 
-TEST_CASE("a sender whose frames or parameters are others is sent away, is told both, and goes on trying") {
+TEST_CASE("a sender with other frames or parameters is rejected with both, and keeps trying") {
     const token_file token("a secret that both sides know");
     hello expected = hello_of_test();
     expected.parameters = "camera", expected.parameter_bytes = 16;
@@ -121,7 +119,7 @@ TEST_CASE("a sender whose frames or parameters are others is sent away, is told 
     CHECK(introduced(b, expected, token, 1000).a.up());
 }
 
-TEST_CASE("a receiver that knows the token and acknowledges what it was never sent releases no frame of it") {
+TEST_CASE("an authenticated receiver that acknowledges unsent frames releases none") {
     const token_file token("a secret that both sides know");
     hello durable = hello_of_test();
     durable.by_durable = 1;
@@ -147,8 +145,7 @@ TEST_CASE("a receiver that knows the token and acknowledges what it was never se
     }
 }
 
-TEST_CASE(
-    "a receiver that says at a later connection to have what it was never sent releases no frame by it") {
+TEST_CASE("a receiver that later claims unsent frames releases none") {
     const token_file token("a secret that both sides know");
     hello durable = hello_of_test();
     durable.by_durable = 1;

@@ -62,7 +62,7 @@ TEST_CASE("a sender of another version is turned away, and both sides name both 
     CHECK(met(b, hello_of_test(), token, 2, 1000 + handshake_ns).a.up());  // the same build has come
 }
 
-TEST_CASE("strangers of another version say so in the log no more than every five seconds") {
+TEST_CASE("unauthenticated peers of another version are logged at most every five seconds") {
     receiving_side b = listening(token_file("a secret that both sides know"));
     hello other = hello_of_test();
     other.version = link_version + 1;

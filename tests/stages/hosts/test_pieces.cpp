@@ -65,7 +65,7 @@ struct in_pieces {
 
 }  // namespace
 
-TEST_CASE("a frame of any size comes out of its pieces as it went in, behind its header") {
+TEST_CASE("a frame of any size is reassembled from its pieces as sent, after its header") {
     for (const u64 size : {u64{0}, u64{1}, piece - 1, piece, piece + 1, 5 * piece}) {
         CAPTURE(size);
         const auto header = bytes_of(40, 9), first = bytes_of(size, 2), second = bytes_of(size, 3);
@@ -107,8 +107,7 @@ TEST_CASE("a frame is over when none of its pieces is held, and not before") {
     CHECK(over == 2);
 }
 
-TEST_CASE(
-    "a frame that comes is over when its last piece is there, whichever that is, and whole if all are") {
+TEST_CASE("a frame is complete with its last piece, in any order, and intact if all arrived") {
     const in_pieces f;
     taker t;
     std::vector<std::optional<incoming_frames::place>> under_way;
@@ -130,8 +129,7 @@ TEST_CASE(
     CHECK(t.whole == 1);
 }
 
-TEST_CASE(
-    "a frame whose connection ends is told as broken, but not before its last piece under way is over") {
+TEST_CASE("a frame whose connection ends is reported broken after its last piece in flight") {
     const in_pieces f;
     taker t;
     auto under_way = t.place(f.all[0].front, f.all[0].data.size());
@@ -141,7 +139,7 @@ TEST_CASE(
     CHECK(t.broken == 1);
 }
 
-TEST_CASE("a frame without room is heard to its end, of which nothing is told, and the next one is taken") {
+TEST_CASE("a frame without room is received to its end, unreported, and the next is accepted") {
     const in_pieces f;
     taker t;
     t.has_room = false;
@@ -152,7 +150,7 @@ TEST_CASE("a frame without room is heard to its end, of which nothing is told, a
     CHECK(t.asked == 2);
 }
 
-TEST_CASE("pieces that are left out, come twice, are longer than their frame or have no front go nowhere") {
+TEST_CASE("missing, duplicate, overlong and headless pieces are discarded") {
     const in_pieces f;
     {
         taker t;

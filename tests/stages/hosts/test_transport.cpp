@@ -126,12 +126,12 @@ TEST_CASE("frames of every size come whole") {
     test::check_frames_of_every_size(memory_of(memory));
 }
 
-TEST_CASE("memory is nobody's to read when its frame is over, though the connection broke in it") {
+TEST_CASE("memory is released when its frame is over, even if the connection broke in it") {
     std::vector<std::byte> memory(test::exchanged_bytes);
     test::check_broken_connections(memory_of(memory));
 }
 
-TEST_CASE("a UCX without CUDA refuses to send from a GPU's memory, and says what to do") {
+TEST_CASE("a UCX without CUDA refuses to send GPU memory and names the remedy") {
     deaf events;
     std::string result = "accepted";
     try {
@@ -163,7 +163,7 @@ TEST_CASE("lists of transports that take no further name get none") {
     }
 }
 
-TEST_CASE("frames are staged unless the settings say direct, and direct ones can't be compressed") {
+TEST_CASE("frames are staged unless the settings request direct, which excludes compression") {
     CHECK_FALSE(read_as_direct("{}", packing::none));
     CHECK_FALSE(read_as_direct(R"({"memory": "staged"})", packing::zstd));
     CHECK(read_as_direct(R"({"memory": "direct"})", packing::none));
@@ -322,7 +322,7 @@ TEST_CASE("a peer without the token that sends more than 4 KiB is closed, and no
     CHECK(outcome(std::string(5000, 'x')) == std::string("closed"));
 }
 
-TEST_CASE("who sends a frame of another length than its header says is cut off at once") {
+TEST_CASE("a sender of a frame with a wrong length is disconnected at once") {
     const scratch_folder folder;
     const u16 port = test::free_port();
     std::vector<std::byte> room(100), sent(60);

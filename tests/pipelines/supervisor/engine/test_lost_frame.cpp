@@ -43,7 +43,7 @@ TEST_CASE("a frame that is owed before and after the tails were read is lost, on
     CHECK_FALSE(find_lost_frame(setup, *block, *block, [] { return undelivered_frame{}; }));
 }
 
-TEST_CASE("a frame that its sink delivers between the look at the ledgers and at the tails is not lost") {
+TEST_CASE("a frame delivered between the polls of ledgers and tails is not lost") {
     const run_setup setup = source_and_sink();
     const auto block = std::make_unique<shm::control_block>();
     ring::initialise(*block, plan_of(setup));

@@ -56,9 +56,7 @@ struct lamp_run {
 
 }  // namespace
 
-TEST_CASE(
-    "what is set counts from the first frame that has not been given its parameters, and the answer names "
-    "it") {
+TEST_CASE("a set counts from the first frame without parameters, and the answer names it") {
     lamp_run r;
     CHECK(r.level_of(0) == 0.25);
     CHECK(r.level_of(4) == 0.25);
@@ -83,9 +81,7 @@ TEST_CASE("a set that changes nothing, or that is refused, leaves no trace") {
     CHECK(r.live->answer().values["on"] == false);
 }
 
-TEST_CASE(
-    "as many changes as there is room for wait for frames that don't come, and the next is refused until "
-    "they do") {
+TEST_CASE("changes up to the limit wait for frames, and the next is refused until frames move") {
     lamp_run r;
     (void)r.level_of(0);
     u32 taken = 0;
@@ -97,9 +93,7 @@ TEST_CASE(
     CHECK(r.set({{"level", 2}}).from == 2);
 }
 
-TEST_CASE(
-    "the copy that the block is held against has each change, and what is damaged in the block is not taken "
-    "over into it") {
+TEST_CASE("the reference copy has each change, and damage in the block is not copied into it") {
     lamp_run r;
     (void)r.level_of(6);
     r.c->link[0].tail.store(7);
@@ -133,7 +127,7 @@ TEST_CASE("the report lists each change with its frame and what was changed") {
     CHECK(report["changes"] == json::array({{{"number", 1}, {"frame", 10}, {"values", {{"on", true}}}}}));
 }
 
-TEST_CASE("a second supervisor goes on with what the block says, also where its file is a change older") {
+TEST_CASE("a second supervisor continues with the block's parameters, even if its file is older") {
     lamp_run r;
     (void)r.set({{"level", 1}});
     const json older = r.live->state(*r.made);
@@ -159,8 +153,7 @@ TEST_CASE("values that no supervisor can have set are not taken over") {
     CHECK(second.answer().values["level"] == 0.25);
 }
 
-TEST_CASE(
-    "a second supervisor finds the sets that count where their word was damaged while nobody was there") {
+TEST_CASE("a second supervisor finds the valid sets after their word was damaged unsupervised") {
     lamp_run r;
     r.c->link[0].window = r.made->link[0].window = 12;
     (void)r.level_of(3);
@@ -196,7 +189,7 @@ TEST_CASE(
     CHECK(exact >= (after_file || filled ? 60 : 64));
 }
 
-TEST_CASE("a block that is made anew has what was set last, for all its frames") {
+TEST_CASE("a rebuilt block has the last set for all its frames") {
     lamp_run r;
     (void)r.set({{"level", 2}});
     const auto fresh = std::make_unique<shm::control_block>();
@@ -208,7 +201,7 @@ TEST_CASE("a block that is made anew has what was set last, for all its frames")
     CHECK(ring::newest_parameters(r.c->parameters).number == 1);
 }
 
-TEST_CASE("a pipeline without parameters says so") {
+TEST_CASE("a pipeline without parameters reports that") {
     const parameter_plan none;
     live_parameters live(none);
     const auto c = std::make_unique<shm::control_block>(), made = std::make_unique<shm::control_block>();

@@ -64,7 +64,7 @@ TEST_CASE("problems: a run that is well has none") {
     CHECK(r.found.all(0).empty());
 }
 
-TEST_CASE("problems: a ring without a free buffer is one when quarantine is why, and only while it lasts") {
+TEST_CASE("problems: a ring without a free buffer is one only while quarantine is the cause") {
     made_run r;
     r.set_all(ring::slot_state::ready);
     CHECK(r.lines().empty());
@@ -155,7 +155,7 @@ TEST_CASE("problems: an optional stage is left out once all of its instances hav
     CHECK_THAT(lines()[0], test::contains("sink has failed and is skipped"));
 }
 
-TEST_CASE("problems: what was over as soon as it was found is shown for a minute, and reported for good") {
+TEST_CASE("problems: a short one is shown for a minute and reported permanently") {
     made_run r;
     r.found.report("the control block was damaged", r.now);
     CHECK(r.found.present(r.now + ns_per_s).size() == 1);

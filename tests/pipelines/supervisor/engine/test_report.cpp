@@ -69,7 +69,7 @@ struct synthetic {
 
 }  // namespace
 
-TEST_CASE("the depth of each seat is what its newest process has said, with the reason") {
+TEST_CASE("each seat's depth is what its newest process reported, with the reason") {
     synthetic s;
     s.record(0, 1);
     s.seats[0]->depth = telemetry::depth_view{14,     16,   telemetry::depth_reason::turns, 4,
@@ -143,7 +143,7 @@ TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
     CHECK(r["stages"][1].contains("end_to_end_ms"));
 }
 
-TEST_CASE("a run whose stages' time was not measured says so, and claims no share") {
+TEST_CASE("a run whose stages' time was not measured reports that and no share") {
     synthetic s;
     s.record(0, 10);
     const json r = s.report();
@@ -178,7 +178,7 @@ TEST_CASE("the hash depends on the pictures and their order alone") {
     CHECK(a.report()["image_hash"] != c.report()["image_hash"]);
 }
 
-TEST_CASE("void frames are dead letters with the stage and reason that the supervisor saw") {
+TEST_CASE("tombstone frames are dead letters with the stage and reason that the supervisor saw") {
     synthetic s;
     s.record(0, 10, 6);
     s.deaths.abandoned.push_back({6, "source", "signal 11 (SIGSEGV)"});
@@ -191,9 +191,7 @@ TEST_CASE("void frames are dead letters with the stage and reason that the super
           json({{"ring_sequence", 6}, {"stage", "source"}, {"reason", "signal 11 (SIGSEGV)"}}));
 }
 
-TEST_CASE(
-    "frames that were given up are told with the first few names, and have an exit code of their own behind "
-    "all others") {
+TEST_CASE("given-up frames are reported with the first names and have an exit code of their own") {
     synthetic s;
     s.record(0, 10, 6);
     s.deaths.abandoned.push_back({6, "source", "signal 11 (SIGSEGV)"});
@@ -251,7 +249,7 @@ TEST_CASE("a sink that has never begun has lost every frame") {
     CHECK(r["sinks"][0]["ledger"].is_null());
 }
 
-TEST_CASE("a frame that was recorded and committed by nobody is lost") {
+TEST_CASE("a frame recorded but committed by no process is lost") {
     synthetic s;
     s.record(0, 9);
     telemetry::ledger_writer(telemetry::ledger_path(s.setup.directory, "sink")).record(9, 64, false, 1);
@@ -261,7 +259,7 @@ TEST_CASE("a frame that was recorded and committed by nobody is lost") {
     CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
 }
 
-TEST_CASE("frames that have passed a port by are told, of a port that skips alone") {
+TEST_CASE("frames that skipped a port are reported only for a skipping port") {
     synthetic s;
     s.record(0, 10);
     CHECK_FALSE(s.report()["sinks"][0].contains("skipped"));
@@ -289,7 +287,7 @@ TEST_CASE("frames that have passed a port by are told, of a port that skips alon
     }
 }
 
-TEST_CASE("where nothing was counted the report says so, and claims nothing") {
+TEST_CASE("if nothing was counted the report says so and has no result") {
     synthetic s;
     const auto why = GENERATE("latest", "optional");
     if (why == std::string("latest")) {
@@ -315,8 +313,7 @@ TEST_CASE("where nothing was counted the report says so, and claims nothing") {
                    test::contains(why));
 }
 
-TEST_CASE(
-    "frames that passed an optional sink by while it was left out are reported as skipped, not as lost") {
+TEST_CASE("frames that skipped a failed optional sink are reported as skipped, not lost") {
     synthetic s;
     s.record(0, 4);
     s.record(8, 10);
@@ -384,9 +381,7 @@ TEST_CASE("a sink that gives no hashes is counted all the same") {
     CHECK(r["sinks"][0]["image_hash"].is_null());
 }
 
-TEST_CASE(
-    "a report is written whole, with the ledgers beside it, and a place that can't be written is told "
-    "beforehand") {
+TEST_CASE("a report is written completely, with the ledgers, and an invalid place is found before") {
     synthetic s;
     s.record(0, 10);
     s.setup.report_path = (s.folder.path / "r.json").string();

@@ -28,7 +28,7 @@ TEST_CASE("the parts of a file are the file again, and none begins or ends withi
         }
 }
 
-TEST_CASE("what is no text comes over in parts all the same") {
+TEST_CASE("bytes that are not text are transferred in parts all the same") {
     const std::string whole(run::trace_part + 10, '\x80');
     std::istringstream file(whole);
     CHECK(trace_files::part_of(file, whole.size(), 0).size() == run::trace_part + 3);

@@ -12,7 +12,7 @@ const ring::finding broken{"job 3 (middle)", "has epoch 4711, which no process o
 ring::finding moving(u64 k) { return {"ring of numbers: frame " + std::to_string(k), "is missing"}; }
 }  // namespace
 
-TEST_CASE("a finding that stands through all looks is told, those of frames that move are not") {
+TEST_CASE("a finding that persists through all polls is reported, one of moving frames is not") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
     for (u32 k = 0; k + 1 < word_audit::checks; ++k, now += word_audit::apart_ns) {
@@ -23,7 +23,7 @@ TEST_CASE("a finding that stands through all looks is told, those of frames that
     CHECK(a.add_sample({broken, moving(99)}, now) == found{broken});
 }
 
-TEST_CASE("looks that agree on nothing are followed by a rest of a second, unless somebody dies") {
+TEST_CASE("polls without agreement are followed by a second's rest, unless a process dies") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
     CHECK(a.add_sample({moving(1)}, now).empty());

@@ -154,8 +154,7 @@ struct malformed_partition {
 
 }  // namespace
 
-TEST_CASE(
-    "a hello of wrong types from who knows the token costs that connection, and the next one is heard") {
+TEST_CASE("a hello of wrong types from an authenticated peer costs only that connection") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     partition_of_b w;
     remote_partition& partition = w.partition;
@@ -189,7 +188,7 @@ TEST_CASE(
     partition.leave();
 }
 
-TEST_CASE("a far host that says what can't be read is a host that is away, and the run goes on") {
+TEST_CASE("a remote host with an unreadable message counts as lost, and the run continues") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     for (const json& malformed :
          {json{{"log", {5}}}, json{{"log", {{{"stage", 5}}}}}, json{{"ended", 5}},
@@ -223,7 +222,7 @@ TEST_CASE("a far host that says what can't be read is a host that is away, and t
     }
 }
 
-TEST_CASE("how a part has ended is told, however long its report is, and what was left out of it is named") {
+TEST_CASE("a part's result is reported, however long its report, with omissions named") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     partition_of_b w;
     remote_partition& partition = w.partition;
@@ -252,7 +251,7 @@ TEST_CASE("how a part has ended is told, however long its report is, and what wa
     partition.leave();
 }
 
-TEST_CASE("strangers who say nothing to a far host do not keep its near host out") {
+TEST_CASE("silent unauthenticated peers do not keep a remote host's coordinator out") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     two_hosts w;
     remote_partition partition(w.plan, w.b);

@@ -30,7 +30,7 @@ host_spec by_ssh() {
 
 }  // namespace
 
-TEST_CASE("an ssh that does not get the whole token is ended, and the run says so") {
+TEST_CASE("an ssh that does not get the whole token is ended, and the run reports it") {
     const scratch_folder folder;
     ::chmod(folder.write("ssh", "#!/bin/sh\nexec sleep 1000\n").c_str(), 0700);
     const char* const found = std::getenv("PATH");
@@ -47,7 +47,7 @@ TEST_CASE("an ssh that does not get the whole token is ended, and the run says s
     CHECK(l.new_failure().empty());
 }
 
-TEST_CASE("a supervisor without file descriptors says that it can't start a host for that") {
+TEST_CASE("a supervisor without descriptors reports that it can't start a host for that reason") {
     launcher l(by_ssh(), {}, "token");
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);

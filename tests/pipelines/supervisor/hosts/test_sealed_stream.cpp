@@ -79,7 +79,7 @@ TEST_CASE("two sides that know the token hear each other's messages in order") {
     REQUIRE(b.at_coordinator.size() == 1);
 }
 
-TEST_CASE("a message that is too long is not sent, and whoever sends it is told") {
+TEST_CASE("a message that is too long is not sent, and the sender gets an error") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;
     b.pass();
@@ -101,7 +101,7 @@ TEST_CASE("another token gets no message in, on either side") {
     CHECK(b.at_partition.empty());
 }
 
-TEST_CASE("a side that answers with our own proof is not believed") {
+TEST_CASE("a side that answers with our own proof is not trusted") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;
     (void)b.coordinator->advance(now_ns());
@@ -129,7 +129,7 @@ TEST_CASE("a message that comes back to the side that sent it ends the connectio
     }
 }
 
-TEST_CASE("the far side's proof, sent back to it, is not accepted as the near side's") {
+TEST_CASE("the remote side's proof, sent back to it, is not accepted as the coordinator's") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;
     man_in_the_middle::write_to(b.to_partition, "CRSLHST3" + std::string(32, 'x'));
@@ -183,8 +183,7 @@ TEST_CASE("another program that has the port is not taken for a host that has an
     CHECK_FALSE(b.coordinator->closed());
 }
 
-TEST_CASE(
-    "a message that was changed, repeated or left out ends the connection, and nothing of it is heard") {
+TEST_CASE("a changed, repeated or missing message ends the connection and is ignored") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     const auto tampering = GENERATE(0, 1, 2);
     man_in_the_middle b;
@@ -208,7 +207,7 @@ TEST_CASE(
     CHECK_THAT(b.partition->why(), contains("has an invalid authentication tag"));
 }
 
-TEST_CASE("bytes of a stranger end that connection alone") {
+TEST_CASE("bytes of an unauthenticated peer end only that connection") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     std::mt19937_64 generator(7);
     for (int round = 0; round < 200; ++round) {
@@ -224,7 +223,7 @@ TEST_CASE("bytes of a stranger end that connection alone") {
     }
 }
 
-TEST_CASE("what was said before a connection's end is heard") {
+TEST_CASE("messages sent before a connection's end are received") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;
     b.pass();

@@ -53,7 +53,7 @@ TEST_CASE("a private MPS daemon is started, asked, and ended with its server and
     CHECK(p.is_empty());
 }
 
-TEST_CASE("a client has one connection to the device, unless the environment says how many") {
+TEST_CASE("a client has one connection to the device, unless the environment sets the number") {
     const mps_control control("/somewhere");
     const auto has_one = [&] {
         const std::vector<std::string> words = control.client_environment();
@@ -64,7 +64,7 @@ TEST_CASE("a client has one connection to the device, unless the environment say
     CHECK_FALSE(has_one());
 }
 
-TEST_CASE("a daemon that can't be had is told with the reason and a remedy, and leaves nothing") {
+TEST_CASE("an unavailable daemon is reported with reason and remedy, and leaves nothing") {
     const place p;
     struct row {
         const char *how, *message;
@@ -88,8 +88,7 @@ TEST_CASE("a folder too long for a unix socket is refused before anything is sta
     CHECK(fake.log().empty());
 }
 
-TEST_CASE(
-    "a daemon that is slow to start, and one that hangs over a quit or a client, hold nobody up for long") {
+TEST_CASE("a daemon slow to start, or hanging over a quit or a client, delays no process for long") {
     const place p;
     const fake_mps fake("slow quit-hangs terminate-hangs", p.w.path("asked"));
     p.control.start();
@@ -98,7 +97,7 @@ TEST_CASE(
     CHECK(p.is_empty());
 }
 
-TEST_CASE("the domain renews itself off the event loop, and says when its daemon dies") {
+TEST_CASE("the domain renews itself off the event loop and reports when its daemon dies") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
@@ -126,7 +125,7 @@ TEST_CASE("the domain renews itself off the event loop, and says when its daemon
     CHECK(p.is_empty());
 }
 
-TEST_CASE("a spare daemon serves at once when the one before is given up, which is ended behind it") {
+TEST_CASE("a spare daemon serves at once when its predecessor is given up, which is then ended") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
@@ -156,7 +155,7 @@ TEST_CASE("a spare daemon serves at once when the one before is given up, which 
     CHECK(p.is_empty());
 }
 
-TEST_CASE("without a spare daemon, or with one that has died, the domain starts anew in its place") {
+TEST_CASE("without a live spare daemon the domain restarts at its place") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
@@ -176,7 +175,7 @@ TEST_CASE("without a spare daemon, or with one that has died, the domain starts 
     CHECK(domain.generation() == 2);
 }
 
-TEST_CASE("whoever adopts a run with two daemons goes on with the one that served, and ends the other") {
+TEST_CASE("an adopter of a run with two daemons keeps the serving one and ends the other") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;

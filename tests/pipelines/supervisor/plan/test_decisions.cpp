@@ -77,7 +77,7 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
     CHECK(items[3].choice.kind == memory_kind::memfd);
 }
 
-TEST_CASE("a stage whose instances lie on two GPUs has its rings on the first device of who writes them") {
+TEST_CASE("a stage with instances on two GPUs has its rings on the first device of its producer") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     s.stages[1].spec.instances = 3;
     s.stages[1].devices = {{gpu1, "cuda:1"}, {gpu0, "cuda:0"}};
@@ -95,7 +95,7 @@ TEST_CASE("a stage whose instances lie on two GPUs has its rings on the first de
     CHECK(items[1].choice == memory_choice{memory_kind::vmm, gpu1});
 }
 
-TEST_CASE("an instance that can't reach a ring on another GPU is refused with the place and the reason") {
+TEST_CASE("an instance that can't access a ring on another GPU is refused with place and reason") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     s.stages[1].spec.instances = 2;
     s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};
@@ -187,7 +187,7 @@ TEST_CASE("pictures of a relative pattern go into the output directory, those of
     std::filesystem::current_path(before);
 }
 
-TEST_CASE("canaries lie behind slots that have no gaps, if they are wished for or none can be had") {
+TEST_CASE("canaries follow slots without gaps, if requested or if no gaps are available") {
     const auto as_it_is = guard_request::automatic;
     const slot_guard requested = choose_guard(memory_kind::memfd, guard_request::canary, 9, 4096, 0);
     CHECK_FALSE(requested.gaps());
@@ -220,7 +220,7 @@ TEST_CASE("a ring with canaries has them in its slots, and its writer commits al
     CHECK_THROWS_WITH(require_guards(s), contains("guard = \"canary\" is unavailable for ring s1"));
 }
 
-TEST_CASE("gaps lie behind slots wherever descriptors suffice, and are free but for padding") {
+TEST_CASE("gaps follow slots where descriptors suffice and cost only padding") {
     constexpr u64 mib = 1 << 20;
     const auto as_it_is = guard_request::automatic;
     CHECK(choose_guard(memory_kind::memfd, as_it_is, 9, 4097, 0).piece_bytes == 8192);

@@ -62,8 +62,7 @@ void check_fits(const run_setup& s) {
 
 }  // namespace
 
-TEST_CASE(
-    "on a GPU there is room for a depth that is worth the turns, on the CPU for what keeps cores busy") {
+TEST_CASE("a GPU has room for a depth worth the turns, the CPU for what keeps its cores busy") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     choose_depths(s, room(100 * gib));
     for (const stage_setup& st : s.stages) CHECK(st.lanes == 16);
@@ -91,7 +90,7 @@ TEST_CASE(
     check_fits(s);
 }
 
-TEST_CASE("latency is a wish for small rings or large ones") {
+TEST_CASE("latency requests small or large rings") {
     run_setup s = chain({gpu0, gpu0});
     s.latency = latency_kind::low;
     choose_depths(s, room(100 * gib));
@@ -109,7 +108,7 @@ TEST_CASE("latency is a wish for small rings or large ones") {
     CHECK(s.stages[0].window == 4);
 }
 
-TEST_CASE("a number of the file is taken as it is, whatever the memory and the wish") {
+TEST_CASE("a number in the file is used as it is, whatever the memory and the request") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     s.latency = latency_kind::low;
     s.stages[0].spec.in_flight = 9;
@@ -127,7 +126,7 @@ TEST_CASE("a number of the file is taken as it is, whatever the memory and the w
     CHECK(all.depth_reason.empty());
 }
 
-TEST_CASE("frames that are too large for so many come down to half of what is free, and it is said") {
+TEST_CASE("frames too large for the depth reduce it to half of the free memory, with a report") {
     for (const u64 slot : {16 * mib, 64 * mib, 200 * mib}) {
         run_setup s = chain({gpu0, gpu0, gpu0}, slot);
         choose_depths(s, room(8 * gib));
@@ -185,8 +184,7 @@ TEST_CASE("what the devices can't hold is refused with the place and the numbers
     CHECK_NOTHROW(require_room(host, free_memory{}));  // where nobody knows, the one who takes it will say
 }
 
-TEST_CASE(
-    "slots and copies on the GPU of who reads from another one, and a spare MPS server, are planned for") {
+TEST_CASE("slots and copies on a reading GPU, and a spare MPS server, are planned for") {
     const auto lines = [](const run_setup& s) {
         std::vector<std::string> all;
         for (const memory_item& m : plan_extra_memory(s))
@@ -211,7 +209,7 @@ TEST_CASE(
     CHECK(lines(host) == std::vector<std::string>{"a copy of asset mesh on aa 64"});
 }
 
-TEST_CASE("stages with a context each on one GPU get one token, and who asks for turns in vain is told why") {
+TEST_CASE("stages with separate contexts on a GPU get one token, and useless turns are explained") {
     run_setup s = chain({gpu0, gpu0, gpu1, gpu1, cpu});
     CHECK(depth_rule_of(s, 0)["token"] == 0);
     CHECK(depth_rule_of(s, 1)["token"] == 0);
@@ -244,7 +242,7 @@ TEST_CASE("stages with a context each on one GPU get one token, and who asks for
     CHECK(idle_turns(host) == "turns = 1 has no effect in this run: none of its stages runs on a GPU");
 }
 
-TEST_CASE("a stage is told who takes turns with it") {
+TEST_CASE("a stage learns which stages take turns with it") {
     run_setup s = chain({gpu0, gpu0, gpu1, cpu});
     s.stages[1].spec.instances = 2;
     s.stages[0].spec.in_flight = 4;
@@ -281,7 +279,7 @@ TEST_CASE("instances on two GPUs take turns with those who are on the same one")
     CHECK_THAT(idle_turns(s), contains("no two contexts of the run share a GPU"));
 }
 
-TEST_CASE("a run that asks for low latency takes turns only where the file says of how many frames") {
+TEST_CASE("a low-latency run takes turns only if the file sets their number of frames") {
     run_setup s = chain({gpu0, gpu0});
     s.latency = latency_kind::low;
     choose_depths(s, room(64 * gib));

@@ -40,7 +40,7 @@ const slot_guard guard_of(const run_setup& s, std::size_t link) { return plan_me
 
 }  // namespace
 
-TEST_CASE("a ring in host memory has no gaps behind a GPU with other addresses for that, but canaries") {
+TEST_CASE("a host ring has no gaps but canaries for a GPU with other host addresses") {
     const std::vector<std::string> devices{on_gpu, on_cpu, on_cpu};
     const run_setup can = planned(devices, gpus(able));
     CHECK(guard_of(can, 0).gaps());
@@ -71,7 +71,7 @@ TEST_CASE("of instances on several GPUs one with other addresses for host memory
         guard_of(planned(devices, gpus(R"("read_only_host": true, "same_host_address": false)")), 1).gaps());
 }
 
-TEST_CASE("whoever can't map a ring or an asset for reading alone is named, with what stands in the way") {
+TEST_CASE("a stage that can't map a ring or an asset read-only is named with the obstacle") {
     CHECK_THAT(guard_text(planned({on_cpu, on_gpu, on_gpu}, gpus(able))), contains("inputs: guarded"));
     const std::string cant =
         guard_text(planned({on_cpu, on_gpu, on_cpu}, gpus(R"("read_only_host": false)")));
@@ -87,7 +87,7 @@ TEST_CASE("whoever can't map a ring or an asset for reading alone is named, with
     CHECK_THAT(ipc, !contains("ring shade"));
 }
 
-TEST_CASE("of an MPS client the plan says that a GPU's fault ends its domain") {
+TEST_CASE("for an MPS client the plan states that a GPU fault ends its domain") {
     const std::string alone = guard_text(planned({on_gpu, on_gpu, on_gpu}, gpus(able)));
     CHECK_THAT(alone, !contains("MPS"));
     const run_setup shared = planned({on_gpu, on_gpu + "\nisolation = \"mps\"", on_gpu}, gpus(able));

@@ -60,7 +60,7 @@ TEST_CASE("a file that is another one on the other host is refused by its name")
                test::contains("stage geometry: settings.mesh.content.box.obj is \"not there\" there and {"));
 }
 
-TEST_CASE("so is one that a mesh names beside it") {
+TEST_CASE("a file that a mesh names is compared as well") {
     const auto changed = [](const char* mesh, const char* file) {
         one_host there(mesh), here(mesh);
         there.write(file, "other");
@@ -73,7 +73,7 @@ TEST_CASE("so is one that a mesh names beside it") {
     CHECK(changed("box.obj", "the box.bin") == "");
 }
 
-TEST_CASE("of a binary glTF file the same files beside it are compared") {
+TEST_CASE("for a binary glTF file its companion files are compared") {
     const std::string text = R"({"images":[{"uri":"skins/box.png"}]})";
     const auto word = [](u32 w) { return std::string(reinterpret_cast<const char*>(&w), sizeof w); };
     const std::string glb = "glTF" + word(2) + word(static_cast<u32>(20 + text.size())) +
@@ -85,7 +85,7 @@ TEST_CASE("of a binary glTF file the same files beside it are compared") {
     CHECK_THAT(between(there, here), test::contains("mesh.content.skins/box.png."));
 }
 
-TEST_CASE("what a mesh names elsewhere, or says in a way that can't be read, is left to its stage") {
+TEST_CASE("unreadable or external references of a mesh are left to its stage") {
     one_host h("box.gltf");
     for (const char* text : {R"({"buffers":[{"uri":"../p"},{"uri":"/etc/passwd"},{"uri":""},{"uri":7},8]})",
                              R"({"buffers":{"uri":"a"}})", "[]", "{", "glTF"}) {
@@ -109,7 +109,7 @@ TEST_CASE("hosts compare Carousel's version and the layout of shared memory, and
           fmt::format("layout is {} there and {} here", shm::control_version + 1, shm::control_version));
 }
 
-TEST_CASE("a host is given up when its stages have ended behind their supervisor, which is later far away") {
+TEST_CASE("a host is given up if its stages ended after their supervisor, later remotely") {
     const auto plan = [](const std::string& keys, const std::string& launcher) {
         const pipeline p = parse_pipeline(
             "[pipeline]\n" + keys + test::stage("a", "") + test::stage("b", "\"a\"", "host = \"x\"") +

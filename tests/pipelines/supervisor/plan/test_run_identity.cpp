@@ -90,8 +90,7 @@ TEST_CASE("the difference of two pipelines is named with both values") {
     }
 }
 
-TEST_CASE(
-    "an identity that was written is read again with the places of the pictures, and a damaged one is none") {
+TEST_CASE("a written identity is read again with the picture paths, and a damaged one is invalid") {
     const scratch_folder folder;
     run_setup prepared = two_stages();
     prepared.stages[1].spec.settings["out"] = "/runs/demo-1/frame_%05d.png";

@@ -27,7 +27,7 @@ offence verdict_on(const process_view& p) { return judge(std::array{p}, now).fro
 
 }  // namespace
 
-TEST_CASE("a first frame that is late is told by the key that it has passed") {
+TEST_CASE("a late first frame is reported with the key whose limit it exceeded") {
     process_view p = well();
     CHECK(describe(offence::processing, p) ==
           "process() of a frame takes longer than frame_timeout_ms = 2000");
@@ -56,14 +56,13 @@ TEST_CASE("each clock has its own limit, and one that doesn't run passes none") 
     CHECK(verdict_on(p) == offence::none);
 }
 
-TEST_CASE("a stamp that lies in the future is no age") {
+TEST_CASE("a time stamp in the future is not an age") {
     process_view p = well();
     p.processing_ns = p.device_ns = p.finishing_ns = p.heartbeat_ns = now + ns_per_s;
     CHECK(verdict_on(p) == offence::none);
 }
 
-TEST_CASE(
-    "only a seat that runs has deadlines: none that is held, starts, ends or lies down, none under a tool") {
+TEST_CASE("only a running seat has deadlines: not a paused, starting, ending or down one") {
     process_view p = well();
     p.processing_ns = p.device_ns = p.finishing_ns = p.heartbeat_ns = ago(60);
     CHECK(verdict_on(p) != offence::none);
@@ -78,7 +77,7 @@ TEST_CASE(
     CHECK(verdict_on(p) == offence::none);
 }
 
-TEST_CASE("a clock counts only while a job word of the process says that it can") {
+TEST_CASE("a clock counts only while a job word of the process permits it") {
     process_view p = well();
     p.processing_ns = p.device_ns = p.finishing_ns = ago(60);
     p.open = p.submitted = p.has_frame = false;
@@ -91,7 +90,7 @@ TEST_CASE("a clock counts only while a job word of the process says that it can"
     CHECK(verdict_on(p) == offence::processing);
 }
 
-TEST_CASE("frame_timeout_ms = 0 is no deadline, but a heart that has stopped is found all the same") {
+TEST_CASE("frame_timeout_ms = 0 disables the deadline, but a stopped heartbeat is still found") {
     process_view p = well();
     p.frame_timeout_ns = 0;
     p.processing_ns = p.device_ns = p.finishing_ns = ago(3600);
@@ -108,7 +107,7 @@ TEST_CASE("a full disk stops every clock but the heart") {
     CHECK(verdict_on(p) == offence::heart);
 }
 
-TEST_CASE("a process without a heart is left alone while nobody waits for it") {
+TEST_CASE("a process without a heartbeat is left alone while no process waits for it") {
     process_view p = well();
     p.open = p.submitted = p.has_frame = p.frames_wait = false;
     p.heartbeat_ns = ago(60);
@@ -127,9 +126,7 @@ TEST_CASE("a stopped process is late by its heart, never by a clock that runs on
     CHECK(verdict_on(p) == offence::heart);
 }
 
-TEST_CASE(
-    "several that hang are all late at once, of those on one GPU only the oldest, on another one or the CPU "
-    "each by itself") {
+TEST_CASE("of hanging stages the oldest on each GPU is late, on the CPU each one") {
     const auto on_device = [](u32 device, f64 seconds) {
         process_view p = well();
         p.device = device;
@@ -150,9 +147,7 @@ TEST_CASE(
                                             o::finishing, o::device, o::device});
 }
 
-TEST_CASE(
-    "of frames whose device clocks began anew together, the one that has been there longest is the "
-    "offender") {
+TEST_CASE("of frames whose device clocks restarted together, the oldest is the offender") {
     process_view victim = well(), offender = well();
     victim.device = offender.device = 0;
     victim.device_base_ns = offender.device_base_ns = ago(2.5);

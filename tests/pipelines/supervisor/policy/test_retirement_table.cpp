@@ -116,7 +116,7 @@ TEST_CASE("from each step a process comes to its end when everything has come ab
     }
 }
 
-TEST_CASE("what the retirement of before the table did under two thousand faults is what the table says") {
+TEST_CASE("the old retirement under two thousand faults equals the table's result") {
     std::ifstream in(CAROUSEL_RETIREMENTS);
     REQUIRE(in);
     u64 histories = 0, moves = 0;
@@ -145,9 +145,7 @@ TEST_CASE("what the retirement of before the table did under two thousand faults
     CHECK(actions.size() == 10);  // all but wait and refuse
 }
 
-TEST_CASE(
-    "a process is killed when its words are taken or that lasts, and one that leaves well or by itself has "
-    "time") {
+TEST_CASE("a process is killed once its words are revoked, a leaving one gets time") {
     constexpr u64 ms = ns_per_ms;
     kill_view v;
     v.stop_timeout_ns = 10 * ns_per_s;
@@ -182,7 +180,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("the policy is asked at once where others wait, and at the exit status where the cause is wanted") {
+TEST_CASE("the policy is queried at once if stages wait, otherwise at the exit status") {
     verdict_view v;
     CHECK_FALSE(verdict_is_due(v));  // it delivered nothing and said nothing
     v.delivered = true;

@@ -53,7 +53,7 @@ death signalled(int signal, u64 commits) {
 
 }  // namespace
 
-TEST_CASE("a stage starts, runs and leaves behind the last frame") {
+TEST_CASE("a stage starts, runs and exits after the last frame") {
     play({{E::bring_up, S::starting, A::start},
           {E::ready, S::running, A::none},
           {E::finished, S::done, A::none}});
@@ -85,8 +85,7 @@ TEST_CASE("lives that commit nothing are delayed ever longer, and the fifth in a
     CHECK(m.state() == S::failed);
 }
 
-TEST_CASE(
-    "strangers who make a process die, however often, don't make its seat fail: it is delayed ever longer") {
+TEST_CASE("crashes by unauthenticated peers never fail a seat but increase its delay") {
     death shot = signalled(SIGABRT, 0);
     shot.exposed = true;
     REQUIRE(classify(shot, restart_policy::always) == E::died_exposed);
@@ -103,7 +102,7 @@ TEST_CASE(
     CHECK(m.delay_ns() == longest_delay_ns);
 }
 
-TEST_CASE("a program that refuses its start is the end, but behind one that has worked it is tried again") {
+TEST_CASE("a program that refuses its start fails the seat, one that worked before is retried") {
     const death refuses = exited(exit_code::usage, 0, false);
     REQUIRE(classify(refuses, restart_policy::always) == E::died_refusing);
     seat_machine m;
@@ -161,7 +160,7 @@ TEST_CASE("stop holds, cont releases") {
           {E::bring_up, S::running, A::none}});
 }
 
-TEST_CASE("a pause outlasts the death of its process: the successor is paused when it is ready, until cont") {
+TEST_CASE("a pause outlasts the process's death: the successor is paused until cont") {
     for (const E how : {E::died_outside, E::died_spent})
         play({{E::bring_up, S::starting, A::start},
               {E::ready, S::running, A::none},
@@ -211,7 +210,7 @@ TEST_CASE("down lasts until up, whatever the process dies of") {
               {E::bring_up, S::starting, A::start}});
 }
 
-TEST_CASE("a seat in backoff can be taken down or started at once, and a failed one can be brought back") {
+TEST_CASE("a seat in backoff can be taken down or started at once, a failed one restored") {
     play({{E::bring_up, S::starting, A::start},
           {E::died_fresh, S::backoff, A::delay},
           {E::take_down, S::down, A::none}});
@@ -272,7 +271,7 @@ TEST_CASE("the policy decides what a death is for the table") {
     CHECK(classify(restart_requested, P::no) == E::died_outside);
 }
 
-TEST_CASE("a process that got no thread at its start is no attempt of its stage, whatever the policy") {
+TEST_CASE("a process without a thread at its start is not an attempt, whatever the policy") {
     using P = restart_policy;
     death refused = exited(exit_code::no_resources, 0, false);
     CHECK(lacked_resources(refused));
@@ -286,7 +285,7 @@ TEST_CASE("a process that got no thread at its start is no attempt of its stage,
     CHECK_FALSE(lacked_resources(signalled(SIGKILL, 0)));
 }
 
-TEST_CASE("deaths are told in words") {
+TEST_CASE("deaths are described in words") {
     CHECK(describe(exited(3, 0)) == "exit code 3");
     death no_memory = signalled(SIGKILL, 0);
     no_memory.out_of_memory = true;

@@ -59,7 +59,7 @@ using ring::group_state;
 
 }  // namespace
 
-TEST_CASE("an optional sink's claim is resumed only after its group is open, whatever damages the group") {
+TEST_CASE("an optional sink's claim is resumed only after its group is open, despite damage") {
     const run_with_optional_sinks r;
     r.set(2, seat_state::failed);
     settle_absent_readers(*r.table);

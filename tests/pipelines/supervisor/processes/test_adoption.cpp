@@ -103,7 +103,7 @@ struct sleeper {
 
 }  // namespace
 
-TEST_CASE("a supervisor that died before its first appointment leaves seats that are started from scratch") {
+TEST_CASE("a supervisor that died before its first appointment leaves seats started from scratch") {
     restored_block b;
     const auto n = b.adopt();
     CHECK(n.alive == 0);
@@ -119,7 +119,7 @@ TEST_CASE("an entry that was prepared but never became the seat's is taken back 
     CHECK(b.first().start_wanted);
 }
 
-TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spawned for it finds no place") {
+TEST_CASE("an unclaimed appointed entry is withdrawn: its late process finds no seat") {
     restored_block b;
     const ring::incarnation_id appointed = ring::appoint(b.c(), 0);
     const bool handed_over = GENERATE(false, true);
@@ -132,8 +132,7 @@ TEST_CASE("an appointed entry that nobody has claimed is withdrawn: who was spaw
     b.check_words_free();
 }
 
-TEST_CASE(
-    "a dead process whose retirement had not begun is retired: its frames go back, its words are free") {
+TEST_CASE("a dead process without retirement is retired: frames return, its words are free") {
     restored_block b;
     b.enter(3, {static_cast<u32>(dead_pid()), 1, 0, entry_state::live}, 1);
     b.c().seat[0].current.store(ring::seat_word{1, 3}.pack());
@@ -161,7 +160,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("half a retirement is gone through again, at whatever step it stopped, beside a living successor") {
+TEST_CASE("a half retirement is repeated at whatever step it stopped, next to a live successor") {
     restored_block b;
     const sleeper successor;
     const auto old = static_cast<u32>(dead_pid());
@@ -195,7 +194,7 @@ TEST_CASE("a pid that is another process by now is never taken for a stage") {
     CHECK(unrelated.is_alive());
 }
 
-TEST_CASE("a process of the run that has a dead stage's pid is not taken for it: its start time differs") {
+TEST_CASE("a process with a dead stage's pid is told apart by its start time") {
     const std::string run_id = "adopted" + std::to_string(::getpid());
     const shm::segment mapped = shm::segment::create(run_id);  // its child maps the run, as a stage does
     const pid_t child = ::fork();
@@ -229,7 +228,7 @@ TEST_CASE("a life that was being replaced is ended by the next supervisor") {
     CHECK(ring::claim(b.c(), successor) == ring::claim_result::withdrawn);
 }
 
-TEST_CASE("a living standby stays as its seat's standby, and a second, a dead and an unclaimed one don't") {
+TEST_CASE("a live standby stays its seat's standby, but not a second, dead or unclaimed one") {
     restored_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper holder, standby, second;
@@ -262,9 +261,7 @@ TEST_CASE("a living standby stays as its seat's standby, and a second, a dead an
     CHECK(b.table->recoveries.all().empty());
 }
 
-TEST_CASE(
-    "a holder that died while there was no supervisor is followed by its standby at once, if that was "
-    "ready") {
+TEST_CASE("an owner that died without a supervisor is replaced by its ready standby at once") {
     restored_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper standby;
@@ -291,9 +288,7 @@ TEST_CASE(
     CHECK(b.table->account.deaths == 1);
 }
 
-TEST_CASE(
-    "a promotion that was cut between its two steps is completed, and the dead holder's words are the "
-    "standby's") {
+TEST_CASE("a promotion cut between its two steps is completed with the dead owner's words") {
     restored_block b;
     b.setup.stages[0].spec.standby = true;
     const sleeper standby;

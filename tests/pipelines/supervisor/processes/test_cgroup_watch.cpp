@@ -37,7 +37,7 @@ constexpr u64 begin = 1000 * ns_per_s, tick = 20 * ns_per_ms;
 
 }  // namespace
 
-TEST_CASE("time for which a CPU quota stops the run does not count, but for one part in a hundred") {
+TEST_CASE("time in which a CPU quota stops the run does not count, except one percent") {
     const machine m;
     m.quota("1000 100000\n");
     m.throttled(0);

@@ -39,7 +39,7 @@ death exited(int code, bool ready) {
 
 }  // namespace
 
-TEST_CASE("a standby is started behind a holder that works, and not otherwise") {
+TEST_CASE("a standby is started only after an owner that works") {
     CHECK(care_for(wanting()) == standby_care::start);
     const auto unless = [](auto&& change) {
         standby_view v = wanting();
@@ -74,7 +74,7 @@ TEST_CASE("a standby that does not become ready is ended, once") {
     if (v.kill_sent || v.standing_by) CHECK(care_for(v) == standby_care::none);
 }
 
-TEST_CASE("a standby follows only a holder that has delivered, and the reason why it does not is known") {
+TEST_CASE("a standby follows only an owner that has delivered, and the reason why not is known") {
     succession_view v;
     v.configured = v.holder_running = v.holder_delivered = v.there = v.standing_by = true;
     CHECK(choose_succession(v) == succession::standby);
@@ -91,9 +91,7 @@ TEST_CASE("a standby follows only a holder that has delivered, and the reason wh
     CHECK(choose_succession(v) == succession::fresh);
 }
 
-TEST_CASE(
-    "a client's death ends its domain unless it was asked for, bounded, or nobody needs the domain any "
-    "more") {
+TEST_CASE("a client's death ends its domain unless requested, bounded, or the domain is unneeded") {
     CHECK(breaks_domain(client()));
     client_view v = client();
     SECTION("no client") { v.client = false; }
@@ -108,9 +106,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "the device of a client is quiet when its work was ended, its domain is over, or nothing is left to be "
-    "written") {
+TEST_CASE("a client's device is quiet once its work ended, its domain is over, or no write is left") {
     CHECK_FALSE(device_is_quiet(client()));
     client_view v = client();
     SECTION("its domain is over") { v.client = false; }
@@ -120,8 +116,7 @@ TEST_CASE(
     if (!v.client || v.terminated || v.through || v.run_ends) CHECK(device_is_quiet(v));
 }
 
-TEST_CASE(
-    "nobody is blamed for a fault that reaches all clients, nor for an end that its domain has brought") {
+TEST_CASE("no stage is blamed for a fault that reaches all clients or an end by its domain") {
     CHECK(excuse_for(exited(exit_code::gpu_fault, true), false, false) == excuse::device);
     CHECK(excuse_for(exited(exit_code::no_device, false), false, false) == excuse::device);
     CHECK(excuse_for(exited(exit_code::no_device, true), false, false) == excuse::none);  // it had a device
@@ -133,9 +128,7 @@ TEST_CASE(
     CHECK(excuse_for(late, true, false) == excuse::none);
 }
 
-TEST_CASE(
-    "a note tells of a death of one's own, unless it names what reaches all clients or a signal from "
-    "outside") {
+TEST_CASE("a note describes a stage's own death unless it names a shared fault or a signal") {
     CHECK(died_by_itself(ring::note_signal(SIGSEGV)));
     CHECK(died_by_itself(ring::note_exit(99)));
     CHECK_FALSE(died_by_itself(ring::note_exit(exit_code::gpu_fault)));
@@ -153,7 +146,7 @@ TEST_CASE("three faults in a row with no frame moved on in between, and the doma
     CHECK(f.in_row == 1);
 }
 
-TEST_CASE("a second supervisor tells entries apart by their word and by whether the seat names them") {
+TEST_CASE("a second supervisor tells entries apart by their word and by the seat's reference") {
     using ring::entry_state;
     const auto is = [](entry_state s, bool named, bool reusable) {
         return what_is(ring::entry_word{7, 1, 0, s}, named, reusable);
@@ -184,7 +177,7 @@ TEST_CASE("a seat without a process gets a successor unless it rests or a death 
     }
 }
 
-TEST_CASE("suspects of an MPS domain's faults are tried one by one, until one dies alone or all have been") {
+TEST_CASE("suspects of an MPS domain's faults are tried one by one until one dies or all passed") {
     mps_trial t;
     t.begin({});
     CHECK_FALSE(t.in_progress());

@@ -168,7 +168,7 @@ struct retired_run {
 
 }  // namespace
 
-TEST_CASE("nobody is killed while a word of its could still be committed, unless that lasts too long") {
+TEST_CASE("no process is killed while a word of it could be committed, within a limit") {
     retired_run b;
     // a word that no revocation gets at
     b.c().job[0].store(job_word{5, 1, static_cast<job_state>(7)}.pack());
@@ -177,7 +177,7 @@ TEST_CASE("nobody is killed while a word of its could still be committed, unless
     CHECK(b.until([&] { return !b.holder->is_alive(); }));  // patience is over
 }
 
-TEST_CASE("a process whose words are revoked is killed at once, and gone before its buffers are anybody's") {
+TEST_CASE("a revoked process is killed at once and gone before its buffers are reused") {
     retired_run b;
     b.set_job(0, 5, job_state::open);
     b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
@@ -207,8 +207,7 @@ TEST_CASE("what a process that is not gone yet writes late falls into no other f
     CHECK(b.slot(0).state == ring::slot_state::quarantined);
 }
 
-TEST_CASE(
-    "a death gives back what the dead one was loading, and the places that it had in groups of viewers") {
+TEST_CASE("a death returns what the process was loading and its places in viewers' groups") {
     retired_run b;
     b.c().assets = 2;
     const u64 loading = static_cast<u64>(shm::asset_state::loading) | u64{1} << 4U;  // epoch 1, seat 0
@@ -224,7 +223,7 @@ TEST_CASE(
           ring::group_state::absent);
 }
 
-TEST_CASE("an asset is nobody's again only when its loader is gone") {
+TEST_CASE("an asset is free again only when its loader has ended") {
     retired_run b(60 * ns_per_s);
     b.c().assets = 1;
     const u64 loading = static_cast<u64>(shm::asset_state::loading) | u64{1} << 4U;
@@ -252,7 +251,7 @@ TEST_CASE("no frame is blamed alone for a death at which a word of another job c
     CHECK(w.alone() == damaged);
 }
 
-TEST_CASE("a viewer's lease that has become stale is revoked by the supervisor, also when no stage looks") {
+TEST_CASE("a stale lease of a viewer is revoked by the supervisor even if no stage polls") {
     retired_run b;
     shm::link_block& l = b.c().link[0];
     l.group_state[shm::max_blocking].store(
@@ -269,7 +268,7 @@ TEST_CASE("a viewer's lease that has become stale is revoked by the supervisor, 
         1000));
 }
 
-TEST_CASE("a standby takes over when it has said that it is ready, and is passed by until then") {
+TEST_CASE("a standby takes over once it reported ready and is skipped until then") {
     retired_run b;
     const child waiting;
     const bool ready = GENERATE(true, false);
@@ -284,7 +283,7 @@ TEST_CASE("a standby takes over when it has said that it is ready, and is passed
     CHECK(job_word::of(ring::load(b.c().job[0])).epoch == 2);
 }
 
-TEST_CASE("a takeover is told with all its parts, however late a successor's word for being ready is read") {
+TEST_CASE("a takeover is reported with all parts, however late the successor's ready is read") {
     retired_run b;
     ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
     REQUIRE(b.until([&] { return b.current().epoch == 2 && b.source().start_wanted; }));
@@ -320,7 +319,7 @@ TEST_CASE("a standby does not hide that its holder has delivered nothing") {
     CHECK(b.table->account.promoted == 0);
 }
 
-TEST_CASE("the successor of an entry that its adopter has withdrawn is another entry, and may be claimed") {
+TEST_CASE("the successor of a withdrawn entry is another entry that may be claimed") {
     run_setup setup = two_stages();
     auto block = std::make_unique<shm::control_block>();
     ring::initialise(*block, plan_of(setup));

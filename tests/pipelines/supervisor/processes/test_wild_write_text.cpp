@@ -8,7 +8,7 @@
 using namespace carousel;
 using namespace carousel::supervisor;
 
-TEST_CASE("an offset in a slot is told as a plane and an offset in it") {
+TEST_CASE("an offset in a slot is described as a plane and an offset in it") {
     ring::frame_format f{
         "test", {{"color", ring::element::u8_, {4, 10}}, {"depth", ring::element::f32_, {10}}}, {}};
     (void)f.lay_out();

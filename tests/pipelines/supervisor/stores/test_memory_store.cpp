@@ -34,7 +34,7 @@ std::vector<shm::unique_fd> some_fds(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("a ring in pieces comes back whole, with the descriptors of all its pieces, and is handed out so") {
+TEST_CASE("a ring in pieces is restored with all its descriptors and passed on") {
     memory_store k;
     k.expect({ring_in_pieces(0, 3), ring_in_pieces(1, 2)});
     std::vector<shm::unique_fd> fds = some_fds(5);

@@ -13,7 +13,7 @@ namespace {
 constexpr u64 ms = 1'000'000;
 }
 
-TEST_CASE("a death's steps come together in one account, in whatever order they are told") {
+TEST_CASE("a death's steps form one account, in any order") {
     recovery_log log;
     log.report({"fragment", 12, 3, "", 100 * ms, 101 * ms, 0, 0, false});
     log.report({"vertex", 11, 2, "", 0, 50 * ms, 0, 0, false});
@@ -29,9 +29,7 @@ TEST_CASE("a death's steps come together in one account, in whatever order they 
     CHECK(takeovers_ms(log.all(), true) == std::vector<f64>{20});
 }
 
-TEST_CASE(
-    "a second supervisor continues the account of the first, and its own look at a death does not replace "
-    "the first look") {
+TEST_CASE("a second supervisor continues the account, and its view replaces no earlier one") {
     const scratch_folder folder;
     const std::string file = (folder.path / "recoveries.jsonl").string();
     {
@@ -58,9 +56,7 @@ TEST_CASE(
     CHECK(back.fenced_ns == 950 * ms);
 }
 
-TEST_CASE(
-    "which end of the MPS domain a death fell into is told before and behind the rest of it, and outlives "
-    "its teller") {
+TEST_CASE("the part of an MPS domain's end of a death is kept in any order across takeovers") {
     const scratch_folder folder;
     const std::string file = (folder.path / "recoveries.jsonl").string();
     {
@@ -83,8 +79,7 @@ TEST_CASE(
     CHECK_FALSE(written[1].contains("shared"));
 }
 
-TEST_CASE(
-    "where a takeover's time went is told in parts, also by the supervisor after it, and of no standby") {
+TEST_CASE("a takeover's time is reported in parts, also by the next supervisor, not for standbys") {
     const scratch_folder folder;
     const std::string file = (folder.path / "recoveries.jsonl").string();
     const auto back = [](const char* seat, i32 pid, u64 followed, bool standby) {
@@ -119,7 +114,7 @@ TEST_CASE("an account that can't be kept on disk is kept in memory") {
     CHECK(fences_ms(log.all()) == std::vector<f64>{10});
 }
 
-TEST_CASE("a run of months keeps the newest deaths and the number of the others, in memory and in its file") {
+TEST_CASE("a run of months keeps the newest deaths and the number of others, in memory and file") {
     const scratch_folder folder;
     const std::string file = (folder.path / "recoveries.jsonl").string();
     constexpr i32 deaths = 20'000;
