@@ -251,7 +251,7 @@ TEST_CASE("ports come back to a second supervisor, and no frame is lost over it"
     run.end_and_check();
 }
 
-TEST_CASE("frames skip a port with vacant = " skip " while it has no program, and wait otherwise") {
+TEST_CASE("frames skip a port that skips while it has no program, and wait otherwise") {
     port_run run("skips", "supervisor_grace_s = 20\n", "vacant = \"skip\"\n" + witness());
     external_program writes = run.writes("writes", {"500"});
     CHECK(run.makes_progress(writes));
