@@ -84,7 +84,7 @@ class Bench(unittest.TestCase):
             self.assertAlmostEqual(c["ratio_to_peer"], c["frame_ms"]["median"] / c["peer_frame_ms"]["median"])
             self.assertLess(c["peer_unlike"], 0.02)
 
-    def test_errors_say_what_is_wrong_and_start_nothing(self):
+    def test_errors_name_the_cause_and_start_nothing(self):
         for words, expected in ((["--triangels", "5"], 'did you mean "--triangles"'), (["--size", "12"], "is not a size"),
                                 (["--frames", "many"], "--frames"), (["--peer", "vulkan"], "none of opengl")):
             done = bench(*words)
@@ -99,7 +99,7 @@ class Bench(unittest.TestCase):
         self.assertIn("r.json", done.stderr)
         self.assertEqual(bench("--device", "cuda:77").returncode, 3)
 
-    def test_without_the_program_beside_it_carousel_says_what_to_build(self):
+    def test_without_its_program_carousel_names_what_to_build(self):
         lonely = os.path.join(self.folder, "carousel")
         try:
             os.link(os.path.join(PROGRAMS, "carousel"), lonely)

@@ -80,7 +80,7 @@ class BenchIpc(unittest.TestCase):
         self.assertNotIn("Boost message_queue", means)
         self.assertIn("Boost message_queue", report["missing"])
 
-    def test_errors_say_what_is_wrong(self):
+    def test_errors_name_the_cause(self):
         for words, expected in ((["--tables", "hop"], 'did you mean "hops"'), (["--processes", "0"], "1 to 64"),
                                 (["--quik"], 'did you mean "--quick"')):
             done = self.bench(*words)

@@ -66,7 +66,7 @@ class BenchPipeline(unittest.TestCase):
         self.assertGreater(cell["difference"]["frames_per_second"]["low"], 0)
         self.assertLess(cell["difference"]["p50_ms"]["high"], 0)
 
-    def test_a_build_against_itself_is_no_difference_beyond_noise(self):
+    def test_a_build_against_itself_differs_only_by_noise(self):
         for _ in range(3):   # one of twenty is outside of a 95 % interval by chance, and other programs disturb short runs more
             done = self.bench(DEMO, *SMALL, *SHORT, "--set", "fps=60", "--against", PROGRAMS)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
@@ -87,7 +87,7 @@ class BenchPipeline(unittest.TestCase):
             self.assertGreaterEqual(run["frames"], 30)
         self.assertIn("at least two rounds", report["cells"][0]["verdict"])
 
-    def test_a_pipeline_whose_sink_is_no_display_is_measured_too(self):
+    def test_a_pipeline_whose_sink_is_not_a_display_is_measured(self):
         os.symlink(os.path.join(PROGRAMS, "carousel-display"), os.path.join(self.folder, "my-sink"))
         with open(DEMO, encoding="utf-8") as f:
             text = f.read().replace('"carousel-display"', '"./my-sink"').replace('"frame_%05d.png"', '""')
@@ -99,7 +99,7 @@ class BenchPipeline(unittest.TestCase):
         self.assertIn("frames/s", done.stdout)
         self.assertIn("left out: kernels alone:", done.stdout)   # they are of stages that Carousel ships
 
-    def test_the_stages_as_threads_of_one_process_make_the_same_pictures_and_are_what_the_others_are_measured_against(self):
+    def test_stages_as_threads_of_one_process_give_the_same_pictures_and_the_reference(self):
         threads = [os.path.join(PROGRAMS, "carousel-bench-threads"), DEMO, "--device", "cpu", "--size", "96x64",
                    "--set", "geometry.triangles=500", "--out", ""]
         done = subprocess.run([*threads, "--exactly", "40"], capture_output=True, text=True, timeout=100, check=False)
@@ -118,7 +118,7 @@ class BenchPipeline(unittest.TestCase):
         share = process["of_none"]["A"]
         self.assertTrue(0 < share["low"] <= share["ratio"] <= share["high"], share)
 
-    def test_depths_and_lone_frames_are_cells_of_their_own_beside_the_kernels_alone_and_drawn(self):
+    def test_depths_and_single_frames_are_cells_next_to_the_kernels_alone_and_drawn(self):
         plot = os.path.join(self.folder, "p.svg")
         done = self.bench(DEMO, *SMALL, "--rounds", "2", "--seconds", "0.3", "--warm-up", "0.1", "--modes", "none,process", "--depths", "1,3/4",
                           "--lone", "50", "--plot", plot, "--json")
@@ -141,7 +141,7 @@ class BenchPipeline(unittest.TestCase):
         for text in ("kernels 96x64", "none 96x64", "process 96x64", "a single frame"):
             self.assertIn(text, drawn)
 
-    def test_a_stage_that_is_not_shipped_or_that_fails_has_no_baseline_and_says_why(self):
+    def test_an_unshipped_or_failing_stage_has_no_baseline_and_the_cause_is_reported(self):
         with open(DEMO, encoding="utf-8") as f:
             text = f.read().replace('"carousel-display"', '"carousel-test-number"\nsink = true')
             text = re.sub(r"(?m)^(out|keep) *=.*$", "", text)

@@ -116,7 +116,7 @@ class Rows(unittest.TestCase):
         self.assertIn("/nowhere/program cannot be started: No such file", text)
         self.assertIn("1 passed, 2 failed;", text.splitlines()[-1])
 
-    def test_a_skipped_row_is_neither_passed_nor_failed_and_tells_why(self):
+    def test_a_skipped_row_is_neither_passed_nor_failed_and_has_the_cause(self):
         skips = {"run": f"sh -c 'echo skipped: no ip here; exit {run.SKIPPED}'"}
         code, text, results = self.run_rows(skips)
         self.assertEqual([code, *((r["how"], r["detail"]) for r in results.values())], [run.SKIPPED, ("skipped", "no ip here")])

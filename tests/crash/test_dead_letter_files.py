@@ -68,7 +68,7 @@ class DeadLetterFiles(unittest.TestCase):
         self.assertEqual([dead_letter["ring_sequence"] for dead_letter in report["dead_letters"]], [7])
         return text_of(log), text_of(os.path.join(self.folder, "kept")).split()
 
-    def test_a_frame_that_was_given_up_goes_on_where_the_disk_has_no_room_for_it(self):
+    def test_a_given_up_frame_continues_when_the_disk_has_no_room_for_it(self):
         log, kept = self.run_with_dead_letters_on_a_small_disk("dd if=/dev/zero of=$letters/filler bs=4096 2>/dev/null")
         self.assertRegex(log, r"warning: frame 7 is given up and not saved: (writing|creating) .*: No space left on device")
         self.assertEqual(kept, ["filler"])

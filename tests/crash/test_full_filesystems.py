@@ -122,7 +122,7 @@ class FullFilesystems(unittest.TestCase):
         self.assertEqual(len(self.left()), 60)
         self.nothing_runs()
 
-    def test_ctrl_c_on_a_full_disk_ends_with_75_and_says_how_many_frames_are_not_written(self):
+    def test_ctrl_c_on_a_full_disk_ends_with_75_and_the_number_of_unwritten_frames(self):
         run = self.start_on_full_disk()
         with open(os.path.join(self.folder, "pid"), encoding="utf-8") as f:
             os.kill(int(f.read()), signal.SIGINT)
@@ -144,7 +144,7 @@ class FullFilesystems(unittest.TestCase):
         self.assertLessEqual(set(left), {f"frame_{n:05}.png" for n in range(begun)})
         self.nothing_runs()
 
-    def test_a_full_disk_under_the_report_is_said_and_nothing_else_suffers(self):
+    def test_a_full_disk_under_the_report_is_reported_and_has_no_other_effect(self):
         small = os.path.join(self.folder, "small")
         fill = 'dd if=/dev/zero of="$mount_point/filler" bs=4096 count=64 2>/dev/null; true'
         code, text, left = self.run_on(small, "64k", "--out", "", "--report", os.path.join(small, "report.json"), before=f"{{ {fill}; }}")

@@ -76,7 +76,7 @@ class Siblings(Case):
     """The supervisor in a pid namespace, the programs in sibling namespaces: none knows a pid of another one."""
     around = UNSHARE if starts(*UNSHARE) else ()
 
-    def test_programs_of_a_pid_namespace_beside_the_supervisors(self):
+    def test_programs_of_another_pid_namespace_than_the_supervisors(self):
         if not self.around:
             self.skipTest("no pid namespace can be made here (unshare)")
         reads, dies, writes = (self.start(*UNSHARE, PROGRAM, what, self.at, port, "1000")
@@ -129,7 +129,7 @@ class Fenced(Case):
             self.assertNotIn(stat.read().rsplit(")", 1)[1].split()[0], "ZX")
         self.assertNotIn("SIGKILL", self.text())
 
-    def test_a_writer_that_keeps_its_frame_is_fenced_told_and_never_killed(self):
+    def test_a_writer_that_keeps_its_frame_is_fenced_notified_and_never_killed(self):
         reads = self.start_sibling("read")
         keeps, pid = self.holder("write")
         writes = self.start_sibling("write", 10000)
@@ -138,7 +138,7 @@ class Fenced(Case):
         self.assertRegex(keeps.stdout.readline(), "^revoked 20: .*given to another incarnation")
         self.check_end(reads, keeps, writes)
 
-    def test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm(self):
+    def test_a_stopped_reader_is_fenced_and_continues_late_without_harm(self):
         writes = self.start_sibling("write", 5000)
         keeps, pid = self.holder("read")
         os.kill(pid, signal.SIGSTOP)
@@ -170,8 +170,8 @@ class Fenced(Case):
 class SmallRing(Fenced):
     """Buffers that are not returned are soon missed."""
     options = ("--set", "link.camera.window=1")
-    test_a_writer_that_keeps_its_frame_is_fenced_told_and_never_killed = None
-    test_a_reader_that_is_stopped_is_fenced_and_goes_on_late_without_harm = None
+    test_a_writer_that_keeps_its_frame_is_fenced_notified_and_never_killed = None
+    test_a_stopped_reader_is_fenced_and_continues_late_without_harm = None
     test_the_buffers_of_a_stopped_writer_are_kept_until_it_ends = None
 
     def test_more_writers_are_stopped_and_end_than_the_ring_has_buffers(self):

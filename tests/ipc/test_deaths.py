@@ -37,7 +37,7 @@ class Deaths(unittest.TestCase):
         self.assertGreater(len(steps), 40)
         self.assertEqual(sorted(steps), sorted(ROWS))
 
-    def test_each_letter_is_true(self):
+    def test_each_dead_letter_is_correct(self):
         for step, row in ROWS.items():
             for letter, text in DIES.items():
                 self.assertEqual((step, letter, letter in row[2]), (step, letter, f"step::{step}" in text))

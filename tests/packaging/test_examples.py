@@ -82,7 +82,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(first["image_hash"], again["image_hash"])
         self.assertNotEqual(first["image_hash"], other["image_hash"])
 
-    def test_programs_of_one_s_own_look_at_a_run_and_take_part_in_one(self):
+    def test_a_users_programs_observe_a_run_and_take_part_in_one(self):
         folder = self.all.copy_of_example("port")
         self.all.build_without_toolkit(folder)
         newest = os.path.join(folder, "build/newest")

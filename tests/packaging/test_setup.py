@@ -161,7 +161,7 @@ class Setup(unittest.TestCase):
         self.assertNotIn("pybind11", self.start("pipelines/launch", MISSING=missing)[2])   # the demo has none
         self.assertIn(missing, self.start("tests/run", "--no-install", MISSING=missing)[1])
 
-    def test_what_looks_at_the_sources_and_doxygen_are_installed_for_all_tests_alone_and_networks_for_a_campaign(self):
+    def test_tools_for_sources_are_installed_for_all_tests_only_and_networks_for_a_campaign(self):
         for package, words in (("doxygen", ["--all"]), ("clang-tidy", ["--all"]), ("iproute2", ["--campaign", "hosts"]),
                                ("nftables", ["--campaign", "hosts"])):
             self.assertNotIn(package, self.start("tests/run", MISSING=package)[2])
@@ -254,7 +254,7 @@ class Setup(unittest.TestCase):
             self.assertIn("No display", text)
         self.assertIn("no viewer", self.start("pipelines/launch", DISPLAY=":0")[1])
 
-    def test_beside_a_viewer_launch_asks_for_no_pictures_unless_its_user_does(self):
+    def test_next_to_a_viewer_launch_writes_no_pictures_unless_requested(self):
         self.start("pipelines/launch")  # build/release is there
         self.put("../tree/build/release/carousel-viewer", "exit 0")
         demo = f"<{self.root}/pipelines/demo.toml>"

@@ -58,7 +58,7 @@ class Tutorial(unittest.TestCase):
             self.assertEqual(code, 0, f"{command}\n{text}")
         self.assertEqual(len(self.transcript), len(self.commands))
 
-    def test_2_they_do_what_the_text_says(self):
+    def test_2_the_commands_do_what_the_text_states(self):
         self.assertRegex(self.printed(r"run blur")[0], r"lost 0")
         pids = [dict(re.findall(r"^(\w+)\s+(\d+)\s", text, re.M)) for text in self.printed(r"carousel ps")]
         self.assertEqual(pids[0]["fragment"], pids[1]["fragment"])

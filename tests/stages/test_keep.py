@@ -67,7 +67,7 @@ class Keep(unittest.TestCase):
         self.assertGreater(frames, 150)
         self.assertEqual(self.names(), sorted(kept + [f"p_{n:05d}.png" for n in range(frames - 20, frames)]))
 
-    def test_a_run_of_so_many_frames_leaves_all_and_the_demo_without_an_end_a_hundred(self):
+    def test_a_run_of_n_frames_keeps_all_pictures_and_the_endless_demo_a_hundred(self):
         self.assertEqual(self.start("--frames", "130", "--out", os.path.join(self.pictures, "p_%05d.png")).wait(60), 0)
         self.assertEqual(len(self.names()), 130)
         run = self.start("--out", os.path.join(self.folder, "endless", "p_%05d.png"))

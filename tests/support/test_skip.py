@@ -28,7 +28,7 @@ class Skip(unittest.TestCase):
                     verdicts[name] = line[line.index(f": {name} .") + len(name) + 3:].lstrip(".").split()[0]
         return verdicts
 
-    def test_a_failed_check_in_front_of_a_skip_is_a_failure(self):
+    def test_a_failed_check_before_a_skip_is_a_failure(self):
         self.assertEqual(self.ctest({name: [PROGRAM, name] for name in EXPECTED}), EXPECTED)
 
     def test_a_python_program_skips_the_same_way(self):

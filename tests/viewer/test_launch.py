@@ -65,7 +65,7 @@ class Launch(WindowCase):
         self.gone(viewer)
         self.check_report()
 
-    def test_beside_the_window_no_pictures_are_written_and_with_keep_the_newest(self):
+    def test_with_a_window_no_pictures_are_written_and_with_keep_the_newest(self):
         self.start_display()
         self.environment["CAROUSEL_LOG"] = "info"
         without = [w for k, w in enumerate(SMALL) if w != "--out" and SMALL[k - 1] != "--out"]
@@ -103,7 +103,7 @@ class Launch(WindowCase):
         self.assertEqual(run.wait(60), 0, self.output())
         self.assertEqual(self.check_report()["frames"], 150)
 
-    def test_a_viewer_that_cannot_open_says_so_and_the_run_goes_on(self):
+    def test_a_viewer_that_cannot_open_reports_it_and_the_run_continues(self):
         self.start_display()
         self.environment["MESA_GL_VERSION_OVERRIDE"] = "2.1"
         run = self.launch(*SMALL, "--frames", "100")
@@ -112,7 +112,7 @@ class Launch(WindowCase):
         self.assertIn("The pipeline continues without it.", self.output())
         self.assertEqual(self.check_report()["frames"], 100)
 
-    def test_a_pipeline_that_does_not_start_leaves_no_viewer_behind(self):
+    def test_a_pipeline_that_does_not_start_leaves_no_viewer(self):
         self.start_display()
         run = self.launch("nowhere.toml")
         self.assertEqual(run.wait(60), 2, self.output())

@@ -242,7 +242,7 @@ class Lives(Rig):
         with self.assertRaises(OSError):
             dashboard.ask("/")
 
-    def test_a_taken_port_is_a_sentence_and_the_pipeline_goes_on(self):
+    def test_a_taken_port_is_an_error_and_the_pipeline_continues(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             taken.listen()
@@ -300,7 +300,7 @@ class Lives(Rig):
         self.assertIn("watching second", self.log(view))
 
 
-    def test_a_page_stays_with_its_run_beside_another_and_follows_it_to_its_next_supervisor(self):
+    def test_a_dashboard_follows_its_own_run_to_its_next_supervisor(self):
         grace = ("--set", "supervisor_grace_s=60")
         run = self.start_run(*grace)
         view = self.start("carousel", "view", "-p", "demo", "--http", "0")

@@ -77,7 +77,7 @@ class Window(WindowCase):
         self.assertEqual(run.wait(60), 0)
         self.check_report()
 
-    def test_a_viewer_that_is_killed_or_stopped_harms_nobody(self):
+    def test_a_killed_or_stopped_viewer_harms_no_process(self):
         run = self.start_run()
         viewers = [self.start_viewer("--offscreen") for _ in range(2)]
         wait_for("frames in a window", lambda: self.seen()["ring_sequence"] > 0)
@@ -90,7 +90,7 @@ class Window(WindowCase):
         self.assertIsNone(run.poll())
         self.assertIsNone(viewers[0].poll())
 
-    def test_a_window_stays_with_its_run_when_its_supervisor_is_killed_beside_another_run(self):
+    def test_a_window_follows_its_own_run_when_its_supervisor_is_killed(self):
         grace = ("--set", "supervisor_grace_s=60")
         run = self.start_run(*grace)
         viewer = self.start_viewer("--null")
@@ -108,7 +108,7 @@ class Window(WindowCase):
         self.assertEqual(self.seen()["run"], mine)
         self.assertIsNone(viewer.poll())
 
-    def test_the_ring_behind_a_second_output_is_shown_beside_the_first(self):
+    def test_the_ring_of_a_second_output_is_shown_next_to_the_first(self):
         path = os.path.join(self.folder, "planes.toml")
         with open(path, "w", encoding="utf-8") as f:
             f.write(FORKED)
@@ -178,7 +178,7 @@ class Window(WindowCase):
         self.assertGreater(s["take_ms"]["p99"], 0)
         self.assertGreater(s["cpu_share"], 0)
 
-    def test_interop_that_cannot_be_had_is_said_and_the_rest_is_shown(self):
+    def test_unavailable_interop_is_reported_and_the_rest_is_shown(self):
         self.start_run()
         viewer = self.start_viewer("--offscreen", "--path", "interop")
         wait_for("the stages without a picture", lambda: "stages.row.vertex" in self.seen()["widgets"])

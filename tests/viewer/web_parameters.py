@@ -40,7 +40,7 @@ class Parameters(Rig):
         self.assertIn('carousel_parameter_changes_total{pipeline="demo"} 0\n', dashboard.ask("/metrics")[1].decode())
         self.assertIn("/parameters", dashboard.ask("/nothing")[1].decode())
 
-    def test_who_has_the_token_sets_them_and_nobody_else(self):
+    def test_only_a_client_with_the_token_sets_parameters(self):
         _, dashboard = self.running_dashboard()
         before = self.known(dashboard)
         for token in ("", "0" * 32, dashboard.token[:-1]):

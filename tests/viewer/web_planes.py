@@ -103,7 +103,7 @@ class Planes(PlanesRig):
         self.assertEqual((nv12["type"], nv12["height"], nv12["values"]), ("NV12", 180, None))
         self.assertRegex(dashboard.json("/pixel.json?x=10&y=10")["text"], r"^Y \d+ U 136 V 122$")
 
-    def test_two_rings_are_shown_of_one_frame_and_when_that_can_t_be_it_is_said(self):
+    def test_two_rings_are_shown_of_one_frame_or_the_reason_why_not(self):
         run, dashboard = self.running_planes()
         self.assertEqual(self.show(dashboard, stage="slope", beside="scene", beside_plane="depth")[0], 200)
         left, right = self.shown(dashboard, lambda s: len(s) == 2)
@@ -130,7 +130,7 @@ class Planes(PlanesRig):
         self.shown(dashboard, lambda s: len(s) == 1)
         self.assertIsNone(run.poll())
 
-    def test_the_ring_behind_a_second_output_is_listed_counted_and_shown_beside_the_first(self):
+    def test_the_ring_of_a_second_output_is_listed_counted_and_shown_next_to_the_first(self):
         _, dashboard = self.running_planes(text=FORKED)
         self.assertEqual([(r["stage"], [x["stage"] for x in r["readers"] if x["kind"] == "blocking"]) for r in dashboard.json()["rings"]],
                          [("scene", ["look"]), ("scene.slope", ["look"])])

@@ -34,7 +34,7 @@ class Background(Live):
         self.assertEqual(self.carousel("down").returncode, 0)
         self.assertFalse(is_alive(pid))
 
-    def test_up_d_tells_why_a_pipeline_failed_with_the_tail_of_its_log(self):
+    def test_up_d_reports_a_failed_pipeline_with_the_tail_of_its_log(self):
         file = self.talking_pipeline("echo no luck today >&2; exit 9")
         result = self.carousel("up", file, "-d", "--name", self.name, *SMALL, "--set", "fragment.restart=no")
         self.assertNotEqual(result.returncode, 0)
@@ -56,7 +56,7 @@ class Background(Live):
         process.stderr.close()
         self.assertFalse(is_alive(pid))
 
-    def test_a_stop_that_nobody_holds_is_a_hang_and_hits_this_run_alone(self):
+    def test_a_stop_by_no_command_is_a_hang_and_affects_only_this_run(self):
         self.up("--set", "frame_timeout_ms=500")
         before = {s["name"]: s["pid"] for s in self.ps()["stages"]}
         output = self.carousel("kill", "fragment", "-s", "STOP", "-p", self.name)
@@ -132,7 +132,7 @@ class Logs(Live):
         self.assertEqual(gone.returncode, 2)
         self.assertIn("--keep-logs", gone.stderr)
 
-    def test_a_run_in_the_foreground_takes_its_lines_along_unless_told_to_keep_them(self):
+    def test_a_foreground_run_deletes_its_logs_unless_requested_to_keep_them(self):
         words = ["run", os.path.join(PIPELINES, "demo.toml"), "--name", self.name, *SMALL, "--frames", "5"]
         self.assertEqual(self.carousel(*words).returncode, 0)
         self.assertEqual(os.listdir(os.path.join(self.folder, "carousel")), [])
@@ -141,7 +141,7 @@ class Logs(Live):
         self.assertEqual(self.carousel(*words).returncode, 0)  # the next run of that name takes its place
         self.assertEqual(os.listdir(os.path.join(self.folder, "carousel")), [])
 
-    def test_on_a_terminal_prefixes_are_coloured_unless_nobody_wants_that(self):
+    def test_on_a_terminal_prefixes_are_coloured_unless_disabled(self):
         self.up(file=self.talking_pipeline("echo I am $$"))
 
         def on_terminal(*words):

@@ -44,7 +44,7 @@ class Profile(Live):
         with open(self.log, encoding="utf-8") as f:
             return f.read().splitlines()
 
-    def test_nsys_goes_in_front_of_the_whole_run_and_its_report_is_named(self):
+    def test_nsys_runs_the_whole_run_and_its_report_is_named(self):
         done = self.carousel("run", DEMO, "--name", self.name, *SMALL, "--frames", "20", "--profile", "nsys")
         self.assertEqual(done.returncode, 0, done.stderr)
         report = os.path.join(self.folder, self.name + ".nsys-rep")
@@ -75,7 +75,7 @@ class Profile(Live):
         self.assertIn("profiling for 10 s", err)
         self.assertIn("--seconds", self.words())
 
-    def test_ncu_goes_in_front_of_one_stage_alone(self):
+    def test_ncu_runs_one_stage_only(self):
         done = self.carousel("run", DEMO, "--name", self.name, *SMALL, "--frames", "20", "--profile", "ncu:fragment", "--report", "r.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         report = os.path.join(self.folder, self.name + "-fragment.ncu-rep")
@@ -96,7 +96,7 @@ class Profile(Live):
         self.assertIn("CAROUSEL_NSYS=/absent/nsys", done.stderr)
         self.assertFalse(os.path.exists(self.log))
 
-    def test_without_the_profiler_it_says_how_to_get_it(self):
+    def test_without_the_profiler_the_message_names_its_package(self):
         self.environment["PATH"] = "/nowhere"
         for tool, package in (("nsys", "nsight-systems"), ("ncu:fragment", "nsight-compute")):
             done = self.carousel("run", DEMO, *SMALL, "--frames", "2", "--profile", tool)

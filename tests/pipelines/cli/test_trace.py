@@ -274,7 +274,7 @@ class Trace(unittest.TestCase):
         counters = {e["name"] for e in t["traceEvents"] if e["ph"] == "C" and e["pid"] == 1}
         self.assertEqual(counters, {"output ring of numbers", "output ring of fork", "output ring of fork.square"})
 
-    def test_a_pipeline_that_ends_meanwhile_leaves_a_trace_that_says_so(self):
+    def test_a_pipeline_that_ends_during_a_trace_leaves_a_trace_that_states_it(self):
         run = self.start_run()
         trace = self.start_trace("--seconds", "30")
         self.wait_tracing()
@@ -294,7 +294,7 @@ class Trace(unittest.TestCase):
         self.assertGreater(self.load()["otherData"]["last_ring_sequence"], frame_number + 100)
         self.assertEqual(self.load()["otherData"]["ending"], "")
 
-    def test_a_run_whose_memory_is_made_anew_is_traced_on_in_its_new_control_block(self):
+    def test_a_run_with_rebuilt_memory_stays_traced_in_its_new_control_block(self):
         self.start_run()
         trace = self.start_trace("--seconds", "6")
         self.wait_tracing()
@@ -334,7 +334,7 @@ class Trace(unittest.TestCase):
         self.assertIn("note: interrupted after", err)
         self.check_every_frame(self.load())
 
-    def test_a_killed_tracer_leaves_no_stamping_behind(self):
+    def test_a_killed_tracer_leaves_no_stamping(self):
         self.start_run()
         trace = self.start_trace("--seconds", "30")
         time.sleep(1)
@@ -349,7 +349,7 @@ class Trace(unittest.TestCase):
         first = min(e["ts"] for e in t["traceEvents"] if e["ph"] == "X")
         self.assertGreaterEqual(first, 0, "nothing older than the trace is in it")
 
-    def test_refusals_say_what_to_do(self):
+    def test_refusals_name_the_remedy(self):
         none = self.carousel("trace", self.file)
         self.assertEqual(none.returncode, 2)
         self.assertIn("no pipeline is running; start one with `carousel run FILE`", none.stderr)

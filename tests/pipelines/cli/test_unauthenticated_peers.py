@@ -82,7 +82,7 @@ class UnauthenticatedPeers(unittest.TestCase):
         except ValueError:
             return {}
 
-    def test_a_stranger_can_neither_see_nor_touch_a_run(self):
+    def test_another_user_can_neither_see_nor_change_a_run(self):
         ps = self.ps()
         pids = [s["pid"] for s in ps["stages"]] + [ps["pipeline"]["pid"]]
         run_id = ps["pipeline"]["run_id"]
@@ -115,7 +115,7 @@ class UnauthenticatedPeers(unittest.TestCase):
         self.assertEqual(set(output["fds"]) | set(output["memory"]), {"EACCES"})
         self.still_well(ps)
 
-    def test_a_stranger_whom_the_folders_let_in_is_dropped_unheard_by_his_credentials(self):
+    def test_another_user_with_access_to_the_folders_is_dropped_by_his_credentials(self):
         ps = self.ps()
         for path, mode in ((os.path.join(self.folder, "carousel"), 0o755), (os.path.dirname(self.socket), 0o755), (self.socket, 0o666)):
             os.chmod(path, mode)

@@ -148,7 +148,7 @@ class Top(Live):
         self.assertEqual(t.exit_code(), 0)
         self.assertEqual([p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)], [])
 
-    def test_the_picture_goes_on_when_the_memory_is_made_anew(self):
+    def test_the_picture_continues_when_the_memory_is_rebuilt(self):
         self.up("--size", "640x360")
         t = self.start("--image")
         peeks = lambda: [p for p in os.listdir("/proc") if p.isdigit() and self.is_peek(p)]
@@ -175,7 +175,7 @@ class Top(Live):
             s.sendall(json.dumps(request).encode())
             return json.loads(s.recv(1 << 20))
 
-    def test_beside_another_run_it_stays_with_its_own_through_the_supervisors_death_and_memory_made_anew(self):
+    def test_next_to_another_run_it_follows_its_own_through_death_and_rebuild(self):
         grace = ("--set", "supervisor_grace_s=60")
         self.up(*grace)
         stranger = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "stranger")
@@ -227,7 +227,7 @@ class Top(Live):
         self.assertEqual(self.carousel("top", "-p", "nosuch").returncode, 2)
 
 
-    def test_on_80_columns_no_figure_is_lost_also_behind_a_kill(self):
+    def test_on_80_columns_no_figure_is_lost_also_after_a_kill(self):
         self.up()
         os.kill(self.stage("fragment")["pid"], signal.SIGKILL)
         t = Terminal([CAROUSEL, "top", "-p", self.name, "--interval", "0.2"], self.environment, columns=80, rows=24)
@@ -338,7 +338,7 @@ class Completion(Live):
 
 
 class Doctor(Live):
-    def test_doctor_says_what_this_build_can_do_and_what_would_add_the_rest(self):
+    def test_doctor_lists_what_this_build_can_do_and_what_would_add_the_rest(self):
         lonely = os.path.join(self.folder, "lonely")
         os.mkdir(lonely)
         shutil.copy(os.path.join(PROGRAMS, "carousel"), lonely)
@@ -366,7 +366,7 @@ class AddressSpace(Live):
 
 
 class Probe(Live):
-    def test_the_probe_says_what_it_is_for(self):
+    def test_the_probe_describes_its_purpose(self):
         result = subprocess.run([os.path.join(PROGRAMS, "carousel-probe"), "--help"], capture_output=True, text=True, check=True)
         self.assertIn("Usage: carousel-probe [--quick]", result.stdout)
 

@@ -109,7 +109,7 @@ class Inference(Live):
         self.whole(report)
         self.assertEqual(of_5, of_8)
 
-    def test_weights_that_are_none_are_told_before_anything_starts(self):
+    def test_invalid_weights_are_reported_before_any_start(self):
         file = os.path.join(PIPELINES, "inference.toml")
         for weights, why in (("", 'weights = "FILE" is missing'), (file, "it is not a network with 1024 inputs"), ("no.net", "create one with carousel-train-shapes FILE")):
             output = self.carousel("validate", file, "--set", f"infer.weights={weights}")

@@ -68,7 +68,7 @@ class Lab(unittest.TestCase):
         self.assertIn("not here: this process may not become another user", done.stdout)
         self.assertIn("Not if they have the same user", done.stdout)
 
-    def test_one_lesson_by_number_without_a_terminal_is_asked_nothing_and_says_so(self):
+    def test_one_lesson_without_a_terminal_skips_the_prediction_and_reports_it(self):
         done = self.lab("2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("no terminal: skipping the prediction", done.stderr)

@@ -185,7 +185,7 @@ class Containers(unittest.TestCase):
         self.assertEqual(begun.returncode, 0, begun.stderr)
         self.assertEqual((os.path.exists(self.at()), os.path.exists(block)), (False, False))
 
-    def test_a_living_run_of_another_container_is_listed_kept_and_not_said_to_have_ended(self):
+    def test_a_live_run_of_another_container_is_listed_and_kept(self):
         run = self.start([], self.run_words("--fps", "100"))
         pids = self.wait_running(run)
         self.stop(pids[:1])

@@ -45,7 +45,7 @@ class SeenSpaces(Spaces):
         self.client("lab")
         self.assertEqual(self.spaces()["lab"]["holder"], holder.pid)
 
-    def test_other_commands_say_what_a_space_is_and_down_ends_it(self):
+    def test_other_commands_explain_a_space_and_down_ends_it(self):
         holder = self.hold("lab")
         client = self.client("lab")
         for words in (("kill", "x", "-p", "lab"), ("logs", "-p", "lab"), ("restart", "x", "-p", "lab"), ("top", "-p", "lab"), ("set", "-p", "lab")):

@@ -42,7 +42,7 @@ class Links(Case):
         self.whole(pair, 120)
         self.assertGreater(os.path.getsize(count), 0)
 
-    def test_a_control_block_of_the_far_host_that_is_damaged_is_made_anew_where_the_sinks_are(self):
+    def test_a_damaged_control_block_of_a_remote_host_is_rebuilt_at_its_sinks_frame(self):
         pair = self.durable_pair(240, fps=30)
         pair.b.start()
         pair.a.start()
@@ -109,7 +109,7 @@ class Links(Case):
         pair.b.start()
         return pair, c
 
-    def test_by_hand_who_stands_behind_a_durable_host_takes_its_lost_ones_heir_from_the_first_frame_on(self):
+    def test_by_hand_a_host_downstream_of_a_durable_one_accepts_its_successor_from_the_first_frame(self):
         pair, c = self.chain_with_lost_middle(90, "successors = true\n")
         hosts = (pair.a, pair.b, c)
         self.assertEqual([h.wait(60) for h in hosts], [0, 0, 0], "".join(h.text() for h in hosts))
@@ -121,7 +121,7 @@ class Links(Case):
         self.assertEqual(one.wait(60), 0, one.text())
         self.assertEqual(hash_in(c, "sink"), hash_in(one, "sink"))
 
-    def test_by_hand_without_that_word_the_heir_is_refused_and_told_of_it(self):
+    def test_by_hand_without_that_setting_the_successor_is_refused_with_the_reason(self):
         pair, c = self.chain_with_lost_middle(90, "")
         expected_text = "A durable host that was lost may have to start below that: .* successors = true"
         self.assertNotEqual(pair.b.wait(60), 0)
@@ -185,7 +185,7 @@ class Files(unittest.TestCase):
         self.assertEqual([remote.report()[k] for k in ("first", "lost", "repeated", "torn")], [first, 0, 0, 0], remote.text())
         self.assertEqual(hash_in(coordinator, "sink"), expected)
 
-    def test_a_durable_host_that_is_lost_before_its_sender_has_heard_of_any_frame_goes_on_from_the_first_one(self):
+    def test_a_durable_host_lost_before_any_acknowledgement_continues_from_the_first_frame(self):
         # Its frames are here again already, and none of them is known to be: its sync(2) lasts.
         world, options = self.world(), ("--frames", "60", "--fps", "60")
         expected = self.on_one_host(world, 60)
@@ -206,7 +206,7 @@ class Files(unittest.TestCase):
             check_report(host, 60)
         self.assertEqual(hash_in(coordinator, "sink"), expected)
 
-    def test_a_durable_host_whose_processes_all_die_and_whose_memory_is_gone_is_begun_again_by_its_folder_where_its_sinks_were(self):
+    def test_a_durable_host_that_lost_all_processes_and_memory_restarts_from_its_folder(self):
         world, options = self.world(), ("--frames", "240", "--fps", "30")
         coordinator, remote = self.started(world, SOURCE.format(bytes=SIZE) + SINK.format(name="sink", of="source", bytes=SIZE, more='host = "b"')
                                  + self.hosts(more_b=DURABLE), *options)
@@ -224,7 +224,7 @@ class Files(unittest.TestCase):
         self.assertEqual(one.start().wait(60), 0, one.text())
         self.assertEqual({**delivered, **here}, ledger(os.path.join(world.folder, "near-ledger-sink.bin")))
 
-    def test_a_durable_host_in_the_middle_that_is_lost_loses_no_frame_of_the_host_behind_it(self):
+    def test_a_lost_durable_host_in_the_middle_loses_no_frame_of_the_host_downstream(self):
         world, options = self.world(), ("--frames", "240", "--fps", "30")
         expected = self.on_one_host(world, 240)
         text = (SOURCE.format(bytes=SIZE) + SINK.format(name="middle", of="source", bytes=SIZE, more='turns = true\nhost = "b"')
@@ -249,7 +249,7 @@ class Files(unittest.TestCase):
         self.assertRegex(coordinator.text(), r'release = "durable" of \[hosts\.[ab]\]: frames are sent from [ab] there and back, and all hosts on the way are durable, '
                          'so that each would wait for the sinks of the others; set release = "committed" for one of them')
 
-    def test_a_host_that_is_told_the_end_by_no_link_is_told_by_the_near_one(self):
+    def test_a_host_notified_of_the_end_by_no_link_is_notified_by_the_coordinator(self):
         # The sending stage is killed after its supervisor has released it and before it has reported the end: it is not replaced.
         world = self.world()
         plan = world.write("plan", "source-to-b leaving kill 1\n")

@@ -63,7 +63,7 @@ class Case(unittest.TestCase):
 
 
 class Everyday(Case):
-    def test_a_durable_host_behind_a_far_one_that_is_lost_goes_on_where_that_one_has_its_frames(self):
+    def test_a_lost_durable_host_downstream_of_a_remote_one_continues_at_its_frames(self):
         self.is_lost_and_continues(C_ALONE)
 
     def test_so_it_does_where_the_host_before_it_is_durable_too(self):
@@ -78,7 +78,7 @@ class Long(Case):
         s.coordinator.expect_log("frames that its sinks do not have are sent again from this host and from host b")
         self.continues_complete(s, delivered, self.logged_first(s))
 
-    def test_one_whose_memory_is_gone_and_whose_folder_is_not_goes_on_there_too(self):
+    def test_a_host_that_lost_its_memory_but_not_its_folder_also_continues_there(self):
         s = self.begun(C_ALONE, 240)
         c = s.remote["c"]
         delivered = c.lose_memory(self)
@@ -114,14 +114,14 @@ class Long(Case):
         self.assertEqual([b.report()["first"], c.report()["first"]], [first, first])
         self.check_union(s, "c", delivered)
 
-    def test_it_goes_on_where_its_sender_begins_anew_if_that_one_was_lost_with_it(self):
+    def test_it_continues_where_its_sender_restarts_if_both_were_lost(self):
         self.both_are_lost({}, "host c restarts when host b, which is lost", AGAIN)
 
-    def test_so_it_does_where_that_one_comes_later_than_anybody_waits_for_it(self):
+    def test_it_also_continues_if_that_sender_returns_after_the_timeout(self):
         again = r"host c restarts at frame (\d+): frames that its sinks do not have are sent again when host b is back"
         self.both_are_lost({"pipeline": "supervisor_grace_s = 1"}, again, again)
 
-    def test_what_a_lost_sender_alone_had_for_it_is_said_to_be_lost(self):
+    def test_frames_that_only_a_lost_sender_had_are_reported_lost(self):
         s = self.begun(C_ALONE, 240)
         for host in ("c", "b"):
             s.remote[host].lose()
@@ -132,7 +132,7 @@ class Long(Case):
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
         self.assertRegex(s.coordinator.text(), r"source-to-b .*: \d+ frames are lost")
 
-    def test_where_its_sender_cannot_read_the_frame_that_is_said_and_it_is_given_by_hand(self):
+    def test_a_sender_that_can_not_read_the_frame_reports_it_and_it_is_given_by_hand(self):
         s = self.begun(C_ALONE, 240)
         b, c = s.remote["b"], s.remote["c"]
         path = os.path.join(b.runtime, "carousel", b.run_name, "ledger-middle-to-c.bin")
@@ -152,7 +152,7 @@ class Long(Case):
         os.rename(path + ".aside", path)
         self.continues_complete(s, delivered, first)
 
-    def test_it_goes_on_though_the_near_host_is_done(self):
+    def test_it_continues_although_the_coordinator_has_finished(self):
         s = self.begun({**C_ALONE, "sink": "delay_ms = 250"}, 40, 60, taken=8)
         wait_for("the coordinator is done", lambda: s.coordinator.stage("source-to-b").get("state") == "done")
         delivered = s.remote["c"].lose()
@@ -160,7 +160,7 @@ class Long(Case):
         s.remote["c"].start()
         self.continues_complete(s, delivered, self.logged_first(s))
 
-    def test_a_near_host_that_is_lost_goes_on_with_the_number_that_the_far_one_ends_with(self):
+    def test_a_lost_coordinator_continues_with_the_remote_hosts_last_number(self):
         s = self.begun({"pipeline": "supervisor_grace_s = 1"}, shape="two")
         b = s.remote["b"]
         s.coordinator.lose()

@@ -48,10 +48,10 @@ class Ends(unittest.TestCase):
         self.assertEqual([first.wait(), last.wait()], [0, 0], first.text() + last.text())
         self.whole(first, last)
 
-    def test_a_near_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
+    def test_a_dead_coordinating_supervisor_with_an_end_request_has_a_notified_successor(self):
         self.reported_to_another("", "b")
 
-    def test_a_far_supervisor_that_died_with_the_order_in_hand_has_one_after_it_that_is_told(self):
+    def test_a_dead_remote_supervisor_with_an_end_request_has_a_notified_successor(self):
         self.reported_to_another("b", "")
 
     def asked_and_killed(self, source_on, sink_on):
@@ -85,12 +85,12 @@ class Ends(unittest.TestCase):
         last.expect_log(f"{message}, and reports no end: frames received from it are delivered", 30)
         return last
 
-    def test_a_near_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
+    def test_a_coordinator_lost_after_the_request_delays_the_end_by_seconds_only(self):
         remote = self.lost_after_order("", "b", "the coordinator is lost")
         self.assertEqual(remote.wait(), 0, remote.text())
         self.whole(remote)
 
-    def test_a_far_host_that_is_lost_behind_the_order_holds_the_end_up_for_some_seconds_only(self):
+    def test_a_remote_host_lost_after_the_request_delays_the_end_by_seconds_only(self):
         coordinator = self.lost_after_order("b", "", "host b is lost")
         self.assertEqual(coordinator.wait(), 75, coordinator.text())
         self.assertIn("host b has not reported the result of its part", coordinator.text())

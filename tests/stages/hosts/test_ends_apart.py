@@ -15,7 +15,7 @@ from link_pair import lose_run, run_id_in  # noqa: E402
 
 
 class Apart(Case):
-    def test_a_second_host_that_begins_the_stream_too_is_told_again(self):
+    def test_a_second_host_that_also_begins_the_stream_is_notified_again(self):
         coordinator, b = self.begin(source() + sink() + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink2", coordinator)
         b.process.send_signal(signal.SIGSTOP)
@@ -26,7 +26,7 @@ class Apart(Case):
         b.start()
         self.ends((coordinator, 0), (b, 0))
 
-    def test_a_host_that_is_done_gives_its_end_and_is_no_reason_to_cut_anothers_frames_off(self):
+    def test_a_finished_host_reports_its_end_and_cuts_no_other_hosts_frames_off(self):
         coordinator, b, c = self.begin(source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 100")
                                 + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", "--frames", "150", remote=("b", "c"))
         self.assertEqual(b.wait(), 0)
@@ -43,7 +43,7 @@ class Apart(Case):
         self.ends((coordinator, 0), (b, 0))
         self.assertLess(b.report()["frames"], 100)
 
-    def test_two_presses_reach_a_host_whose_supervisor_comes_behind_them(self):
+    def test_two_presses_reach_a_host_whose_supervisor_starts_after_them(self):
         coordinator, b = self.begin(source() + sink(more=ON_B + "\ndelay_ms = 300") + host("b"), "--fps", "60")
         b.has_frames("sink", coordinator)
         b.process.send_signal(signal.SIGSTOP)
@@ -69,7 +69,7 @@ class Apart(Case):
         self.ends((coordinator, 1))
         self.assertRegex(coordinator.text(), "host b has failed: its part has ended, and this host still waits for frames from it: they are lost")
 
-    def test_a_host_that_was_asked_to_end_and_gave_the_near_one_up_tells_it_when_it_is_back(self):
+    def test_a_host_requested_to_end_that_left_the_coordinator_reports_on_return(self):
         coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink", coordinator)
         coordinator.process.send_signal(signal.SIGSTOP)
@@ -80,7 +80,7 @@ class Apart(Case):
         self.ends((b, 0), (coordinator, 1))
         self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
 
-    def test_a_join_of_streams_from_two_hosts_is_over_with_the_shorter_one_and_who_has_more_ends_with_a_word(self):
+    def test_a_join_of_streams_from_two_hosts_ends_with_the_shorter_one_and_a_message(self):
         coordinator, b = self.begin(source() + source("short", ON_B + "\nends_at = 30") + sink(of='source", "short', more=ON_B) + host("b"), "--fps", "60")
         self.ends((b, 0), (coordinator, 1))
         self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "short"])
@@ -123,14 +123,14 @@ class Apart(Case):
         self.ends((coordinator, 0), (b, 0), (c, 0))
         self.assertEqual([h.report()["frames"] for h in (coordinator, b, c)], [0, 0, 0])
 
-    def test_an_end_that_no_link_has_told_holds_for_a_join_with_a_longer_stream(self):
+    def test_an_end_reported_by_no_link_holds_for_a_join_with_a_longer_stream(self):
         coordinator, b = self.begin(source(on="ends_at = 30") + source("own", ON_B) + sink(of='source", "own', more=ON_B) + host("b"),
                              "--fps", "60", dies=("near", "source-to-b"))
         b.expect_log("the stream of source-from-here ends before frame 30")
         self.ends((coordinator, 0), (b, 0))
         self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "source-from-here"])
 
-    def test_who_takes_over_from_a_supervisor_that_was_told_an_end_in_place_of_a_link_ends_nobody_else(self):
+    def test_a_takeover_from_a_supervisor_notified_of_an_end_ends_no_other_host(self):
         for reader, on, other in (("near", "", ON_B), ("b", ON_B, "")):
             with self.subTest(reader=reader):
                 readers = sink(more=on + "\ndelay_ms = 400")
@@ -143,7 +143,7 @@ class Apart(Case):
                 self.ends((coordinator, 0), (b, 0), (c, 0))
                 self.assertEqual([h.report()["frames"] for h in (coordinator, b, c)], [12, 12, 12])
 
-    def test_ctrl_c_while_a_block_is_made_anew_cuts_nothing_off(self):
+    def test_ctrl_c_during_a_rebuild_cuts_nothing_off(self):
         coordinator, b = self.begin(source() + sink(more=ON_B) + host("b", more='release = "durable"'), "--fps", "60")
         b.has_frames("sink", coordinator)
         block = "/dev/shm/carousel-" + run_id_in(os.path.join(b.runtime, "carousel", b.run_name))
@@ -193,7 +193,7 @@ class Apart(Case):
         b.interrupt()
         self.assertEqual(b.wait(5), 0)
 
-    def test_a_stranger_who_has_the_port_of_a_dead_supervisor_ends_no_run(self):
+    def test_an_external_program_at_a_dead_supervisors_port_ends_no_run(self):
         coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink", coordinator)
         b.process.kill()

@@ -50,21 +50,21 @@ class Kept(Case):
         self.ends((coordinator, 0))
         self.assertEqual([coordinator.report()["frames"], coordinator.report()["hosts"]["b"]["frames"]], [14, 14])
 
-    def test_a_host_whose_end_is_known_to_a_near_one_that_begins_anew_may_leave_at_once(self):
+    def test_a_host_whose_end_is_known_to_a_restarted_coordinator_may_leave_at_once(self):
         coordinator, b = self.known_only_to_dead_coordinator()
         b.start()
         b.expect_log("its part of a run has ended")
         coordinator.start()
         self.b_leaves_at_once(coordinator, b)
 
-    def test_a_host_that_comes_behind_a_near_one_that_knows_how_it_has_ended_may_leave_at_once(self):
+    def test_a_host_that_starts_after_a_coordinator_with_its_end_may_leave_at_once(self):
         coordinator, b = self.known_only_to_dead_coordinator()
         coordinator.start()
         coordinator.expect_log("adopted chain")
         b.start()
         self.b_leaves_at_once(coordinator, b)
 
-    def test_a_near_supervisor_that_dies_with_a_hosts_end_in_hand_has_one_after_it_that_is_told(self):
+    def test_a_dead_coordinating_supervisor_with_a_hosts_end_has_a_notified_successor(self):
         coordinator, b = self.slow_coordinator(700, GRACE)
         coordinator.has_frames("slow", b, 4)
         coordinator.process.send_signal(signal.SIGSTOP)
@@ -74,7 +74,7 @@ class Kept(Case):
         coordinator.start()
         self.b_leaves_at_once(coordinator, b)
 
-    def test_a_far_supervisor_that_is_killed_before_a_frozen_near_one_was_told_has_one_after_it_that_tells_it(self):
+    def test_a_killed_remote_supervisor_has_a_successor_that_notifies_the_frozen_coordinator(self):
         last = ON_B + "\ndies_at = 3\nmax_attempts = 1"   # an abandoned frame: an exit code that no other run would end with
         coordinator, b = self.begin(GRACE + source() + sink("slow", more="delay_ms = 700") + sink(more=last) + host("b"), "--frames", "20")
         coordinator.has_frames("slow", b, 3)
@@ -97,7 +97,7 @@ class Kept(Case):
         b.expect_log("14 frames in")
         lose_run(coordinator.process, folder_of(coordinator), stages)
 
-    def test_what_is_left_to_tell_of_a_run_that_is_no_more_holds_no_other_run_up(self):
+    def test_the_unreported_end_of_a_finished_run_delays_no_other_run(self):
         coordinator, b = self.slow_coordinator(300, GRACE)
         self.lose_coordinator_after_last_frame(coordinator, b)
         kill(b)
@@ -114,7 +114,7 @@ class Kept(Case):
         self.ends((coordinator, 0), (b, 0))
         self.assertEqual([coordinator.report()["frames"], b.report()["frames"]], [14, 14])
 
-    def test_a_host_that_is_done_and_waits_says_so_to_ps(self):
+    def test_a_finished_waiting_host_is_shown_so_by_ps(self):
         coordinator, b = self.slow_coordinator(700, GRACE)
         coordinator.has_frames("slow", b)
         kill(coordinator)
@@ -132,7 +132,7 @@ class Kept(Case):
         coordinator.start()
         self.ends((coordinator, 0), (b, 0))
 
-    def test_a_host_whose_frames_go_to_one_that_gave_the_near_host_up_ends_with_a_word(self):
+    def test_a_host_that_sends_to_one_without_a_coordinator_ends_with_a_message(self):
         coordinator, b, c = self.begin(SOON + source() + sink("mid", more=ON_B + "\nturns = true") + sink("last", "mid", 'host = "c"') + host("b") + host("c", 1),
                                 "--fps", "60", remote=("b", "c"))
         c.has_frames("last", coordinator)
@@ -165,7 +165,7 @@ class Kept(Case):
         self.assertRegex(coordinator.text(), r"host b has failed: chain\.b: .*failed: sink: signal 6")
         self.assertEqual(coordinator.report()["hosts"]["b"]["exit_code"], 1)
 
-    def test_ctrl_c_here_reaches_a_far_host_by_the_near_supervisor_that_comes_next(self):
+    def test_ctrl_c_here_reaches_a_remote_host_through_the_next_coordinating_supervisor(self):
         coordinator, b = self.begin(source() + sink(more="delay_ms = 700") + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink2", coordinator)
         b.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
@@ -177,14 +177,14 @@ class Kept(Case):
         coordinator.expect_log("adopted chain")
         self.ends((coordinator, 0), (b, 0))
 
-    def test_a_frame_that_was_given_up_on_a_far_host_counts_for_the_run(self):
+    def test_a_frame_given_up_on_a_remote_host_counts_for_the_run(self):
         coordinator, b = self.begin(source() + sink(more=ON_B + "\ndies_at = 5\nmax_attempts = 1") + host("b"), "--fps", "60", "--frames", "30")
         self.ends((coordinator, 4), (b, 4))
         self.assertEqual([coordinator.report()[k] for k in ("frames", "lost", "ending")], [30, 0, "complete"])
         self.assertRegex(coordinator.text(), r"host b: chain\.b: 30 frames in .*1 given up")
         self.assertEqual([each["ring_sequence"] for each in coordinator.report()["hosts"]["b"]["dead_letters"]], [5])
 
-    def test_a_lost_host_with_a_stream_of_its_own_is_no_reason_to_cut_anothers_frames_off(self):
+    def test_a_lost_host_with_its_own_stream_cuts_no_other_hosts_frames_off(self):
         coordinator, b, c = self.begin(SOON + source("own", ON_B) + sink("bsink", "own", ON_B) + source(on='host = "c"') + sink("slow", more="delay_ms = 150")
                                 + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", remote=("b", "c"))
         b.has_frames("bsink", coordinator)

@@ -84,7 +84,7 @@ class FullDisk(unittest.TestCase):
         self.addCleanup(os.close, inside)
         return coordinator, b, inside
 
-    def test_the_far_sink_says_so_once_everybody_waits_nobody_dies_and_with_room_all_pictures_are_there(self):
+    def test_a_remote_sink_on_a_full_disk_reports_it_and_later_all_pictures_exist(self):
         one, expected = self.pictures_on_one_host()
         coordinator, b, disk = self.started()
         wait_for("b waits for its disk", lambda: b.stage("display").get("waits_for") == "full disk")

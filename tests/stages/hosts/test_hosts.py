@@ -109,7 +109,7 @@ class Everyday(Case):
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
         self.assertEqual([(h.report()["frames"], h.report()["lost"], h.report()["first"]) for h in (coordinator, remote)], [(60, 0, 20)] * 2)
 
-    def test_a_wrong_token_is_told_and_gets_nothing_in(self):
+    def test_a_wrong_token_is_reported_and_lets_no_frame_in(self):
         file = self.file()
         coordinator, remote = self.world.coordinator(file, "--frames", "10"), self.world.remote(file, "b", "--frames", "10")
         token = os.path.join(self.world.folder, "chain.token")
@@ -147,7 +147,7 @@ class Long(Case):
         self.assertIn("the other hosts, which are notified", coordinator.text())
         self.whole(coordinator, remote, coordinator.report()["frames"])
 
-    def test_a_near_run_that_begins_anew_gets_a_far_part_that_does_too(self):
+    def test_a_restarted_coordinators_run_gets_a_restarted_remote_partition(self):
         file = self.file()
         coordinator, remote = self.world.coordinator(file, "--fps", "60"), self.world.remote(file, "b", "--fps", "60")
         coordinator.start()
@@ -161,7 +161,7 @@ class Long(Case):
         coordinator.interrupt()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
-    def test_a_far_part_that_could_not_note_whose_frames_it_has_lets_no_near_run_in_once_it_is_taken_over(self):
+    def test_a_remote_partition_without_a_run_record_refuses_a_coordinator_after_takeover(self):
         file = self.file()
         coordinator, remote = self.world.coordinator(file, "--fps", "60"), self.world.remote(file, "b", "--fps", "60")
         coordinator.start()
@@ -180,7 +180,7 @@ class Long(Case):
         remote.interrupt()
         remote.wait()
 
-    def test_a_far_part_that_has_failed_ends_the_run_with_its_reason(self):
+    def test_a_failed_remote_partition_ends_the_run_with_its_reason(self):
         file = self.file(more='restart = "no"')
         coordinator, remote = self.world.coordinator(file, "--fps", "60"), self.world.remote(file, "b", "--fps", "60")
         coordinator.start()
@@ -192,7 +192,7 @@ class Long(Case):
         self.assertRegex(coordinator.text(), "stage host b has failed")
 
 
-    def test_a_far_part_that_is_lost_when_all_of_this_host_is_done_ends_the_run_with_that(self):
+    def test_a_remote_partition_lost_after_this_host_finished_ends_the_run_with_an_error(self):
         file = self.file(more="delay_ms = 400")
         coordinator, remote = self.world.coordinator(file, "--frames", "12"), self.world.remote(file, "b", "--frames", "12")
         coordinator.start()
@@ -216,7 +216,7 @@ class Long(Case):
         remote.start()
         return delivered
 
-    def test_a_lost_host_goes_on_by_durable_release_where_its_sinks_were(self):
+    def test_a_lost_host_continues_by_durable_release_where_its_sinks_were(self):
         file = self.file(host='release = "durable"')
         options = ("--frames", "240", "--fps", "60")
         coordinator, remote = self.world.coordinator(file, *options), self.world.remote(file, "b", *options)
@@ -244,7 +244,7 @@ class Long(Case):
         self.assertEqual(sorted({**delivered, **here}), list(range(300)))
         self.assertEqual(max(here), 299)
 
-    def test_a_far_part_that_is_lost_when_its_durable_sinks_have_all_is_no_loss_of_frames(self):
+    def test_a_remote_partition_lost_after_its_durable_sinks_have_all_loses_no_frames(self):
         file = self.file(more="delay_ms = 100", host='release = "durable"')
         coordinator, remote = self.world.coordinator(file, "--frames", "30"), self.world.remote(file, "b", "--frames", "30")
         coordinator.start()
@@ -319,7 +319,7 @@ class Names(Case):
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
         self.assertIn("clock", coordinator.report()["hosts"]["b"])
 
-    def test_latencies_over_two_hosts_are_told_by_one_clock_however_far_theirs_are_apart(self):
+    def test_latencies_over_two_hosts_use_one_clock_however_far_apart_theirs_are(self):
         ahead_s = 1000
         other_clock = ["unshare", "-T", "-f", "--monotonic", str(ahead_s), "--"]
         if subprocess.run([*other_clock, "true"], capture_output=True, check=False).returncode != 0:

@@ -153,7 +153,7 @@ class Traces(Hosts):
         coordinator.interrupt()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
-    def test_one_command_traces_all_hosts_and_leaves_nothing_behind(self):
+    def test_one_command_traces_all_hosts_and_leaves_no_files(self):
         coordinator, remote, files = self.traced_pair(fps=240)   # a remote part of several messages
         done = coordinator.command("trace", files["all"], "--seconds", "2")
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -81,7 +81,7 @@ SetEnv XDG_RUNTIME_DIR={self.remote_runtime}
                          [300, 0, 300, 0, 0, 0, 1])
         self.assertEqual(os.stat(os.path.join(self.world.folder, "over.token")).st_mode & 0o777, 0o600)
 
-    def test_a_host_that_can_not_be_started_is_said_with_the_last_words_of_ssh(self):
+    def test_a_host_that_can_not_be_started_is_reported_with_the_last_output_of_ssh(self):
         coordinator = self.coordinator("--frames", "10", more='program = "/nowhere/carousel"')
         self.assertEqual(coordinator.start().wait(), 2)
         self.assertRegex(coordinator.text(), r"host b can't be started by ssh \(exit code 127\): .*(not found|No such file)")

@@ -57,7 +57,7 @@ class Ports(Case):
         self.addCleanup(net.end)
         return net
 
-    def test_on_loopback_each_is_on_the_address_given_and_within_the_ports_that_are_told(self):
+    def test_on_loopback_each_uses_the_given_address_and_the_documented_ports(self):
         self.check(self.pair(6000, fps=60), "127.0.0.1", "127.0.0.1")
 
     def test_of_several_networks_only_the_one_of_the_address_is_listened_to(self):

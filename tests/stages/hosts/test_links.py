@@ -90,7 +90,7 @@ class Everyday(Case):
             return None
         return found["clock_offset_ms"] is not None and (found["clock_offset_ms"], found["clock_error_ms"])
 
-    def test_a_wrong_token_gets_nothing_in_and_ends_nobody(self):
+    def test_a_wrong_token_lets_no_frame_in_and_ends_no_process(self):
         pair = self.pair(30)
         pair.make_token("other.token")
         pair.b.start()
@@ -161,7 +161,7 @@ class Long(Case):
         self.assertRegex(other.text(), r"is not the one whose frames up to \d+ are here")
         self.whole(pair, 900)
 
-    def test_a_ring_that_was_lost_is_told_with_the_count_of_frames(self):
+    def test_a_lost_ring_is_reported_with_the_count_of_frames(self):
         pair = self.pair(2000, fps=60)
         pair.b.start()
         pair.a.start()
@@ -232,7 +232,7 @@ class Long(Case):
         self.assertEqual(pair.b.report()["dead_letter_count"], 0)
         print(f"60 mutated hellos: the receiving process died {deaths} times", file=sys.stderr)
 
-    def test_a_receiver_that_strangers_make_die_again_and_again_before_a_frame_comes_is_there_when_one_does(self):
+    def test_a_receiver_that_unauthenticated_peers_kill_repeatedly_serves_the_first_frame(self):
         pair = self.pair(60, fps=60)
         pair.b.start()
         died = set()
@@ -255,7 +255,7 @@ class Long(Case):
         self.assertEqual(pair.a.report()["frames"], pair.b.report()["frames"])
         check_whole(pair, pair.a.report()["frames"])
 
-    def test_a_run_that_is_asked_to_end_without_its_link_says_what_is_not_there(self):
+    def test_a_run_requested_to_end_without_its_link_names_the_missing_frames(self):
         pair = self.pair(30)
         pair.a.start()
         self.expect_log(pair.a, "no link to")
@@ -311,7 +311,7 @@ class Campaign(Long):
             time.sleep(0.1)
         self.whole(pair, 400)
 
-    def test_a_link_process_that_is_stopped_holds_nobody_up_for_long(self):
+    def test_a_stopped_link_process_delays_no_process_for_long(self):
         pair = self.pair(480, fps=60)
         pair.b.start()
         pair.a.start()

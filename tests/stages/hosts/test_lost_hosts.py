@@ -34,7 +34,7 @@ class Long(Lost):
         self.assertTrue(found, pair.a.text())
         self.assertEqual(int(found[1]) + 1, int(found[2]))
 
-    def test_a_run_that_begins_where_the_receiver_is_goes_on_for_a_lost_sender(self):
+    def test_a_run_that_begins_at_the_receivers_frame_continues_for_a_lost_sender(self):
         pair = self.started(300, send=DURABLE)
         self.delivered(pair.b, 30)
         pair.a.lose()

@@ -57,7 +57,7 @@ class Everyday(Many):
 
 
 class Long(Many):
-    def test_of_two_senders_at_once_one_is_let_in_and_the_other_is_told_why_not(self):
+    def test_of_two_concurrent_senders_one_is_accepted_and_the_other_gets_the_reason(self):
         frames = 200
         pair = self.pair(frames, fps=60)
         other = self.other_sender(pair)
@@ -87,7 +87,7 @@ class Long(Many):
             time.sleep(0.2)
         self.all_end_well(pair, 480, pair.a, pair.b, c)
 
-    def test_a_slow_receiver_holds_the_sender_back_and_is_no_trouble(self):
+    def test_a_slow_receiver_slows_the_sender_down_without_an_error(self):
         pair = self.pair(80, delay_ms=30)
         pair.b.start()
         pair.a.start()

@@ -58,7 +58,7 @@ class Networks(Case):
             time.sleep(0.5)
         self.whole(pair, 240)
 
-    def test_one_file_with_addresses_that_everybody_reaches_runs_with_insecure_on_both_hosts_and_on_neither_without(self):
+    def test_public_addresses_in_one_file_need_insecure_on_both_hosts(self):
         public = {"a": "203.0.113.1", "b": "203.0.113.2"}   # reserved for documentation: no machine has them
         for name, device in (("a", "la"), ("b", "lb")):
             self.assertEqual(call("ip", "-n", getattr(self.net, name), "addr", "flush", "dev", device).returncode, 0)

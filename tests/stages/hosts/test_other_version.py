@@ -53,7 +53,7 @@ class OtherVersion(Case):
         self.assertEqual(theirs, ours + 1)
         return theirs, ours
 
-    def test_a_receiver_names_both_versions_of_a_sender_of_another_one_and_lives_and_takes_the_right_one(self):
+    def test_a_receiver_names_both_versions_of_another_sender_and_accepts_the_right_one(self):
         pair = self.pair(FRAMES)
         pair.b.start()
         self.expect_log(pair.b, "listening on")
@@ -70,7 +70,7 @@ class OtherVersion(Case):
         pair.a.start()
         self.whole(pair, FRAMES)
 
-    def test_a_sender_names_both_versions_of_a_receiver_of_another_one_and_goes_on_trying_until_the_right_one_is_there(self):
+    def test_a_sender_names_both_versions_of_another_receiver_and_retries_until_the_right_one(self):
         pair = self.pair(FRAMES)
         incompatible_peer, since = IncompatiblePeer(self, pair, "receives"), time.monotonic()
         pair.a.start()

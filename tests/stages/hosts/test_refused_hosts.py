@@ -95,7 +95,7 @@ class Refused(unittest.TestCase):
         # One sentence: the error is in one line of the log, once.
         self.assertEqual(len([line for line in host.text().splitlines() if line.strip()]), 1, host.text())
 
-    def test_a_build_without_links_says_what_it_takes(self):
+    def test_a_build_without_links_names_what_it_needs(self):
         folder = os.path.join(self.world.folder, "bin")
         os.makedirs(folder)
         for program in ("carousel", "carousel-test-bytes"):
@@ -105,7 +105,7 @@ class Refused(unittest.TestCase):
                      r'run = "carousel-send": no such program in .*bin or in PATH. Links to other hosts need UCX: '
                      "apt-get install libucx-dev libssl-dev, and build again")
 
-    def test_a_second_supervisor_on_one_port_is_refused_and_the_first_one_goes_on(self):
+    def test_a_second_supervisor_on_one_port_is_refused_and_the_first_one_continues(self):
         file = self.file()
         self.token()
         first = self.world.remote(file, "b", "--frames", "20")
@@ -137,13 +137,13 @@ class Refused(unittest.TestCase):
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
         self.assertEqual(remote.report()["frames"], 20)
 
-    def test_a_host_that_can_not_be_reached_is_said_and_ctrl_c_ends_the_waiting(self):
+    def test_an_unreachable_host_is_reported_and_ctrl_c_ends_the_wait(self):
         coordinator = self.world.coordinator(self.file(address="10.255.254.253"), "--frames", "20").start()
         coordinator.expect_log(rf"waiting for host b \(10\.255\.254\.253 port {PORT}\): [A-Za-z].*\. Start it there: ")
         coordinator.interrupt()
         self.assertEqual(coordinator.wait(), 130, coordinator.text())
 
-    def test_another_program_at_the_hosts_port_is_told_and_ends_nobody(self):
+    def test_another_program_at_the_hosts_port_is_reported_and_ends_no_process(self):
         file = self.file()
         self.token()
         with socket.socket() as other:
@@ -160,7 +160,7 @@ class Refused(unittest.TestCase):
         remote = self.world.remote(file, "b", "--frames", "20").start()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
 
-    def test_a_deeply_nested_message_costs_the_near_host_its_connection_and_ends_nothing(self):
+    def test_a_deeply_nested_message_costs_the_coordinator_only_its_connection(self):
         file = self.file()
         self.token()
         remote = self.world.remote(file, "b", "--frames", "20").start()
@@ -184,7 +184,7 @@ class Refused(unittest.TestCase):
         for host in (self.world.coordinator(file), self.world.remote(file, "b")):
             self.refused(host, 2, f"the token of this pipeline's hosts, {path}, has mode 0644: other users can read it. Run `chmod 600 ")
 
-    def test_a_token_that_is_not_there_is_asked_for_on_the_far_host(self):
+    def test_a_missing_token_is_requested_on_the_remote_host(self):
         self.refused(self.world.remote(self.file(), "b"), 2, "the token of this pipeline's hosts, .*chain.token: No such file or directory.*copy it over ssh")
 
     def test_a_token_that_is_a_link_to_another_file_is_refused(self):

@@ -60,7 +60,7 @@ class Everyday(Case):
 
 
 class Stopped(Case):
-    def test_a_link_is_silent_for_longer_than_its_patience_and_one_of_its_processes_stands_still_and_nothing_is_lost(self):
+    def test_a_silent_link_and_a_stopped_link_process_lose_nothing(self):
         net = None
         try:
             net = Namespaces(otherwise=self.fail)
@@ -150,7 +150,7 @@ class Long(Case):
         self.assertIn("failed", s.coordinator.report()["ending"])
         return count
 
-    def test_a_host_with_the_sink_that_is_lost_with_its_rings_ends_the_run_with_the_frames_that_are_lost(self):
+    def test_a_host_with_the_sink_lost_with_its_rings_ends_the_run_with_the_lost_frames(self):
         s = self.spread("two", 600)
         s.remote["b"].has_frames("sink", s.coordinator, 30)
         delivered = len(s.remote["b"].lose())
@@ -170,7 +170,7 @@ class Long(Case):
         self.assertEqual([c[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
         self.assertTrue(30 < c["frames"] <= count, (c["frames"], count))
 
-    def test_a_supervisor_that_dies_with_all_of_its_stages_has_lost_its_rings_and_that_is_said(self):
+    def test_a_supervisor_that_dies_with_all_its_stages_has_lost_its_rings_and_reports_it(self):
         s = self.spread("chain", 600)
         b = s.remote["b"]
         s.remote["c"].has_frames("sink", s.coordinator, 30)
@@ -195,7 +195,7 @@ class Campaign(Long):
         self.kill_on_all(s, random.Random(SEED))
         s.check_whole()
 
-    def test_a_middle_host_whose_stages_all_die_at_once_and_whose_supervisor_dies_later_keeps_its_rings(self):
+    def test_a_middle_host_that_loses_its_stages_then_its_supervisor_keeps_its_rings(self):
         s = self.spread("chain", 300)
         b = s.remote["b"]
         self.kill_all_of(b)
@@ -206,7 +206,7 @@ class Campaign(Long):
             wait_for(f"a process of {stage}", lambda n=stage: b.kill(n))
         s.check_whole()
 
-    def test_the_last_host_of_a_chain_that_is_lost_with_its_rings_is_told_by_the_host_before_it(self):
+    def test_the_last_host_of_a_chain_lost_with_its_rings_is_reported_by_the_previous_one(self):
         s = self.spread("chain", 600)
         s.remote["c"].has_frames("sink", s.coordinator, 30)
         s.remote["c"].lose()
@@ -214,7 +214,7 @@ class Campaign(Long):
         self.ends_with_a_loss(s, "c", "b", "middle-to-c")
         self.assertIn("host b has failed", s.coordinator.text())
 
-    def test_a_host_that_is_lost_behind_the_last_acknowledgement_is_told_and_nobody_waits_for_ever(self):
+    def test_a_host_lost_after_the_last_acknowledgement_is_reported_without_an_endless_wait(self):
         # Its link has nothing more to send, and this host is not done yet: another link of it is paused.
         s = self.spread("fan-out", 12, fps=4, started=False)
         s.coordinator.start()

@@ -31,7 +31,7 @@ class LeftOut(unittest.TestCase):
                 return e.code, output.getvalue()
         return 0, output.getvalue()
 
-    def test_a_campaign_without_the_silences_that_it_was_to_have_is_skipped_and_says_why(self):
+    def test_a_campaign_without_its_silences_is_skipped_with_the_cause(self):
         code, output = self.torment("--silences", "0.5,5")
         self.assertEqual(code, SKIPPED)
         self.assertRegex(output, "(?m)^skipped: 2 silences: nft takes no rules here")

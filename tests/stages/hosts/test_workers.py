@@ -88,7 +88,7 @@ class Long(Case):
 class Campaign(Long):
     """Too long for every change, and Long."""
 
-    def test_what_a_host_had_that_is_lost_goes_to_an_instance_here_and_the_run_goes_on(self):
+    def test_frames_of_a_lost_host_go_to_an_instance_here_and_the_run_continues(self):
         coordinator, remote = self.begin(300)
         remote.lose()
         coordinator.expect_log("host b is lost .*frames of its instances go to other instances")
@@ -99,7 +99,7 @@ class Campaign(Long):
         self.whole(coordinator)
         self.assertEqual(remote.wait(30), 0, remote.text())
 
-    def test_a_stage_that_stands_still_there_gets_no_frame_and_the_run_goes_on(self):
+    def test_a_stopped_stage_there_gets_no_frame_and_the_run_continues(self):
         coordinator, remote = self.begin(300, of_work="frame_timeout_ms = 1000\n")
         self.assertEqual(remote.command("stop", "work").returncode, 0)
         coordinator.expect_log("was not answered within 3000 ms")

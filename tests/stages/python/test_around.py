@@ -59,7 +59,7 @@ class Around(unittest.TestCase):
             time.sleep(0.05)
         self.assertFalse(is_running(worker), "the worker of a stage that was killed lives")
 
-    def test_a_module_of_another_version_of_python_is_told_in_one_sentence(self):
+    def test_a_module_of_another_python_version_is_reported_in_one_sentence(self):
         package = os.path.join(self.folder.name, "carousel")
         shutil.copytree(os.path.join(BUILD, "python", "carousel"), package)
         for name in os.listdir(package):
@@ -70,7 +70,7 @@ class Around(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("carousel was built as _carousel.cpython-399-x86_64-linux-gnu.so, and this interpreter", done.stderr.splitlines()[-1])
 
-    def test_a_module_that_cannot_be_loaded_says_why(self):
+    def test_a_module_that_cannot_be_loaded_reports_the_cause(self):
         package = os.path.join(self.folder.name, "carousel")
         shutil.copytree(os.path.join(BUILD, "python", "carousel"), package)
         for name in os.listdir(package):
@@ -83,7 +83,7 @@ class Around(unittest.TestCase):
         self.assertNotIn("was built as", done.stderr)
         self.assertRegex(done.stderr.splitlines()[-1], "_carousel.*(ELF|short|invalid)")
 
-    def test_without_the_compiled_module_the_import_says_what_to_build_and_where_it_is_then(self):
+    def test_without_the_compiled_module_the_import_names_the_build_command_and_the_place(self):
         source = os.path.join(HERE, "..", "..", "..", "stages", "python", "package")
         done = subprocess.run([sys.executable, "-B", "-c", "import carousel"], env={**os.environ, "PYTHONPATH": source},
                               capture_output=True, text=True)

@@ -124,7 +124,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn("ValueError: as told", again.stderr)
 
-    def test_a_frame_of_more_than_1_gib_is_not_kept_and_goes_on(self):
+    def test_a_frame_of_more_than_1_gib_is_not_saved_and_continues(self):
         # unwritten parts take no memory
         for name, text in (("makes", "@carousel.stage(output={'big': 'u8[1025, 1024, 1024]'})\ndef makes(frame, out): pass\n"),
                            ("dies", "@carousel.stage\ndef dies(frame, big):\n    if frame.frame_number == 2: raise ValueError('as told')\n")):
@@ -146,7 +146,7 @@ class BadInput(unittest.TestCase):
         self.assertEqual([got[k] for k in ("frames", "lost", "repeated", "torn", "restarts")], [6, 0, 0, 0, 1], log)
         self.assertIn("no given-up frames are saved", self.carousel("replay", "-p", f"big-{os.getpid()}").stdout)
 
-    def test_a_file_that_became_wrong_is_refused_by_restart_and_a_kill_waits_for_its_mending(self):
+    def test_a_broken_file_is_refused_by_restart_and_a_kill_waits_for_its_repair(self):
         good = ("import carousel, os\nassert os.environ['CAROUSEL_TEST_OF_THE_RUN']\n@carousel.stage(output=carousel.like(0))\n"
                 "def f(color, out): out.copy_from(color)\n")
         file = os.path.join(self.folder.name, "stage.py")

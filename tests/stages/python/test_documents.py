@@ -149,7 +149,7 @@ class ReadMe(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("frame 19: mean 19.0, exposure 3.5 ms\n20 frames", done.stdout)
 
-    def test_a_look_at_a_run_and_one_that_is_driven(self):
+    def test_an_observed_run_and_a_driven_run(self):
         inspect, drive = self.block('with carousel.open("demo") as run:').split("\n\n")
         stages = "".join(f'[[stage]]\nname = "{name}"\nrun = "{run}"\n{more}\n' for name, run, more in (
             ("source", f"{BUILD}/carousel-test-copy", ""), ("fragment", f"{BUILD}/carousel-test-copy", 'inputs = ["source"]'),

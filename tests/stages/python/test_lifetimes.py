@@ -202,7 +202,7 @@ frame.commit()
         self.assertEqual(words, "True\n" * 5 + "let go\nTrue {'mine': 2} 0 None\n")
         self.end()
 
-    def test_two_threads_in_one_latest_are_told(self):
+    def test_two_threads_in_one_latest_are_refused(self):
         self.rig()
         words = self.run_script("""
 port, refused = run.latest("camera"), []
@@ -214,7 +214,7 @@ print(sorted(str(each) for each in refused))
         self.assertEqual(words.count("is in use by a call that has not returned: a port belongs to one thread"), 2, words)
         self.end()
 
-    def test_a_daemon_thread_that_waits_at_a_port_is_no_fault_of_the_interpreters_end(self):
+    def test_a_daemon_thread_that_waits_at_a_port_does_not_crash_the_interpreters_end(self):
         self.rig(feeds=True)
         for loop in ('port = run.latest("camera")\ndef loop():\n  while True: port.next(5)',
                      'port = run.reader("analysis")\ndef loop():\n  for frame in port: frame.commit()'):
@@ -223,7 +223,7 @@ print(sorted(str(each) for each in refused))
                 self.assertEqual(words, "leaving\n")
         self.end()
 
-    def test_what_looks_at_a_ring_gives_its_place_back_when_it_is_closed_and_its_frames_stay(self):
+    def test_a_closed_observer_frees_its_place_and_its_frames_stay(self):
         view, frames, held = self.rig(feeds=FILL, drains=True), [], []
         with self.assertRaisesRegex(carousel.Error, "camera"):   # at most 8 observers per ring
             for _ in range(9):
@@ -294,7 +294,7 @@ print(sorted(str(each) for each in refused))
                     ask()
         self.end()
 
-    def test_the_end_of_with_in_the_midst_of_a_wait_is_told_and_the_place_goes_with_the_wait(self):
+    def test_the_end_of_with_during_a_wait_is_reported_and_the_place_freed_with_the_wait(self):
         self.rig()
         words = self.run_script("""
 port = run.latest("camera")
@@ -309,7 +309,7 @@ print(run, port)
                                 "RuntimeError: this Latest is closed[^\n]*\n<carousel.Run \"[^\"]*\", closed> <carousel.Latest, closed>\n$")
         self.end()
 
-    def test_a_dlpack_tensor_may_be_deleted_behind_the_interpreters_end(self):
+    def test_a_dlpack_tensor_may_be_deleted_after_the_interpreters_end(self):
         self.rig()
         words = self.run_script("""
 port = run.writer("camera")

@@ -94,7 +94,7 @@ class smaller:
         self.assertEqual(run.wait(60), 0, run.log_text(40))
         self.assertEqual(run.report()["restarts"], 0, run.log_text(40))
 
-    def test_a_function_that_is_wrong_is_told_in_one_sentence(self):
+    def test_a_wrong_function_is_reported_in_one_sentence(self):
         def stage(output):
             return f"import carousel\ndef of(config):\n    return {output}\n@carousel.stage(output=of)\n" \
                    "def f(color, out, *, factor: int = 2): pass\n"
@@ -108,7 +108,7 @@ class smaller:
             self.assertIn(expected, self.refused(stage(text)), text)
         self.assertIn("factor = \"much\": expected a whole number", self.refused(stage("{'color': 'u8[1]'}"), 'factor = "much"'))
 
-    def test_an_output_without_its_parentheses_is_told_so(self):
+    def test_an_output_without_its_parentheses_is_reported(self):
         for word, whole in (("like", "like(0)"), ("image", "image()")):
             for option in (f"output=carousel.{word}", f"outputs={{'color': carousel.{word}}}"):
                 owner = option.split("=")[0] + ("['color']" if "{" in option else "")

@@ -93,7 +93,7 @@ class Parameters(unittest.TestCase):
             out.write(f'[pipeline]\nname = "{name}-{os.getpid()}"\nsize = [64, 36]\ndevice = "cpu"\n{keys}{stages}')
         return carousel.Pipeline(file)
 
-    def test_a_side_input_has_the_parameters_that_its_own_frame_was_made_with(self):
+    def test_a_sampled_input_has_the_parameters_of_its_own_frame(self):
         keys = "fps = 50\nallow_dead_letters = true\n[parameters]\nexposure = 1.75\n"
         with self.pipeline("parameters", keys, STAGES).start() as run:
             with run.open() as view, view.latest("fragment") as newest:

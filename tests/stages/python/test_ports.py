@@ -63,7 +63,7 @@ class Ports(unittest.TestCase):
             self.assertTrue(reader.ended)
         self.assertEqual(rig.end()["frames"], 5)
 
-    def test_what_a_frame_carries_is_checked_and_given_anew(self):
+    def test_what_a_frame_carries_is_checked_and_replaced(self):
         rig = port_rig.Rig(self)
         view = carousel.open(rig.name)
         writer, reader = view.writer("camera"), view.reader("analysis")
@@ -237,7 +237,7 @@ class Ports(unittest.TestCase):
             self.assertEqual((feed.wait(20), count.returncode, run.wait(60)), (0, 0, 0))
             feed.stdout.close()
 
-    def test_frames_pass_a_port_by_that_skips_while_nobody_is_in_it(self):
+    def test_frames_skip_a_port_that_skips_while_it_has_no_program(self):
         rig = port_rig.Rig(self, more=port_rig.SKIPS)
         view = carousel.open(rig.name)
         read, written = [], 0

@@ -116,7 +116,7 @@ class Python(unittest.TestCase):
             report = self.end(run)
             self.assertEqual((report["restarts"], report["dead_letters"]), (0, []), run.log_text(40))
 
-    def test_a_stage_that_asks_for_it_writes_into_its_input_and_is_told_as_unguarded(self):
+    def test_a_stage_with_writable_inputs_writes_to_them_and_is_reported_unguarded(self):
         file = os.path.join(self.folder.name, "in_place.py")
         for asks in (True, False):
             with open(file, "w", encoding="utf-8") as out:
@@ -166,7 +166,7 @@ class Python(unittest.TestCase):
         report = self.end(run)
         self.assertEqual([report["frames"], report["restarts"]], [300, 0], run.log_text(40))
 
-    def test_a_frame_that_was_given_up_is_replayed_with_what_lay_beside_it(self):
+    def test_a_given_up_frame_is_replayed_with_its_sampled_frames(self):
         file = os.path.join(self.folder.name, "dies.py")
         with open(file, "w", encoding="utf-8") as out:
             # a frame does not wait for a sampled input: the frames before 40 give `beside` time to start
@@ -213,7 +213,7 @@ class Python(unittest.TestCase):
         self.assertEqual(again.returncode, 73, again.stderr)
         self.assertIn(message, again.stderr)
 
-    def test_a_forked_child_leaves_the_run_and_what_is_looked_at_to_its_parent(self):
+    def test_a_forked_child_leaves_the_run_and_its_observers_to_its_parent(self):
         pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"], "pause_s = 0.004"), more="fps = 200")
         program = ("import carousel, os, sys\n"
                    f"with carousel.Pipeline({pipeline.file!r}).start() as run:\n"
@@ -232,7 +232,7 @@ class Python(unittest.TestCase):
             if forks.poll() is None:
                 os.killpg(forks.pid, signal.SIGKILL)
 
-    def test_a_run_goes_on_where_its_program_is_killed_and_down_ends_it(self):
+    def test_a_run_continues_when_its_program_is_killed_and_down_ends_it(self):
         pipeline = self.pipeline(stage("source", "carousel-test-copy"), stage("sink", "eater.py", ["source"]), more="fps = 100")
         program = f"import carousel, time\nrun = carousel.Pipeline({pipeline.file!r}).start()\nprint('runs', flush=True)\ntime.sleep(100)\n"
         starts = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.PIPE, text=True,
@@ -297,7 +297,7 @@ class Python(unittest.TestCase):
             self.assertTrue(newest.ended)
             self.assertEqual(list(newest), [])
 
-    def test_the_ring_behind_a_second_output_is_read_by_its_name(self):
+    def test_the_ring_of_a_second_output_is_read_by_its_name(self):
         # An observer can't read a frame that its last reader is done with: one reader of each ring is slow.
         with self.pipeline(stage("numbers", "carousel-test-number"), stage("fork", "carousel-test-fork", ["numbers"]),
                            stage("join", "carousel-test-fork", ["fork", "fork.square"]), stage("slow", "eater.py", ["fork"], "pause_s = 0.004"),
@@ -370,7 +370,7 @@ class Python(unittest.TestCase):
                 self.assertIsNone(report["lost"])
             self.assertEqual([report[key] for key in ("exit_code", "lost", "repeated", "torn", "frames")], [0, 0, 0, 0, 40])
 
-    def test_a_pipeline_with_ports_has_started_before_anybody_is_in_them(self):
+    def test_a_pipeline_with_ports_has_started_before_a_program_opens_them(self):
         ports = "[[stage]]\nname = \"camera\"\nrun = \"port\"\noutput = { value = \"u64[512]\" }\n" \
                 "[[stage]]\nname = \"analysis\"\nrun = \"port\"\ninputs = [\"camera\"]\n"
         with self.pipeline(ports).start(frames=200, wait_s=20) as run:
@@ -380,7 +380,7 @@ class Python(unittest.TestCase):
             self.assertEqual(self.end(run)["frames"], 200)
             self.assertEqual([each.wait(20) for each in programs], [0, 0])
 
-    def test_what_cannot_start_says_why(self):
+    def test_a_failed_start_reports_the_cause(self):
         with self.assertRaisesRegex(carousel.ConfigError, "nowhere.toml: No such file"):
             carousel.Pipeline("/nowhere.toml")
         with self.assertRaisesRegex(carousel.Error, "unknown key \"ends\""):
