@@ -1,25 +1,26 @@
-// What guards cost a frame, in one process, where the chance of one run's start does not hide it.
+// The cost of guards per frame, in one process, where the variation of one run's start does not hide it.
 //   guard_cost [--pairs 20] [--frames 60] [--size 1920x1080] [--triangles 100000] [--cpu-us 0] [--device 0]
 //              [--graphs 1] [--seed 16]
 //
-// Device time: the demo's four stages enqueue their work on one queue, a frame at a time, with the status
+// Device time: the demo's four stages enqueue their work on one queue, one frame at a time, with the status
 // words of a run; between two events, the host far ahead. As in a run each stage's work is a graph, and an
-// event is recorded behind it, so that nothing of one stage overlaps with the next. --graphs 0: launches in
-// place of graphs, and no event between stages: what is launched early there gains what it gains in no run.
-// Without: each ring is one block of eight slots,
-// mapped for writing alone. With: inputs and the mesh mapped a second time, for reading; a slot an
-// allocation of its own with a gap behind it; canaries, planted with a slot's first frame, looked at; all of
-// that but the canaries, as a run has it. Each measurement makes its rings anew; the pictures' hashes are
-// compared. CPU time, of the thread that enqueues and reads what the looks have said, is taken beside it.
+// event is recorded after it, so that nothing of one stage overlaps with the next. --graphs 0: launches
+// instead of graphs, and no event between stages: early launches there gain more than in any run.
+// Without: each ring is one block of eight slots, mapped write-only. With: inputs and the mesh mapped a
+// second time, read-only; each slot a separate allocation followed by a gap; canaries, planted with a slot's
+// first frame, checked; all of that except the canaries, as in a run. Each measurement creates its rings
+// again; the pictures' hashes are compared. CPU time, of the thread that enqueues and reads the results of
+// the checks, is measured as well.
 //
 // The closed control block: the ring's own steps of a frame through source, middle and sink, in a process for
-// each measurement; without, and with its pages closed by keys where the CPU has them, else by page rights.
+// each measurement; without, and with its pages closed by keys if the CPU has them, else by page permissions.
 //
-// In each round every arm once, in a random order; a line has the median ratio of `pairs` rounds and the
-// interval that holds the true median with 95 % by the binomial distribution of ranks. --cpu-us: of a run's
-// frame, in all stages (guards_gpu.py --parts cost): the CPU's differences are then told in percent of it.
-// Where memory lies on the GPU moves all figures: behind each measurement's random amount of memory that
-// nobody uses its rings lie elsewhere, by --seed; guard_cost.py has several processes, a seed each.
+// In each round every arm runs once, in a random order; a line has the median ratio of `pairs` rounds and the
+// interval that contains the true median with 95 % by the binomial distribution of ranks. --cpu-us: of a
+// run's frame, in all stages (guards_gpu.py --parts cost): the CPU's differences are then given in percent of
+// it. The placement of memory on the GPU affects all figures: each measurement allocates a random amount of
+// unused memory first, by --seed, so that its rings are placed elsewhere; guard_cost.py has several
+// processes, a seed each.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -152,7 +153,7 @@ private:
         return reinterpret_cast<device::canary_check*>(words_->data() + 64);
     }
 
-    /// What the runner does before and behind a stage's own work.
+    /// What the runner does before and after a stage's own work.
     void status(u64 n, const ring_memory* in, const ring_memory* out, bool first) {
         device::status_step step;
         step.torn = torn();
@@ -242,7 +243,7 @@ private:
     u32 checks_ = 0, stage_ = 0;
 };
 
-/// Memory that nobody uses, up to 128 MiB of it in up to 32 pieces: what is made behind it lies elsewhere.
+/// Unused memory, up to 128 MiB in up to 32 pieces, so that later allocations are placed elsewhere.
 class ballast {
 public:
     ballast(device::cuda::memory_maker& maker, std::minstd_rand& dice) {

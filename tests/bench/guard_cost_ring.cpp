@@ -1,6 +1,6 @@
-// The control block's guards: the ring's own steps of a frame through source, middle and sink, in a process
-// of its own for each measurement, with its pages closed and with the headers' seals once more; the
-// supervisor's looks at such a block; and the lines of the table.
+// The control block's guards: the ring's own steps of a frame through source, middle and sink, in a separate
+// process for each measurement, with its pages closed and with the headers' seals verified again; the
+// supervisor's checks of such a block; and the lines of the table.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ struct small_run {
     std::vector<ring::worker> workers;
     ring::page_list pages;
     ring::known_run known;   ///< what its supervisor would know
-    volatile u64 seals = 0;  ///< or nobody would need to look
+    volatile u64 seals = 0;  ///< otherwise no check would be needed
 
     small_run() {
         ring::plan p;
@@ -161,8 +161,8 @@ void print_share(const char* guard, const options& o, const std::vector<f64>& wi
 
 namespace {
 
-/// us of CPU time of the supervisor's looks at a block of three stages in a second: in each of its fifty
-/// ticks at what is static, known and of wrong parity, in one at all words.
+/// us of CPU time of the supervisor's checks of a block of three stages per second: in each of its fifty
+/// ticks static parts, known values and parity, in one all words.
 f64 checks_us(small_run& run, const shm::control_block& made) {
     constexpr u32 ticks = 50;
     std::vector<ring::finding> found;
@@ -197,7 +197,7 @@ void audit_rows(const options& o) {
 
 }  // namespace
 
-// In front of the device: a process with a CUDA context is not to be forked.
+// Before the device: a process with a CUDA context must not fork.
 void ring_rows(const options& o) {
     const shm::block_guard how =
         shm::has_protection_keys() ? shm::block_guard::keys : shm::block_guard::pages;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How many of a paced pipeline's frames a program gets that looks at the newest one, on busy cores: a count for each number of busy loops.
+"""How many of a paced pipeline's frames a reader of the newest frame gets on busy cores: a count for each number of busy loops.
 
   latest_port.py BUILD [--fps 50] [--seconds 10] [--loops 0,2,4] [--stage ""] [--device cpu]
 
-A frame stays for who wakes late until the next one is there, so all of them are to be got. BUILD has the Python module."""
+A frame stays for a late reader until the next one exists, so that all of them should be received. BUILD has the Python module."""
 import argparse
 import os
 import subprocess

@@ -1,7 +1,7 @@
-"""A link between two runs beside iperf3 and ucx_perftest, in turns, in two network namespaces (or on loopback without root).
+"""A link between two runs compared with iperf3 and ucx_perftest, in turn, in two network namespaces (or on loopback without root).
 Usage: links.py FOLDER_OF_PROGRAMS [--sizes BYTES,BYTES] [--seconds S] [--rounds N] [--loopback] [--threads]
 MB are 10^6 bytes. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included, of 300 frames at 30 frames/s
-one by one (`carousel trace`), a second after the link has come up. CPU: of the two link stages, both processes, a GB that was sent. --threads: where the time of a frame goes, by
+one by one (`carousel trace`), a second after the link has come up. CPU: of the two link stages, both processes, per GB that was sent. --threads: where the time of a frame goes, by
 thread of all stages, and how often each slept."""
 import argparse
 import glob
@@ -39,7 +39,7 @@ def perftest(inside_a, inside_b, address, size, seconds, device):
     if device:
         environment["UCX_NET_DEVICES"] = device[0]
     there = {**environment, **({"UCX_NET_DEVICES": device[1]} if device else {})}
-    # Its server says nothing when it listens; ours of this size.
+    # Its server prints nothing when it listens; ours of this size.
     server = subprocess.Popen([*inside_b, "ucx_perftest", "-p", str(PORT + 300)], env=there, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
     count = max(50, int(seconds * 1.2e9 / size))

@@ -1,11 +1,11 @@
-// How fast pictures are packed: the display's own PNG writer beside spng (zlib) and libdeflate, on a picture
-// of one's own. For who chooses a packer, and for the bound of a run that writes pictures.
+// How fast pictures are packed: the display's own PNG writer compared with spng (zlib) and libdeflate, on a
+// given picture. For the choice of a packer, and for the bound of a run that writes pictures.
 //
 //   pack_pictures PICTURE.png [THREADS] [ROUNDS] [FOLDER]
 //
-// THREADS: of the last table, where each packs a picture of its own [all cores]. ROUNDS: each figure is the
-// median, and in brackets the least, of so many [25]. FOLDER: the last table also writes its files there, as
-// a display does; they are removed again.
+// THREADS: of the last table, where each packs its own picture [all cores]. ROUNDS: each figure is the
+// median, and in brackets the minimum, of N rounds [25]. FOLDER: the last table also writes its files there,
+// as a display does; they are removed again.
 #include <isa-l/igzip_lib.h>
 #include <spng.h>
 
@@ -76,7 +76,7 @@ std::size_t by_spng(const picture& p) {
     return bytes;
 }
 
-/// Rows behind PNG's filter 0 (none), 1 (sub) or 2 (up).
+/// Rows with PNG's filter 0 (none), 1 (sub) or 2 (up).
 std::vector<u8> filtered(const picture& p, u8 filter) {
     const std::size_t row = std::size_t{p.width} * 4;
     const auto* in = reinterpret_cast<const u8*>(p.rgba.data());
@@ -149,7 +149,7 @@ void compare(const picture& p, int rounds) {
     }
 }
 
-/// Pictures a second of so many threads, each with pictures of its own.
+/// Pictures per second of N threads, each with its own pictures.
 f64 rate(const picture& p, unsigned threads, int pictures, const std::filesystem::path& folder) {
     const u64 began = now_ns();
     std::vector<std::thread> all;

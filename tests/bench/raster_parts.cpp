@@ -1,10 +1,10 @@
 // Where a frame's device time goes: each kernel of the vertex and the fragment stage, between two events.
 //   raster_parts [--frames N] [--device N] MESH:TRIANGLES:WIDTHxHEIGHT ...
-// The stages are not touched for it: what they enqueue is captured into a graph, whose nodes are then
-// launched one by one with an event behind each. A long fill goes first, so that the launches wait for the
-// GPU and not the GPU for the launches. An event costs time of its own, and parts don't overlap as they do in
-// a frame (kernels/cuda/launch.cuh), so they add up to more than `together`, which has events before and
-// behind the two stages only.
+// The stages are not changed for it: their work is captured into a graph, whose nodes are then launched one
+// by one with an event after each. A long fill goes first, so that the launches wait for the GPU and not the
+// GPU for the launches. An event costs time of its own, and parts do not overlap as they do in a frame
+// (kernels/cuda/launch.cuh), so that they add up to more than `together`, which has events only before and
+// after the two stages.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

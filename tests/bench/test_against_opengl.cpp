@@ -93,7 +93,7 @@ struct tally {
     u32 on_mesh = 0, differ = 0, unexplained = 0;
 };
 
-/// `shift`: OpenGL's picture is read so many pixels to the side; 0 unless the comparison itself is tested.
+/// `shift`: OpenGL's picture is read this many pixels to the side; 0 unless the comparison itself is tested.
 tally compare_ids(const exact_scene& scene, const std::vector<u32>& ours, const std::vector<u32>& theirs,
                   u32 shift = 0) {
     tally t;

@@ -1,4 +1,4 @@
-// What `carousel bench ipc` tells of a GPU, from results made by hand.
+// What `carousel bench ipc` reports for a GPU, from results made by hand.
 
 #include "bench/ipc/result.hpp"
 #include "core/json.hpp"

@@ -39,7 +39,7 @@ class BenchPipeline(unittest.TestCase):
 
     def test_a_build_that_is_slower_on_purpose_is_found_slower_than_this_one(self):
         slow = self.build('if [ "$1" = run ]; then exec "$real" "$@" --set display.delay_ms=20; fi\nexec "$real" "$@"')
-        for _ in range(3):   # other programs may disturb a run of half a second so much that nothing is told apart
+        for _ in range(3):   # other programs may disturb a run of half a second so much that no difference is visible
             done = self.bench(DEMO, *SMALL, *SHORT, "--against", slow, "--json", os.path.join(self.folder, "r.json"))
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             with open(os.path.join(self.folder, "r.json"), encoding="utf-8") as f:
@@ -165,7 +165,7 @@ class BenchPipeline(unittest.TestCase):
             self.assertIn(expected, done.stderr)
 
     def test_figures_of_a_run_in_which_a_stage_died_do_not_count(self):
-        # A run that starts slowly has nobody to kill at first.
+        # A run that starts slowly has no process to kill at first.
         kills = '(sleep 0.4; for k in $(seq 200); do "$real" kill vertex && break; sleep 0.1; done) >/dev/null 2>&1 &'
         deadly = self.build(f'if [ "$1" = run ]; then {kills} fi\nexec "$real" "$@"')
         done = self.bench(DEMO, *SMALL, "--rounds", "1", "--seconds", "1", "--against", deadly)

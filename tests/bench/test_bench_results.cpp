@@ -1,4 +1,4 @@
-// Quantiles, bytes, and the plot of results that nobody had to measure.
+// Quantiles, bytes, and the plot of synthetic results.
 
 #include "bench/plot.hpp"
 #include "bench/report.hpp"

@@ -1,4 +1,4 @@
-// The arithmetic behind `carousel bench pipeline`, on data whose answer is known.
+// The arithmetic of `carousel bench pipeline`, on data with a known answer.
 #include <cmath>
 #include <random>
 

@@ -14,7 +14,7 @@ using carousel::test::contains;
 
 namespace {
 
-/// `what` says what it does: 0 counts, 1 stays in its round, 2 throws, 3 leaves one inside, 4 dies.
+/// `what` selects the action: 0 counts, 1 stays in its round, 2 throws, 3 leaves one inside, 4 dies.
 class counter final : public crew_worker {
 public:
     crew_work run(u32 what, u32 count, const std::atomic<u32>& stop) override {

@@ -1,4 +1,4 @@
-// The bench's MPS daemon, with a program in its place that says what it was told.
+// The bench's MPS daemon, replaced by a program that records its commands.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ private:
     std::string path_, before_;
 };
 
-// With -f it is the daemon and stays until it is told to quit; else it passes the word on.
+// With -f it is the daemon and stays until it receives quit; otherwise it forwards the command.
 constexpr const char* obedient = R"(here=$(dirname "$0")
 if [ "$1" = -f ]; then
   touch "$CUDA_MPS_PIPE_DIRECTORY/control"

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""What `carousel trace` costs: switched on against off, and off against a build without the code.
+"""What `carousel trace` costs: switched on compared with off, and off compared with a build without the code.
 
   tests/bench/trace_cost.py build/release [--device cuda:0] [--pairs 40] [--seconds 1] [--runs 3] [--without build/without-trace]
 
-On against off is measured within a run: while it goes on, somebody traces for a while and nobody for as long, in turn, so that what else
-happens on the machine hits both alike. Each pair of neighbours gives one ratio of frames/s; the table shows their median and the interval
+On and off are compared within a run: it is traced for a while and not traced for as long, in turn, so that other load
+on the machine affects both alike. Each pair of neighbours gives one ratio of frames/s; the table shows their median and the interval
 that holds the true median with 95 % (by the ranks of a binomial distribution: no assumption on how they are spread).
 
-Off against a build without the code: a run of each, and in turn one of them is paused (`carousel stop` of its last stage) while the other
+Off compared with a build without the code: a run of each, and in turn one of them is paused (`carousel stop` of its last stage) while the other
 one is measured. `--without` is a build folder made from the same tree with
   cmake -B build/without-trace -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS=-DCAROUSEL_WITHOUT_TRACE
-(the stamps and the look at the flag are compiled out).
+(the stamps and the check of the flag are compiled out).
 Python's own library only."""
 import argparse
 import json
@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 
-STAMPS_LAST = 3.3  # seconds: the lease of pipelines/trace/tracer.cpp, renewed by its last question: so long stages go on stamping
+STAMPS_LAST = 3.3  # seconds: the lease of pipelines/trace/tracer.cpp, renewed by its last request: stages continue to record stamps for this time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -50,7 +50,7 @@ class running:
                 time.sleep(0.05)
             time.sleep(a.warm)
             return self
-        except BaseException:  # Ctrl-C, too: nobody calls __exit__ then
+        except BaseException:  # also Ctrl-C: __exit__ is not called then
             end(self.run)
             raise
 
@@ -79,7 +79,7 @@ class running:
         return (n1 - n0) / (t1 - t0)
 
     def signal_stages(self, word):
-        """stop: the last stage takes no frame, and soon nobody works; cont."""
+        """stop: the last stage takes no frame, and soon no stage works; cont."""
         self.last = getattr(self, "last", None) or self.stages()[-1]["name"]
         subprocess.run([self.program, word, self.last, "-p", self.name], env=self.environment, check=True, stdout=subprocess.DEVNULL)
 
@@ -100,7 +100,7 @@ class running:
             time.sleep(0.3)  # until it has switched the stamps on
             rate = self.rate()
         finally:
-            end(trace)       # it writes its file now, behind the measurement
+            end(trace)       # it writes its file now, after the measurement
             quiet = time.monotonic() + STAMPS_LAST
         with open(path, encoding="utf-8") as f:
             other = json.load(f)["otherData"]
@@ -140,7 +140,7 @@ def line(name, first, second):
 
 
 def in_turn(k, first, second):
-    """(first(), second()), with nobody always the first."""
+    """(first(), second()), with alternating order."""
     if k % 2 == 0: return first(), second()
     b = second()
     return first(), b

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a viewer costs the pipeline that it watches: without one, with the picture by CUDA-GL interop, with it copied through host
+"""The cost of a viewer for the pipeline that it watches: without one, with the picture by CUDA-GL interop, with it copied through host
 memory, in turn, some rounds; one table.
 
   viewer_cost.py FOLDER_OF_PROGRAMS [DEVICE] [--size 1920x1080] [--seconds 6] [--rounds 3] [--offscreen] [--set KEY=VALUE ...]
 
-DEVICE: cpu | cuda:N [auto]. Without DISPLAY an Xvfb is started where there is one (software GL: then interop can't be had, and
-the table says why); --offscreen draws on EGL instead, on an NVIDIA GPU where its EGL is installed. Python's own library only."""
+DEVICE: cpu | cuda:N [auto]. Without DISPLAY an Xvfb is started where there is one (software GL: then interop is unavailable, and
+the table has the cause); --offscreen draws on EGL instead, on an NVIDIA GPU where its EGL is installed. Python's own library only."""
 import argparse
 import json
 import os

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What limits a pipeline, stage by stage, from the reports of whole runs.
+"""The bottleneck of a pipeline, stage by stage, from the reports of whole runs.
 
   tests/bench/what_limits.py build/release --device cuda:0 [--frames 4000] [--runs 3] [pipelines/demo.toml ...] [-- --set KEY=VALUE ...]
 
-A table a pipeline: of each stage the share of the time in which it had a frame in work, waited for its input, for room behind it and for
-its own frames (shared/telemetry/busy_time.hpp says what each means), and the sentence that `carousel top` would show. The run whose rate
-is the median of the runs is shown. What comes behind `--` goes to `carousel run` as it is. Python's own library only."""
+A table per pipeline: for each stage the share of the time in which it had a frame in work, waited for its input, for a free output slot and for
+its own frames (see shared/telemetry/busy_time.hpp), and the sentence that `carousel top` would show. The run whose rate
+is the median of the runs is shown. Arguments after `--` are passed to `carousel run`. Python's own library only."""
 import argparse
 import json
 import os

@@ -1,7 +1,7 @@
-// A fork and a join for tests on a GPU, by kernels. Without inputs it is a source of frames that are their
-// number all over; with one the fork, which copies it and makes its square behind a second output; with two
-// the join, a sink: it looks at every element of both on the device, throws when they are not those of one
-// frame, and gives the ledger a hash of both. Settings:
+// A fork and a join for tests on a GPU, by kernels. Without inputs it is a source of frames filled with their
+// number; with one input the fork, which copies it and writes its square to a second output; with two the
+// join, a sink: it checks every element of both on the device, throws if they do not belong to one frame, and
+// gives the ledger a hash of both. Settings:
 //   overrun   frame at which the fork writes beyond its second output [-1: none]
 #include <fmt/format.h>
 

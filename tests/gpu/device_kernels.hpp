@@ -10,9 +10,9 @@ enum class device_fault : u8 { illegal, trap, misaligned, endless };
 
 /// *out = *in * 3 + 1, or sequence * 1000 where there is no input.
 void enqueue_number(void* stream, u64* out, const u64* in, u64 frame_number);
-/// The same by a launch that can be part of a graph, with so many blocks, of which one does it.
+/// The same by a launch that can be part of a graph, with N blocks, one of which does it.
 void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, u32 blocks);
-/// `value` into so many elements.
+/// `value` into N elements.
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements);
 /// One word, by whatever thread and outside of any queue; it is there when this returns.
 void write_word(u64* at, u64 value);
@@ -23,11 +23,11 @@ struct pair_seen {
     u64 number, square, others;
 };
 void enqueue_compare(void* stream, pair_seen* seen, const u64* number, const u64* square, u64 elements);
-/// Keeps the stream busy for so long.
+/// Keeps the stream busy for this time.
 void enqueue_hold(void* stream, u64 ns);
 /// `word`: 16 bytes of device memory of one's own.
 void enqueue_fault(void* stream, device_fault what, u64* word);
-/// Asks for 64 TiB of device memory; what CUDA says.
+/// Requests 64 TiB of device memory; returns the error of CUDA.
 const char* take_too_much_memory();
 
 }  // namespace carousel::test

@@ -1,17 +1,17 @@
-// A stage for crash tests on a GPU: numbers that kernels make, and ways to die that only a device knows.
+// A stage for crash tests on a GPU: numbers that kernels write, and ways to die that only a device has.
 // Source, middle or sink by its inputs. Settings:
 //   hold_at    frame whose work the device holds back [-1: none]
-//   hold_ms    for so long [0]
+//   hold_ms    for this time [0]
 //   die_at     frame at which it dies [-1: none]
 //   die_how    illegal | trap | misaligned | memory | endless [illegal]
-//   die_incarnations  only the first so many lives of a seat die so [1]
+//   die_incarnations  only the first N incarnations of a seat die so [1]
 //   sink       it writes nothing [false]
 //   ends_at    a source ends its stream before that frame [-1: never]
-//   same_work  it says that its work is alike for every frame [false]
-//   changes_at from that frame on it isn't [-1: it is]
-//   finishers  so many threads call its finish(), in which it has nothing to do [0: it has none]
-//   wild_write_at  frame at which its finish() writes beyond its slot, in its first die_incarnations lives
-//   [-1: none]
+//   same_work  it declares that its work is equal for every frame [false]
+//   changes_at from that frame on it is not [-1: it is]
+//   finishers  N threads call its finish(), in which it has nothing to do [0: it has none]
+//   wild_write_at  frame at which its finish() writes beyond its slot, in its first die_incarnations
+//   incarnations [-1: none]
 #include <map>
 #include <memory>
 #include <span>

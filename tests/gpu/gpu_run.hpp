@@ -15,7 +15,7 @@ struct device_keys {
 [[nodiscard]] std::string device_pipeline(const std::string& name, const device_keys& keys);
 /// The stamp of a stage's log line "frame N taken at T ns"; 0 when there is none.
 [[nodiscard]] u64 taken_at(const std::string& log, const std::string& stage, u64 frame);
-/// The hash of an undisturbed run of so many frames.
+/// The hash of a fault-free run of N frames.
 [[nodiscard]] std::string undisturbed_device_hash(u64 frames);
 
 }  // namespace carousel::test

@@ -1,22 +1,22 @@
 """Every fault that guards are for, and what the guards cost: guards_gpu.py PROGRAMS [--device cuda:0] [--parts faults,mps,controls,cost]
 
-  faults    scribble-input, overrun-output (gaps, then canaries) and scribble-control, --times each, every stage with a context of its own
+  faults    scribble-input, overrun-output (gaps, then canaries) and scribble-control, --times each, every stage with its own context
   mps       the same in one MPS domain, --mps-times each
-  controls  the same with the guards left out, --control-times each: the harm that they keep off must be seen; mps-controls: in one MPS domain
-  cost      time and CPU time per frame at --size, with each guard, with all and with none: --pairs rounds, in each a run of its own for each
-  paced     device time and CPU time per frame, the same way, of runs that make --pace frames a second and rest in between
+  controls  the same without the guards, --control-times each: the harm that they prevent must be seen; mps-controls: in one MPS domain
+  cost      time and CPU time per frame at --size, with each guard, with all and with none: --pairs rounds, with a separate run for each
+  paced     device time and CPU time per frame, the same way, of runs that make --pace frames per second and rest in between
 
-A run of the demo goes on while its stages are told to do harm, in turn; then it is stopped. Wanted: those that were told to have died, each
-with its place named (of a GPU's fault: the frames in flight), and nobody else (under MPS: what a GPU faults at ends the domain, and names nobody), lost = repeated = torn = 0, no frame given up, the control block never
-made anew, and the pictures of an undisturbed run of as many frames. Harm, without its guard: of a write into an input or beyond an output slot
-other pictures, or a frame that is counted as torn; of writes into the control block words that the supervisor finds damaged, deaths of others, an
-account that is not whole, or other pictures; and in no case a writer that is named. That those who were told to live on is no harm. Cost: each round gives a ratio; the table has their median and the interval
+A run of the demo continues while faults are injected into its stages, in turn; then it is stopped. Expected: the victims have died, each
+with its address reported (for a GPU fault: the frames in flight), and no other stage (under MPS: a GPU fault ends the domain and names no stage), lost = repeated = torn = 0, no frame given up, the control block never
+rebuilt, and the pictures of a fault-free run of as many frames. Harm, without its guard: of a write into an input or beyond an output slot
+other pictures, or a frame that is counted as torn; for writes to the control block, damaged words found by the supervisor, deaths of others, an
+incomplete account, or other pictures; and in no case a named writer. Surviving victims are not harm. Cost: each round gives a ratio; the table has their median and the interval
 that holds the true median with 95 %. The time per frame is that of the device where the device is the limit, as the demo's at 1080p is.
 Paced runs leave out what the stages do to each other on a device that is full. Their device time is from the hand-over of a frame's work until
 its stage knows that the work is done, the median over a second's frames, summed over the stages (by `carousel trace`).
 
-All of it ends within --seconds: each row gets its share of what is left, and says how many of its faults or pairs it came to. The tables come
-last. Exit code 1: a row of faults or of controls is not as wanted. --device cpu needs no GPU."""
+All of it ends within --seconds: each row gets its share of the time left, and reports how many of its faults or pairs it completed. The tables come
+last. Exit code 1: a row of faults or of controls is not as expected. --device cpu needs no GPU."""
 import argparse
 import copy
 import json
@@ -39,7 +39,7 @@ STAGES = (*RINGS, "display")
 READERS, WRITERS = STAGES[1:], RINGS
 GAPS, CANARIES, OPEN = ([f"link.{r}.guard={g}" for r in RINGS] for g in ("gap", "canary", "off"))
 
-# name, fault, who can be told to, settings; what a death of it is called on the CPU and on a GPU
+# name, fault, the possible victims, settings; the report of a death on the CPU and on a GPU
 FAULTS = (
     ("scribble-input", "scribble-input", READERS, [], ("a write into its input ring ", "an illegal address, with ")),
     ("overrun-output, gaps", "overrun-output", WRITERS, GAPS, ("an overrun of its slot in the ring ", "an illegal address, with ")),
@@ -54,7 +54,7 @@ WITHOUT = {
     "overrun-output, canaries": (OPEN, {"CAROUSEL_TEST_OVERRUNS_ANYWHERE": "1"}),
     "scribble-control": ([], {"CAROUSEL_TEST_BLOCK_GUARD": "off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE": "1"}),
 }
-# Frames wait in every ring then, so that a neighbouring slot holds one that somebody is still to read.
+# Frames then wait in every ring, so that a neighbouring slot holds one that is still to be read.
 SLOW_SINK = ["display.delay_ms=8"]
 # What is measured in each round: name, settings, environment. The first two are the same: what differs between them is chance.
 BARE = {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_BLOCK_GUARD": "off"}
@@ -70,7 +70,7 @@ ARMS = (
 
 
 class Demo:
-    """A run of the demo that is told to do harm."""
+    """A run of the demo with injected faults."""
 
     def __init__(self, a, settings, environment, frames=0, fps=0):
         self.folder = tempfile.TemporaryDirectory(prefix="carousel-guards-")
@@ -105,7 +105,7 @@ class Demo:
         return False
 
     def inject(self, fault, stages, times, until, mps, dice, wait=True):
-        """The pids of those who were told to. Each is seen to be replaced before it is told again; under MPS before anybody is."""
+        """The pids of the victims. Each is seen to be replaced before its next fault; under MPS before any next fault."""
         injected, last = [], {}
         while len(injected) < times and self.makes_progress() and time.monotonic() < until:
             stage = stages[len(injected) % len(stages)] if not mps else dice.choice(stages)
@@ -167,7 +167,7 @@ def undisturbed(a, frames):
 
 
 def complaints(a, code, r, injected, called, mps, mps_names):
-    """What is not as wanted."""
+    """What is not as expected."""
     if r is None:
         return [f"no report, exit code {code}"]
     bad = [f"exit code {code}"] if code != 0 else []
@@ -183,7 +183,7 @@ def complaints(a, code, r, injected, called, mps, mps_names):
         if death["pid"] in injected and death.get("wild_write", "").startswith(called):
             died.add(death["pid"])  # named
         elif mps and not death.get("wild_write") and (death.get("shared") or death["how"] == "with its MPS domain"):
-            died.add(death["pid"])  # nobody is charged
+            died.add(death["pid"])  # no stage is blamed
             unnamed += mps_names and death["pid"] in injected
         elif death["pid"] not in injected or "injected" not in death["how"]:
             innocent.add(f"{death['seat']}: {death['how']}")
@@ -201,7 +201,7 @@ def complaints(a, code, r, injected, called, mps, mps_names):
 
 
 def innocents(r, injected):
-    """Who has died without having been told to, and not with an MPS domain."""
+    """The stages that died without an injected fault, and not with an MPS domain."""
     return {f"{d['seat']}: {d['how']}" for d in r["recoveries"] if "how" in d and d["pid"] not in injected and not d.get("shared")}
 
 
@@ -259,7 +259,7 @@ def faults_row(a, row, times, until, mps=False, without=False):
 
 
 class Arm(running):
-    """A run without faults. trace_cost's, that says what a frame takes: seconds, and CPU seconds of all stages."""
+    """A run without faults: trace_cost's, with the time of a frame: seconds, and CPU seconds of all stages."""
 
     def __init__(self, a, settings, environment, folder):
         with_settings = copy.copy(a)

@@ -1,11 +1,11 @@
-"""What is kept of frames on a GPU: kept_gpu.py PROGRAMS [--device cuda:0] [--parts recording,letter] [--frames 1000] [--kills 20]
+"""What is saved of frames on a GPU: kept_gpu.py PROGRAMS [--device cuda:0] [--parts recording,letter] [--frames 1000] [--kills 20]
 
   recording  the demo's pictures, --frames of them, into a file, its recorder killed --kills times; the file is played on that device and on
              the CPU: the frames, and the image_hash, of the run that was recorded
-  letter     a frame that faults the device is given up and kept; `carousel replay --dead-letter` runs its stage on it under compute-sanitizer,
+  letter     a frame that faults the device is given up and saved; `carousel replay --dead-letter` runs its stage on it under compute-sanitizer,
              which names the kernel, the file and the line
 
-Exit code 77 with the reason: no GPU. Without compute-sanitizer the second says that it is skipped."""
+Exit code 77 with the reason: no GPU. Without compute-sanitizer the second is reported as skipped."""
 import argparse
 import json
 import os

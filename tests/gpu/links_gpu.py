@@ -3,8 +3,8 @@ Usage: links_gpu.py FOLDER_OF_PROGRAMS [--device cuda:0] [--far cuda:1] [--frame
        [--durable] [--compress lz4|zstd] [--direct] [--compare ROUNDS]
 --direct: UCX reads frames on the sender's GPU itself (memory = "direct"), for which it must have CUDA (`carousel-send --ucx`).
 Pictures are those of one run on one host, by their hash. First at full speed, then with kills of stages and supervisors of both sides.
---compare: instead, "staged" and "direct" in turns at full speed, so many times, then hops of 300 frames at 30 frames/s. MB are 10^6 bytes. CPU: of the
-processes send and receive, a GB that was sent. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included."""
+--compare: instead, "staged" and "direct" in turn at full speed, this many times, then hops of 300 frames at 30 frames/s. MB are 10^6 bytes. CPU: of the
+processes send and receive, per GB that was sent. A hop: from the sender's lease of a frame to its commit there, the acknowledgement included."""
 import argparse
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a build has for tests on a GPU, for a machine that has the GPU and not the packages to build with.
+"""Packs the GPU tests of a build for a machine that has the GPU but not the packages to build with.
 
 Usage: pack.py BUILD OUT.tar.xz
 There, in a checkout of the same commit at the same path (ctest's files name it):
@@ -10,7 +10,7 @@ There, in a checkout of the same commit at the same path (ctest's files name it)
 The programs and the tests that ctest has for a GPU, stripped; the libraries that they name, except those of the C++ runtime and
 UCX, whose transports are plug-ins; no window and no film; ctest's own files; the package for Python without its module, which is of
 one version of Python: `environment` makes it, if that machine's python3 has pybind11 and its C++ compiler C++20, from what is packed
-for it. Without that, tests of Python skip and say so."""
+for it. Without that, tests of Python are reported as skipped."""
 import argparse
 import glob
 import json
@@ -27,7 +27,7 @@ OF_THE_MACHINE = re.compile(r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv
 LEFT_OUT = re.compile(r"-asan$|-viewer|-film\b")   # what they need is large, and no test on a GPU needs them
 # The programs have much in common: a window over all of them.
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 1 << 28}]
-HEADERS = ("fmt", "nlohmann")   # that the module includes, beside the tree's own and Python's
+HEADERS = ("fmt", "nlohmann")   # that the module includes, in addition to the tree's own and Python's
 
 ENVIRONMENT = """# Sourced: sets what the packed programs need here, and makes the module for this machine's python3 where it can.
 packed=@BUILD@

@@ -1,6 +1,6 @@
-"""Two ports and nothing else on a GPU, and a program that looks at the newest frames; the programs are killed:
+"""Two ports and nothing else on a GPU, and a program that reads the newest frames; the programs are killed:
 ports_gpu.py PROGRAMS [--device cuda:0] [--kills 100] [--mib 1] [--apart]
-Each frame is one number, written over all of it, and looked at whole; lost, repeated and torn are the run's own account. Each
+Each frame is one number, repeated over the whole frame and checked completely; lost, repeated and torn are the run's own account. Each
 program gets a third of the kills. --apart: each program has a PID namespace of its own (unshare), and is its first process."""
 import argparse
 import json
@@ -33,7 +33,7 @@ APART = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 class Program:
-    """carousel-test-port-io: what it says goes to a file."""
+    """carousel-test-port-io: its output goes to a file."""
 
     def __init__(self, a, folder, what, number):
         self.path = os.path.join(folder, f"{what}{number}")

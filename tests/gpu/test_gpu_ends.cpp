@@ -1,5 +1,5 @@
-// What stages have besides one input and one output, on a GPU: several outputs and a join behind them, a
-// newest frame beside the input, and a port that frames pass by while nobody is in it.
+// Stages with more than one input and one output, on a GPU: several outputs and a join after them, a sampled
+// input, and a port that frames skip while it has no program.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -34,7 +34,7 @@ std::string forked(const std::string& name, const std::string& fork = "", const 
            stage_of("join", program, "inputs = [\"fork\", \"fork.square\"]\n") + more;
 }
 
-/// So many kills of the victims in turns that a seed deals; each is seen to be another process.
+/// N kills of the victims in the order of a seed; each is seen to be another process.
 void kill_at_random(run_fixture& run, u32 kills, const std::vector<std::string>& victims) {
     std::mt19937_64 random(test_seed());
     i32 last = 0;

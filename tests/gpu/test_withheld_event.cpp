@@ -1,4 +1,4 @@
-// The producer's event is recorded at once, and its work is held back on the device: nobody may take the
+// The producer's event is recorded at once, and its work is held back on the device: no process may take the
 // frame meanwhile.
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ f64 delivered_after_ms(const std::string& memory, int hold_ms, const std::string
               next = taken_at(log, "middle", 41);
     REQUIRE(made != 0);
     REQUIRE(taken > made);
-    CHECK(next > taken);  // and nobody overtakes it
+    CHECK(next > taken);  // and no frame overtakes it
     return static_cast<f64>(taken - made) / 1e9;
 }
 

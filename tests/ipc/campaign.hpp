@@ -16,7 +16,7 @@ constexpr u32 usual_histories = 800;
 
 using one_history = bool (*)(history&, u64, u64&);
 
-// Until one fails; a control goes on until one has failed by the rule in question.
+// Until one fails; a control continues until one has failed by the rule in question.
 inline campaign_result histories(one_history of, bool repairs_living_clients, u64& done,
                                  const std::string& rule = "", const history_options& like = {}) {
     campaign_result all;

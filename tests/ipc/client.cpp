@@ -41,7 +41,7 @@ struct process {
 
 process* self = nullptr;
 
-// A letter is gone with whoever takes it out: what it is is put down before.
+// A dead letter is lost with the client that takes it out, so its content is noted before.
 void note_dead_letter() {
     work_queue_block& b = self->to.block().block_of<work_queue_block>(self->to.place("tiles", tiles));
     for (u32 k = 0; k < b.capacity; ++k) {
@@ -65,7 +65,7 @@ void semaphore_operation(process& p) {
     semaphore s(p.to.block().block_of<semaphore_block>(k), p.to.epoch());
     const auto got = s.acquire(p.below(4) * 5'000'000);
     if (!got) return;
-    // The one before is gone or has left: nobody who lives is in there.
+    // The previous one has ended or left: no live process uses the entry.
     const u64 before = p.book->inside[got->index].exchange(p.to.epoch());
     if (before != 0 && p.epoch_alive(before)) p.book.find("a permit is out twice");
     if (p.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(p.below(300)));

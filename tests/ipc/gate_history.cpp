@@ -10,7 +10,7 @@ namespace {
 
 using namespace carousel::ipc;
 
-constexpr u64 slack_ns = 30'000'000'000;  // until the holder has had its turn, whoever dies
+constexpr u64 slack_ns = 30'000'000'000;  // until the holder has had its turn, under any death
 
 // A stream of one life, which waits for a permit again and again. Host functions, the thread and kernels are
 // deeds of that life, in any order that the stream and the mutex leave open.
@@ -18,9 +18,9 @@ struct one_stream {
     enum part : u8 { none, to_request, at_gate, inside, outside, to_release };
     part at = none;
     bool requested = false;  // its thread has it in hand
-    bool handle = false;     // somebody will release it
+    bool handle = false;     // some process will release it
     bool stalled = false;    // its thread does nothing any more
-    bool excused = false;    // it was let go of when it was granted: its kernels are nobody's business
+    bool excused = false;    // the wait was abandoned when it was granted: its kernels are not checked
     gate_wait w;
 };
 
@@ -37,7 +37,7 @@ bool has_permit(semaphore_block& b, u32 epoch) {
     return false;
 }
 
-// Whoever has made a step: what must hold of all streams.
+// What must hold of all streams after any step.
 void check(history& h, record& r, semaphore_block& b) {
     u32 within = 0;
     for (auto& [slot, s] : r.of) {
@@ -58,7 +58,7 @@ void check(history& h, record& r, semaphore_block& b) {
     if (within > b.permits) h.find("a permit is out twice");
 }
 
-// The kernels behind the gate: the first one asks, and so does the last one.
+// The kernels after the gate: the first one checks, and so does the last one.
 void run_kernels(history& h, one_stream& s, u64& done) {
     const bool yes = state_of(s.w) == gate_state::granted;
     if (s.at == one_stream::at_gate) {

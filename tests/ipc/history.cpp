@@ -13,7 +13,8 @@ namespace carousel::test {
 namespace {
 constexpr std::size_t stack_bytes = 256 * 1024;
 
-// Address sanitizers must be told which stack is in use. The scheduler's is what the first fiber came from.
+// Address sanitizers must be notified which stack is in use. The scheduler's is the one from which the first
+// fiber started.
 [[maybe_unused]] const void* scheduler_bottom = nullptr;
 [[maybe_unused]] std::size_t scheduler_size = 0;
 
@@ -36,7 +37,7 @@ void arrives([[maybe_unused]] void* fake, [[maybe_unused]] bool from_scheduler) 
 struct history::fiber {
     incarnation process;
     bool holder = false;
-    bool idle = true;     // between two deeds, or the holder with nothing to mend
+    bool idle = true;     // between two operations, or the holder with nothing to repair
     bool doomed = false;  // the next resume throws at its step
     u64 stopped_until = 0;
     bool died = false;
@@ -84,7 +85,7 @@ void history::body(fiber& f) {
         if (f.holder) {
             if (rounds) rounds();
             while (!to_repair_.empty()) {
-                // Any of them: a holder that comes behind a dead one begins where its registry does.
+                // Any of them: a holder that follows a dead one starts where its registry does.
                 const u32 dead = to_repair_[random_() % to_repair_.size()];
                 repair(dead);
                 to_repair_.erase(std::find(to_repair_.begin(), to_repair_.end(), dead));
@@ -193,7 +194,7 @@ void history::schedule() {
     if (!over() && kills > 0 && !f.idle && random_() % in == 0) {
         --kills;
         if (options_.repairs_living_clients && !f.holder)
-            to_repair_.push_back(f.process.epoch);  // "dead", says somebody, and it goes on
+            to_repair_.push_back(f.process.epoch);  // a process is reported dead, but it continues
         else
             f.doomed = true;
     }

@@ -1,11 +1,10 @@
 #pragma once
 // Histories of the real code of the primitives, without threads: each client is a fiber that runs the shipped
-// functions on shared words, and at each named step (ipc/step.hpp) a seeded scheduler decides who goes on and
-// who dies there. A death is an exception that nobody catches but the fiber's end: what shared memory holds
-// then is what a SIGKILL leaves. Behind it the holder's fiber mends, and can die in the midst of it, too.
-//
-// Time is the scheduler's: every step is a microsecond (or what the options say), and a sleep at a doorbell
-// ends when it rings or its time is over. A fiber that is stopped goes on after so many steps, where it was.
+// functions on shared words, and at each named step (ipc/step.hpp) a seeded scheduler selects which fiber
+// continues and which dies. A death is an exception that only the fiber's end catches: shared memory then
+// contains what a SIGKILL leaves. After it the holder's fiber repairs, and can also die during the repair.
+// Time is the scheduler's: every step is a microsecond (or as set in the options), and a sleep at a doorbell
+// ends when it rings or its timeout is over. A stopped fiber continues after N steps, where it was.
 
 #include <ucontext.h>
 
@@ -31,15 +30,15 @@ struct history_options {
     u64 seed = 1;
     u32 clients = 4;
     u32 kills = 12;        ///< of clients
-    u32 holder_kills = 6;  ///< of the holder, in the midst of a mend
-    u64 steps = 3000;      ///< then no client begins anything new and nobody is killed
-    u32 kill_in = 60;      ///< one step in so many kills, while there are kills left
+    u32 holder_kills = 6;  ///< of the holder, during a repair
+    u64 steps = 3000;      ///< then no client starts a new operation and no process is killed
+    u32 kill_in = 60;      ///< one kill per N steps, while there are kills left
     u32 stops = 0;         ///< of clients, each for stop_steps at most
     u64 stop_steps = 1000;
     u64 step_ns = 1000;
     u64 patience_ns =
-        15'000'000'000;  ///< of who looks at real processes, before they are said to wait for ever
-    bool repairs_living_clients = false;  ///< control: the mend does not wait for the fence
+        15'000'000'000;  ///< for the observer of real processes, before they are considered to wait forever
+    bool repairs_living_clients = false;  ///< control: the repair does not wait for the fence
 };
 
 class history {
@@ -50,12 +49,12 @@ public:
     history& operator=(const history&) = delete;
 
     std::function<void(incarnation&)> client;      ///< one deed: it is called again and again in each life
-    std::function<void(u32 epoch)> repair;         ///< behind the fence of that life
-    std::function<void()> rounds;                  ///< what the holder does besides, again and again
+    std::function<void(u32 epoch)> repair;         ///< after the fence of that incarnation
+    std::function<void()> rounds;                  ///< what the holder does in addition, repeatedly
     std::function<void(ipc::step)> observe;        ///< at each step of a client, on its fiber
-    std::function<void(const incarnation&)> died;  ///< before anything is mended
+    std::function<void(const incarnation&)> died;  ///< before any repair
 
-    /// False: somebody waits for ever.
+    /// Returns false if a process waits forever.
     [[nodiscard]] bool run();
     /// The first rule that was broken; "" for none.
     [[nodiscard]] const std::string& finding() const { return finding_; }

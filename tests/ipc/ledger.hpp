@@ -15,7 +15,7 @@
 namespace carousel::test {
 
 constexpr u32 most_items = 1U << 20U;
-/// An element or a task. Each count goes up before or right behind the deed that it names.
+/// An element or a task. Each count is incremented before or right after the operation that it names.
 struct item_story {
     std::atomic<u8> sent, finishing, finished, dead_letters;
 };

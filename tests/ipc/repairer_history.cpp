@@ -1,6 +1,6 @@
-// Holders, menders and the dead, as real processes: the shipped gpu_repair in holders that die at its named
-// steps and at any time, menders that run the shipped queue body on words in a memfd and die or stop at its
-// steps. What falls when follows from the seed; who runs when is the kernel's.
+// Holders, repairers and dead clients, as real processes: the shipped gpu_repair in holders that die at its
+// named steps and at any time, repairers that run the shipped queue body on words in a memfd and die or stop
+// at its steps. The kills follow from the seed; the schedule is the kernel's.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -28,11 +28,11 @@ constexpr u64 gpu_bytes = 65536;
 
 // What all these processes know together.
 struct page {
-    std::atomic<u32> repairers, concurrent;  // started; that began while another one mended
+    std::atomic<u32> repairers, concurrent;  // started; another repair was running at the time
     std::atomic<i32> pid[most_pids];
     std::atomic<u32> died_at[steps];  // holders
     u64 seed;
-    u32 fated;  // so many menders die or stop, mostly
+    u32 fated;  // this many repairers die or stop, mostly
 };
 
 template <class T>
@@ -43,11 +43,11 @@ T* shared_memory(int fd, u64 bytes) {
     return static_cast<T*>(at);
 }
 
-// ---- a mender
+// ---- a repairer
 u32 steps_left = 0;  // then it happens
 int end_signal = 0;
 
-/// The kernels' words on a CPU, and the steps at which a mender dies or stops.
+/// The kernels' words on a CPU, and the steps at which a repairer dies or stops.
 struct repairer_side {
     using word = u64;
     static u64 load(const u64& w) { return __atomic_load_n(&w, __ATOMIC_ACQUIRE); }
@@ -116,11 +116,11 @@ void at_holder_step(step s) {
     holder_page->died_at[static_cast<std::size_t>(s)].fetch_add(1);
     (void)::raise(SIGKILL);
 }
-u64 hasty_clock() { return now_ns() * 150; }  // a mender's 30 s are 0.2 s
+u64 hasty_clock() { return now_ns() * 150; }  // a repairer's 30 s are 0.2 s
 
 [[noreturn]] void be_holder(int space_fd, int gpu_fd, page& p, const std::string& lock, u32 dies_at) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);  // it warns of each mender that dies
+    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);  // it warns of each repairer that dies
     holder_steps_left = dies_at, holder_page = &p;
     set_hooks({&at_holder_step, &hasty_clock, nullptr});
     memory space = memory::map(shm::unique_fd(::dup(space_fd)), "field");
@@ -143,7 +143,7 @@ class field {
 public:
     field(history& h, u64 seed)
         : h_(h), random_(seed), page_(shared_memory<page>(-1, sizeof(page))), lock_(folder_.path / "lock") {
-        ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // a dead holder's menders are ours
+        ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // a dead holder's repairers are ours
         page_->seed = seed, page_->fated = static_cast<u32>(random_() % 4);
         gpu_fd_.reset(::memfd_create("gpu", MFD_CLOEXEC));
         if (::ftruncate(gpu_fd_.get(), gpu_bytes) != 0) throw std::bad_alloc();
@@ -224,14 +224,14 @@ private:
         for (pid_t gone = 0; (gone = ::waitpid(-1, nullptr, WNOHANG)) > 0;)
             if (gone == holder_) holder_ = 0, deaths -= deaths > 0 ? 1U : 0U;
         if (holder_ > 0) return;
-        // The fourth step (repairer_replied) comes only where a mender lives to its end: it has more of the
-        // deaths.
+        // The fourth step (repairer_replied) is reached only if a repairer survives to its end: it gets more
+        // of the deaths.
         const u32 drawn = 1 + static_cast<u32>(random_() % 8);
         const u32 dies_at = deaths > 0 ? (drawn > 6 ? 4 : drawn) : 0;
         holder_ = ::fork();
         if (holder_ == 0) be_holder(space_->fd(), gpu_fd_.get(), *page_, lock_, dies_at);
     }
-    // No holder is left, and no mender but one that was stopped before it heard anything.
+    // No holder is left, and no repairer except one that was stopped before it received anything.
     void end_all() {
         if (holder_ > 0) ::kill(holder_, SIGKILL);
         holder_ = 0;

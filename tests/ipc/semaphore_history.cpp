@@ -21,7 +21,7 @@ struct record {
     bool late = false;  // one of them has taken a permit all the same: from there on order is not asked for
 };
 
-// Somebody has moved a place on: whose ticket is in the line no more?
+// A client has moved a place on: find the ticket that left the line.
 void on_passed(record& r, semaphore_block& b) {
     std::set<u32> in_line;
     for (u32 k = 0; k < b.line; ++k)
@@ -36,7 +36,7 @@ void on_passed(record& r, semaphore_block& b) {
 
 void on_grant(history& h, record& r, semaphore_block& b, u32 epoch) {
     r.joined.erase(epoch);
-    // Which permit is the new one? The word says so; it must not be in anybody's hands.
+    // Find the new permit: the word has its owner, and no client may hold it already.
     for (u32 k = 0; k < b.permits; ++k) {
         const permit_word w = permit_word::of(load(b.permit()[k]));
         if (w.state != permit_state::held || w.epoch != epoch || r.owner.count(k) != 0) continue;
@@ -84,8 +84,7 @@ bool semaphore_history(history& h, u64 seed, u64& done) {
         }
     };
     h.died = [&](const incarnation& l) {
-        r.joined.erase(
-            l.epoch);  // the mend takes it out; until then it holds up others, and overtakes nobody
+        r.joined.erase(l.epoch);  // the repair removes it; until then it blocks others, and overtakes none
         r.held.erase(l.epoch);
         r.passed.erase(l.epoch);
     };

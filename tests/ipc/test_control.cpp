@@ -10,7 +10,7 @@ using namespace carousel;
 using namespace carousel::test;
 
 TEST_CASE("control: the seeded bug shows in its primitive's histories by the broken rule") {
-    // Each program has one bug and bears its name.
+    // Each program has one bug and is named after it.
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").filename().string();
     const auto ours = std::find_if(controls.begin(), controls.end(), [&](const control& c) {
         return program == "test_ipc_bug_" + std::string(c.bug);
@@ -19,7 +19,7 @@ TEST_CASE("control: the seeded bug shows in its primitive's histories by the bro
     REQUIRE(ours != controls.end());
     u64 done = 0;
     history_options o;
-    o.patience_ns = 4'000'000'000;  // many bugs leave somebody waiting for ever
+    o.patience_ns = 4'000'000'000;  // many bugs leave a client waiting forever
     const campaign_result all = histories(ours->of, false, done, ours->rule, o);
     std::cout << ours->bug << ": " << all.text() << '\n';
     INFO(ours->bug << ": " << all.text());

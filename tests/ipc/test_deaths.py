@@ -1,4 +1,4 @@
-"""DEATHS.md against the sources: what it says of each step is there. Usage: test_deaths.py SOURCE_FOLDER."""
+"""DEATHS.md compared with the sources: what it lists for each step exists. Usage: test_deaths.py SOURCE_FOLDER."""
 import os
 import re
 import sys

@@ -1,4 +1,4 @@
-// A gate's calls, each by itself. Whoever dies in between: gate_history.cpp, model/gate_model.cpp.
+// A gate's calls, each separately. For deaths in between see gate_history.cpp and model/gate_model.cpp.
 #include "core/clock.hpp"
 #include "ipc/gate_wait.hpp"
 #include "tests/support/catch.hpp"
@@ -63,7 +63,7 @@ TEST_CASE("a permit that arrives after the holder's closing is returned at once"
     w.gate = &row.of[0];
     open(w);
     close_overdue(row, ~u64{0} - 1);
-    CHECK(state_of(w) == gate_state::pending);  // the stream isn't there: nobody's time is over
+    CHECK(state_of(w) == gate_state::pending);  // the stream is not there: no timeout expires
     request_permit(w, ns_per_s);
     close_overdue(row, 3 * ns_per_s);
     CHECK(state_of(w) == gate_state::closed);

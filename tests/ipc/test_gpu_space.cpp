@@ -1,5 +1,5 @@
-// A space with GPU memory as its holder and its clients see it, none of whom has CUDA: a memfd stands for the
-// memory, processes of this test for the mender. What kernels do there: cuda/gpu_kills.cpp.
+// A space with GPU memory as its holder and its clients see it, none of which uses CUDA: a memfd stands for
+// the memory, processes of this test for the repairer. What kernels do there: cuda/gpu_kills.cpp.
 #include <carousel/ipc.hpp>
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr u64 gpu_bytes = u64{1} << 20U;
 
-/// Menders are children that wait for what they are told; `gone`: they end before they have done anything.
+/// Repairers are children that wait for their request; `gone`: they end before they have done anything.
 class fake_helper final : public gpu_helper {
 public:
     [[nodiscard]] gpu_memory make(u64 bytes) override {
@@ -242,7 +242,7 @@ TEST_CASE("a holder that takes over gets the GPU memory, ends the old repairer a
     leaves.reset();
     REQUIRE(run_until(
         *first, [&] { return client_at(first->block().registry, entry).state == entry_state::fenced; }));
-    // A mender of the first one, as its death would leave it: it is still about.
+    // A repairer of the first one, as its death would leave it: it is still running.
     const pid_t left = ::fork();
     if (left == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where the test fails

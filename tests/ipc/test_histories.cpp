@@ -69,8 +69,8 @@ TEST_CASE("repairers: repaired and counted once under deaths of holders and repa
         return std::ranges::all_of(steps,
                                    [&](step k) { return all.kills_at[static_cast<std::size_t>(k)] > 0; });
     };
-    // Menders are processes: which step a kill meets is also a matter of time. Where none has met one of
-    // them, more histories.
+    // Repairers are processes: which step a kill hits also depends on timing. If a step was not hit, more
+    // histories run.
     u64 seed = first;
     for (; (seed < first + many || (seed < first + 4 * many && !each_was_hit())) && all.failed == 0; ++seed) {
         history_options o;

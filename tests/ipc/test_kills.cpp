@@ -56,7 +56,7 @@ public:
                            seed_, killed_, by_step_, holders_killed_);
     }
 
-    /// Kills, one after the other; one in so many is the holder.
+    /// Kills, one after the other; one in N hits the holder.
     void inject_faults(const std::vector<step>& at, u32 holder_in) {
         while (killed_ < kills_) {
             std::this_thread::sleep_for(std::chrono::microseconds(random_() % 30'000));
@@ -77,7 +77,7 @@ public:
         for (pid_t& p : clients_) end(p);
         kill_holder(false);
     }
-    /// As the one client that is left, once all dead ones are mended.
+    /// As the only remaining client, once all dead ones are repaired.
     [[nodiscard]] attachment& settle() {
         attachment& a = *attached_;
         const u64 until = now_ns() + 20 * ns_per_s;
@@ -110,7 +110,7 @@ private:
     }
     static void end(pid_t& p) {
         if (p > 0 && !ended(p)) {
-            ::kill(p, SIGKILL);  // a child that is not reaped yet: its pid is nobody else's
+            ::kill(p, SIGKILL);  // a child that is not reaped yet: its pid can't be reused
             ::waitpid(p, nullptr, 0);
         }
         p = -1;

@@ -22,7 +22,7 @@ struct made {
         const u64 lap = cell_word::of(load(b->cell()[k])).count;
         b->cell()[k].store(cell_word{lap, epoch, s}.pack());
     }
-    // A mend whose holder dies at that step.
+    // A repair whose holder dies at that step.
     void repair_cut_off_at(u32 dead, step there) {
         struct died {};
         static step deadly;
@@ -81,7 +81,7 @@ TEST_CASE("a leased element is its holder's alone, and comes again when it is gi
 TEST_CASE("a claimed cell blocks the line, its claimer is named, and the repair makes it a tomb") {
     made m(4);
     m.leave(0, cell_state::claimed, 9);
-    REQUIRE(m.of(1).try_push(5));  // behind it
+    REQUIRE(m.of(1).try_push(5));  // after it
     u64 value = 0;
     CHECK_FALSE(m.of(2).try_pop(value));
     CHECK(m.of(2).bytes().claimers() == std::vector<u32>{9});

@@ -51,7 +51,7 @@ TEST_CASE("an epoch still in use is skipped when epochs wrap around") {
     const client_id old = attach(*r, {100, 7});
     REQUIRE(old.epoch == 1);
     r->last_epoch.store(epoch_mask);
-    CHECK(attach(*r, {101, 7}).epoch == 2);  // neither 0, which is nobody, nor 1
+    CHECK(attach(*r, {101, 7}).epoch == 2);  // neither 0, which is no process, nor 1
 }
 
 TEST_CASE("a full registry attaches no client and names its clients") {

@@ -30,7 +30,7 @@ struct made {
     }
 };
 
-// Time stands still but for what a test says.
+// Time stands still except for what a test sets.
 struct controlled_time {
     static inline u64 now = 0;
     controlled_time() {

@@ -52,7 +52,7 @@ TEST_CASE("a space created on demand costs no memory before and is taken over wi
     const held_permit p = lab.semaphore("turn", 2).acquire(seconds(1));
     const std::string id = read_record(place_of("lab"))->id;
     CHECK(id != no_memory);
-    first.reset();  // as a death: its client goes on
+    first.reset();  // like a death: its client continues
     CHECK(find_space("lab")->state == space_state::orphaned);
     const held_space second("lab", 0, memory_when::on_demand);
     CHECK(soon([&] { return !inspect_space(*find_space("lab")).id.empty(); }));

@@ -29,7 +29,7 @@ TEST_CASE("rounds are distinguished by their distance, even when counts wrap aro
 TEST_CASE("a loss seen again by the next repair counts once, a later one at its place again") {
     word tally{0};
     count_once<cpu_words>(tally, 0, 0);
-    count_once<cpu_words>(tally, 0, 0);  // the holder had died behind the count
+    count_once<cpu_words>(tally, 0, 0);  // the holder had died after the count
     CHECK(counted(tally) == 1);
     count_done<cpu_words>(tally);
     count_once<cpu_words>(tally, 0, u64{1} << 16U);  // 65,536 rounds later: its mark looks the same

@@ -27,7 +27,7 @@ struct record {
         u64 number = 0;
     };
     std::map<u32, held> holds;  // epoch -> what it has claimed
-    std::map<u32, u64> reads;   // epoch -> the letter it takes out
+    std::map<u32, u64> reads;   // epoch -> the dead letter it takes out
 };
 
 std::optional<u64> number_at(work_queue_block& b, u32 epoch, task_state s, task_word& w) {

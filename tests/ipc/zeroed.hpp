@@ -1,5 +1,5 @@
 #pragma once
-// Zeroed memory for a primitive, as a fresh memfd has it, and words that any client may look at.
+// Zeroed memory for a primitive, as in a fresh memfd, and words that any client may read.
 #include <cstdlib>
 #include <cstring>
 #include <memory>

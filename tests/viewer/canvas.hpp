@@ -67,7 +67,7 @@ struct canvas {
     }
     /// Vertices that the last frame drew.
     [[nodiscard]] static int vertices() { return ImGui::GetDrawData()->TotalVtxCount; }
-    /// No vertex is at a place that is no number.
+    /// No vertex has NaN coordinates.
     [[nodiscard]] static bool sane() {
         const ImDrawData* d = ImGui::GetDrawData();
         for (int l = 0; l < d->CmdListsCount; ++l)

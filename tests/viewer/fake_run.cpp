@@ -83,7 +83,7 @@ void fake_run::adopt(i32 supervisor) { write_record(supervisor); }
 void fake_run::rebuild() {
     const std::lock_guard lock(mutex_);
     shm::segment::remove(run_id_);
-    // stays mapped here, too: who looks at the old one finds it standing still
+    // stays mapped here as well: an observer of the old one finds it unchanged
     old_segment_ = std::move(segment_);
     make_block();
 }

@@ -1,7 +1,7 @@
 #pragma once
-// A run as a viewer meets it, without stages: a runtime directory with record and socket, a control block in
+// A run as a viewer sees it, without stages: a runtime directory with record and socket, a control block in
 // shared memory, a ring of pictures in a memfd, parameters that can be set, and a thread that passes frames,
-// obeys commands and dies when it is told to. XDG_RUNTIME_DIR must name a folder of the caller's.
+// obeys commands and dies on request. XDG_RUNTIME_DIR must name a folder of the caller.
 
 #include <atomic>
 #include <mutex>
@@ -25,15 +25,15 @@ struct fake_options {
     f64 back_after_s = 0.3;                          ///< from a death to its successor
     i32 supervisor = 0;                              ///< named in the record; 0: this process
     ring::parameter_schema schema = scene_schema();  ///< none: the run has no parameters
-    std::string schema_text = {};  ///< what is said of the schema instead, JSON; "": the truth
+    std::string schema_text = {};  ///< reported as the schema instead, JSON; "": the real one
 };
 
 /// How `set` and `parameters` are answered.
 struct fake_answers {
     f64 after_s = 0;      ///< a `set` is done so much later, and answered then
-    u32 wait = 0;         ///< so many are refused: changes wait for frames
+    u32 wait = 0;         ///< this many are refused: changes wait for frames
     std::string refusal;  ///< the sentence that refuses all others; "": they are done
-    u32 unknown = 0;      ///< so many questions for the parameters are not understood
+    u32 unknown = 0;      ///< this many requests for the parameters are not understood
 };
 
 class fake_run {
@@ -50,7 +50,7 @@ public:
     void end_with(int exit_code);
     /// The record names that process from now on.
     void adopt(i32 supervisor);
-    /// The control block is made anew under its old name, as when the owner of ipc memory has died; frames
+    /// The control block is rebuilt under its old name, as when the owner of ipc memory has died; frames
     /// begin at 0 again.
     void rebuild();
     [[nodiscard]] u64 frames() const noexcept { return frames_.load(); }
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] shm::control_block& block() noexcept { return segment_->block(); }
     /// Whatever is set from now on, and asked.
     void answer_as(fake_answers a);
-    /// By somebody else: {name: value}.
+    /// By another user: {name: value}.
     void set_values(const nlohmann::json& values);
     /// Raw bytes over the newest set, as a broken process may leave them.
     void damage_values(std::byte with);

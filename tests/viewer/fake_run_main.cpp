@@ -1,5 +1,5 @@
-// A pretended run for SECONDS seconds, for looking at the viewer by hand: viewer_fake_run [SECONDS] [WxH]
-// [NAME]. XDG_RUNTIME_DIR must be set.
+// A simulated run for SECONDS seconds, to inspect the viewer by hand: viewer_fake_run [SECONDS] [WxH] [NAME].
+// XDG_RUNTIME_DIR must be set.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

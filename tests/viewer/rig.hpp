@@ -54,9 +54,9 @@ private:
 
 /// source -> middle ... -> sink: `stages` of them.
 [[nodiscard]] ring::plan chain_of(u32 stages, u64 slot_bytes = 4096);
-/// A source with two outputs, `quick` behind the first of them and `slow` behind the other.
+/// A source with two outputs, `quick` reads the first of them and `slow` the other.
 [[nodiscard]] ring::plan forked_plan();
-/// The demo's four stages with a picture of this size behind the third.
+/// The demo's four stages with a picture of this size as the output of the third.
 [[nodiscard]] ring::plan demo_plan(u32 width, u32 height);
 
 }  // namespace carousel::test

@@ -1,4 +1,4 @@
-// What a frame carries, as the viewer, the page and `top` say it.
+// What a frame carries, as the viewer, the web UI and `top` show it.
 #include "viewer/watch/carried.hpp"
 
 #include "core/clock.hpp"
@@ -31,7 +31,7 @@ TEST_CASE("a frame's table has its metadata, its used extents and its capture ag
                                  {"captured", "12.5 ms ago"}});
     CHECK(viewer::line_of(facts) ==
           "exposure_ms 3.5 · camera \"left\" · in use boxes 7 x 4 of 50 x 4 · captured 12.5 ms ago");
-    frame.clock = shm::capture_clock::recorded;  // how long ago a recording was made is no figure of this run
+    frame.clock = shm::capture_clock::recorded;  // the age of a recording is not a figure of this run
     frame.metadata.resize(used - 1);
     CHECK(viewer::carried_by(frame, format, 0) == carried_facts{{"exposure_ms", "3.5"},
                                                                 {"metadata", "damaged from here on"},

@@ -1,7 +1,7 @@
-// The whole window against a kept picture: a fixed run at a fixed time in fixed letters, drawn without a
-// display, made small and compared with a tolerance, since GL drivers and ImGui versions differ by a pixel
-// here and there. To keep a new one: CAROUSEL_KEEP_GOLDEN=1 build/release/test_viewer "the window looks*",
-// then look at tests/viewer/golden.png.
+// The whole window compared with a saved picture: a fixed run at a fixed time with a fixed font, drawn
+// without a display, scaled down and compared with a tolerance, because GL drivers and ImGui versions differ
+// by a pixel here and there. To save a new one: CAROUSEL_KEEP_GOLDEN=1 build/release/test_viewer "the window
+// looks*", then inspect tests/viewer/golden.png.
 
 #include <spng.h>
 

@@ -1,5 +1,5 @@
-// A pipeline on several hosts, as the window shows it: what a supervisor tells of the others, their rows, and
-// what a click on one of their buttons asks for.
+// A pipeline on several hosts, as the window shows it: what a supervisor reports about the others, their
+// rows, and the request of a click on one of their buttons.
 #include <csignal>
 
 #include "control/ps_message.hpp"
@@ -58,7 +58,7 @@ TEST_CASE("each host of a ps answer has its own stages") {
     REQUIRE(hosts[0].seats.size() == 2);
     CHECK(hosts[0].seats[1].label == "b/blur.1");
     CHECK(hosts[0].seats[1].pid == 22);
-    REQUIRE(hosts[1].seats.size() == 1);  // "b/" is no part of "bb/"
+    REQUIRE(hosts[1].seats.size() == 1);  // "b/" is not part of "bb/"
     CHECK(hosts[1].seats[0].label == "bb/sink");
     CHECK(hosts[1].seats[0].time->busy == 0.5);
     CHECK_FALSE(viewer::is_remote("geometry"));
@@ -81,7 +81,7 @@ TEST_CASE("a lost or returned host and a stage replaced there are reported once"
     CHECK(events[1].text == "bb/sink (pid 31 there) was replaced: signal 9 (SIGKILL)");
     CHECK(events[1].time_ns == 7);
     events = viewer::changes(after, viewer::host_reports(two_hosts()), 8);
-    REQUIRE(events.size() == 1);  // restarts that are fewer: the host has begun anew
+    REQUIRE(events.size() == 1);  // fewer restarts: the host has restarted
     CHECK(events[0].kind == telemetry::event_kind::good);
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("the stages of other hosts have rows and buttons of their own") {
     CHECK(w.m.commands[0].stage == "b/blur.1");
     CHECK(w.m.commands[0].signal == SIGKILL);
     w.m.commands.clear();
-    w.m.hosts[0].state = "lost";  // nobody there to be asked
+    w.m.hosts[0].state = "lost";  // no supervisor runs to be queried
     s.draw(w.m);
     click(s, w.m, "stages.kill.b/blur.1");
     CHECK(w.m.commands.empty());

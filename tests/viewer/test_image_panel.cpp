@@ -109,7 +109,7 @@ TEST_CASE("keys select ring, plane, range, colours and the second picture") {
     CHECK_FALSE(w.style().colours);
     press('Y');
     CHECK(p.wanted.first.plane == "color");
-    press('U');  // behind the last ring comes the first
+    press('U');  // the first ring follows the last one
     CHECK(p.wanted.first == viewer::plane_choice{"geometry", ""});
     press('B');
     CHECK(p.wanted.beside == viewer::plane_choice{"geometry", ""});

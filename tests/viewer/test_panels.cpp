@@ -1,5 +1,5 @@
-// Every panel with every kind of run, on no window at all: nothing may crash, leave the window or have a
-// place that is no number.
+// Every panel with every kind of run, without a window: nothing may crash, leave the window or have NaN
+// coordinates.
 
 #include <algorithm>
 #include <cstring>

@@ -37,7 +37,7 @@ struct shown {
         s.screen.on_key(w.m, {key, false, false});
         return w.m.values_changed;
     }
-    /// A press of the left button at a share of the widget's width, moved by so many pixels and let go.
+    /// A press of the left button at a share of the widget's width, moved by this many pixels and released.
     void drag(const std::string& name, f32 at, f32 by = 0) {
         const viewer::ui::widget* of = canvas::find(name);
         INFO(name);
@@ -72,7 +72,7 @@ TEST_CASE("the renderer's parameters: an orbit first, then the fields in order, 
         CHECK(at.y > above);
         above = at.y;
     }
-    CHECK(std::abs(mark("scene.reset").y - above) < 5);  // beside the last switch
+    CHECK(std::abs(mark("scene.reset").y - above) < 5);  // next to the last switch
     for (const char* name : {"eye", "target", "up", "near", "far", "orbit", "none"})
         CHECK(canvas::find(std::string("scene.") + name) == nullptr);
 }

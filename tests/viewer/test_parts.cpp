@@ -153,8 +153,8 @@ TEST_CASE("a plot shows the value nearest to the mouse, and nothing without data
     const plot_line l{"fragment", 0, {{-10, 5}, {-9.9F, 6}, {-9.8F, none}, {-3, 7}, {-2.9F, 8}}};
     CHECK(value_at(l, -9.96, 1) == 5);
     CHECK(value_at(l, -9.94, 1) == 6);
-    CHECK_FALSE(value_at(l, -9.8, 1));  // looked at, without a frame
-    CHECK_FALSE(value_at(l, -6, 1));    // nobody looked
+    CHECK_FALSE(value_at(l, -9.8, 1));  // polled, without a frame
+    CHECK_FALSE(value_at(l, -6, 1));    // no client polls
     CHECK_FALSE(value_at(l, -60, 1));   // before the first look
     CHECK(value_at(l, -60, 0) == std::nullopt);
     CHECK(value_at(l, -2.5, 1) == 8);

@@ -1,4 +1,4 @@
-// What colours the values of a plane get, of each element type, and what is said beside them.
+// The colours of a plane's values, for each element type, and the text next to them.
 #include "viewer/watch/picture_colours.hpp"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// <carousel/port.hpp> beside the viewer: pictures, and a run that begins again with new memory.
+// <carousel/port.hpp> and the viewer: pictures, and a run that restarts with new memory.
 #include <unistd.h>
 
 #include <memory>

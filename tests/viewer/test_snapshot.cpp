@@ -1,4 +1,4 @@
-// The snapshot module: what it reads of every kind of run, and that a damaged block costs nobody anything.
+// The snapshot module: what it reads from every kind of run, and that a damaged block has no other effect.
 
 #include <algorithm>
 #include <cstring>

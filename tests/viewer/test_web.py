@@ -147,7 +147,7 @@ class Served(Rig):
             self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 400"))
 
     def parts(self, dashboard, count):
-        """So many pictures of the stream: [(frame, bytes)]."""
+        """N pictures of the stream: [(frame, bytes)]."""
         with socket.create_connection(("127.0.0.1", dashboard.port), timeout=20) as s:
             s.sendall(b"GET /stream.mjpg HTTP/1.1\r\nHost: localhost\r\n\r\n")
             f = s.makefile("rb")
@@ -314,7 +314,7 @@ class Lives(Rig):
         before = dashboard.frames()
         wait_for("frames without a supervisor", lambda: dashboard.frames() > before + 10)
         self.assertEqual((dashboard.json()["phase"], dashboard.json()["pipeline"]["run_id"]), ("running", mine))
-        self.assertEqual(dashboard.act("fragment", "kill")[0], 409)   # nobody is there to do it
+        self.assertEqual(dashboard.act("fragment", "kill")[0], 409)   # no supervisor runs to do it
         run = self.start_run(*grace)
         wait_for("its next supervisor", lambda: dashboard.json()["pipeline"]["supervisor_pid"] == run.pid and dashboard.json()["notice"] == "")
         self.assertEqual(dashboard.json()["pipeline"]["run_id"], mine)

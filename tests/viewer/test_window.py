@@ -35,7 +35,7 @@ class Window(WindowCase):
         self.click("stages.row.vertex")
         wait_for("vertex is chosen", lambda: self.seen()["chosen"] == "vertex")
         before = wait_for("the pid of vertex", lambda: self.pid_of("vertex"))
-        self.press("k")  # a letter alone harms nobody
+        self.press("k")  # a letter without Ctrl has no effect
         self.frames_drawn(10)
         self.assertEqual(self.pid_of("vertex"), before)
         self.press("ctrl+k")  # the same by key, on the chosen stage

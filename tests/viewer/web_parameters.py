@@ -145,6 +145,6 @@ class ParametersSeen(Rig):
         self.assertEqual(b.value("document.querySelectorAll('#parameters :is(input, select, button):enabled').length"), 0)
         self.assertEqual(b.value("[...document.querySelectorAll('#parameters :is(input, select, button)')].filter(e => !e.title.includes('token')).length"), 0)
         self.assertEqual(b.value("document.documentElement.scrollWidth <= innerWidth"), True)
-        self.move(b, "exposure", "3")   # whoever enables them by hand gets a refusal
+        self.move(b, "exposure", "3")   # a client that enables them by hand gets a refusal
         wait_for("the refusal", lambda: "token" in b.value("document.getElementById('parameters-note').textContent"))
         self.assertEqual(dashboard.json()["parameters"]["number"], 0)

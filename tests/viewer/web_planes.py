@@ -55,7 +55,7 @@ class PlanesRig(Rig):
         return status, text.decode()
 
     def shown(self, dashboard, test):
-        """The pictures that are shown once they are as they ought to be; somebody must look for them to move."""
+        """The shown pictures once they are as expected; a client must poll for them to advance."""
         def look():
             self.assertEqual(dashboard.ask("/snapshot.png")[0], 200)
             s = dashboard.json()["picture"]["shown"]
@@ -83,7 +83,7 @@ class Planes(PlanesRig):
         self.assertGreater(v["nan"], 50)
         self.assertGreater(v["infinite"], 500)
         self.assertIn("NaN", v["beyond"])
-        corner = dashboard.json("/pixel.json?x=0&y=0")   # which bears the frame's number
+        corner = dashboard.json("/pixel.json?x=0&y=0")   # which contains the frame's number
         self.assertEqual((corner["stage"], corner["plane"], corner["text"]), ("scene", "depth", str(corner["frame"])))
         self.assertEqual(dashboard.json("/pixel.json?x=5&y=175")["text"], "nan")
         self.assertEqual(dashboard.json("/pixel.json?x=310&y=5")["text"], "inf")

@@ -40,7 +40,7 @@ class WindowCase(unittest.TestCase):
 
     def start_display(self):
         read, write = os.pipe()
-        # -noreset: it would begin anew when its last client leaves, and refuse whoever comes in that moment
+        # -noreset: otherwise it would restart when its last client leaves, and refuse a client that connects at that moment
         self.start("Xvfb", "-displayfd", str(write), "-screen", "0", "1920x1080x24", "-nolisten", "tcp", "-noreset", pass_fds=(write,))
         os.close(write)
         number = b""

@@ -42,7 +42,7 @@ __device__ u64 device_ns() {
     return now;
 }
 
-// Nobody may see the frame before this is over: its event is recorded behind it.
+// No process may see the frame before this is over: its event is recorded after it.
 __global__ void hold(u64 ns) {
     const u64 until = device_ns() + ns;
     while (device_ns() < until) __nanosleep(100'000);

@@ -1,17 +1,17 @@
-// When does a process that was ended stop writing to GPU memory? The measurement behind the fence of
+// When does a process that was ended stop writing to GPU memory? The measurement that justifies the fence of
 // isolation = "process" and "mps".
 //
 //   mps_fence process|mps ROUNDS
 //
-// A keeper process (a CUDA client that is never harmed) owns a row of counters and lends them by IPC handle;
+// A keeper process (a CUDA client that is never harmed) owns a row of counters and shares them by IPC handle;
 // a victim fills its queue with kernels of 1 ms, each of which adds to every counter for as long as it runs.
-// The victim is ended; at the sign that is taken for its fence the keeper reads the counters, and again 300
-// ms later: they must be the same. Ways of ending it:
+// The victim is ended; at the sign that is used as its fence the keeper reads the counters, and again 300 ms
+// later: they must be the same. Ways of ending it:
 //   kill       SIGKILL; the sign is the pidfd
 //   terminate  (mps) terminate_client, SIGKILL; the sign is the command's return and the pidfd
-// "mps" starts a daemon of its own in a fresh folder and ends it. This process never touches CUDA. Exit code
-// 0: no write behind the sign of `terminate` and, without MPS, of `kill`; the writes behind a kill under MPS
-// are told, not judged.
+// "mps" starts its own daemon in a new folder and ends it. This process never touches CUDA. Exit code 0: no
+// write after the sign of `terminate` and, without MPS, of `kill`; writes after a kill under MPS are reported
+// without a verdict.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -135,7 +135,7 @@ struct tally {
     std::vector<double> fence_ms;
 };
 
-// One round with a keeper of its own, as under MPS a victim may take it along.
+// One round with its own keeper, because under MPS a victim may take it along.
 void round(bool terminate, tally& t) {
     child k = start({"mps_fence", "memory_owner"});
     std::string hex(2 * sizeof(cudaIpcMemHandle_t), 0);

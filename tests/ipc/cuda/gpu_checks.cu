@@ -1,8 +1,8 @@
-// <carousel/ipc_cuda.cuh> in one process and its child: what each call gives, and what it refuses.
+// <carousel/ipc_cuda.cuh> in one process and its child: what each call returns, and what it refuses.
 //
-//   ipc_gpu_checks     `carousel` is looked for beside it, or where CAROUSEL_PROGRAMS says
+//   ipc_gpu_checks     `carousel` is searched next to it, or in CAROUSEL_PROGRAMS
 //
-// Exit code 0: all held; 1: one line a check that did not; 77: no GPU.
+// Exit code 0: all held; 1: one line per failed check; 77: no GPU.
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

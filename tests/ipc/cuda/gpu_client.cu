@@ -1,6 +1,6 @@
-// A process of gpu_kills.cpp: it uses every primitive of the space at once, each in a thread and a stream of
-// its own, until it is killed, or until a thread of a kernel has come to a named step: that one goes no
-// further, and the process kills itself behind the kernel, with what the step leaves.
+// A process of gpu_kills.cpp: it uses every primitive of the space concurrently, each in a thread and a
+// stream of its own, until it is killed, or until a thread of a kernel reaches a named step: that thread
+// stops there, and the process kills itself after the kernel, with what the step leaves.
 #include "gpu_client.cuh"
 
 #include <sys/prctl.h>
@@ -136,14 +136,15 @@ __global__ void check_block(const u64* at, u64 words, u64 value, gpu_story* stor
         if (at[k] != value + k) atomicAdd_system(&story->overwritten, 1U);
 }
 
-/// What all threads of a process have. Numbers of elements are drawn from the book: nobody else has them.
+/// Shared by all threads of a process. Numbers of elements are drawn from the book, so no other process has
+/// them.
 struct common {
     host_book& book;
     gpu_space& gpu;
     gpu_story* story;
     u32 client, epoch;
 
-    /// So many numbers; none when all have been used.
+    /// The next N numbers; none when all have been used.
     [[nodiscard]] std::optional<u32> items(u32 which, u32 count) const {
         if (book.next_item[which] + count > items_each) return std::nullopt;
         const u32 base = book.next_item[which].fetch_add(count);

@@ -1,5 +1,5 @@
 #pragma once
-// The processes of gpu_kills.cpp, and its last look at what they leave.
+// The processes of gpu_kills.cpp, and the final check of what they leave.
 
 #include <cstdio>
 #include <cstdlib>
@@ -38,7 +38,7 @@ struct final_check {
     u64 lost[2] = {}, tombs[2] = {}, left = 0;
     u64 pool_bytes = 0, pool_free = 0;
     u32 free_permits = 0, waiting = 0;
-    f64 repair_us = 0;  ///< that a mend of the words takes a process which has its context already
+    f64 repair_us = 0;  ///< that a repair of the words takes in a process that already has its context
 };
 /// Empties the queues first. `block`: of that space, as this process has it.
 final_check check_at_end(const std::string& space, u64 story_offset, const ipc::space_block& block);

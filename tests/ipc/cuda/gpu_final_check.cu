@@ -1,4 +1,4 @@
-// What gpu_kills.cpp finds when all is over: its last look at the space.
+// What gpu_kills.cpp finds at the end: the final check of the space.
 #include "core/clock.hpp"
 #include "gpu_client.cuh"
 #include "ipc/cuda/carousel/ipc_cuda.cuh"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace carousel::ipc;
 
-// By one thread, for the checks behind it all.
+// By one thread, for the checks at the end.
 __global__ void drain(queue_view<element> q, gpu_story* story, bool leases, u32* room) {
     element e;
     queue_lease l;
@@ -38,8 +38,8 @@ __global__ void drain_work(work_queue_view<element> w, gpu_story* story, u32* ro
     while (w.try_claim(e, t)) w.commit(t);
 }
 
-// Of an epoch that nobody bears: what a mend looks at, and nothing to change. The second one, for the first
-// one loads the kernels.
+// For an epoch that is not in use: what a repair checks, with nothing to change. The second one, because the
+// first one loads the kernels.
 f64 repair_us_of(const space_block& block, std::byte* gpu) {
     repair_gpu_words(block, gpu, {~0U >> 8U});
     const u64 begun = now_ns();

@@ -1,18 +1,18 @@
 // Queues and work queues that kernels fill and empty, and blocks of GPU memory, among processes that are
-// killed: at random in the midst of their kernels, at each named step, the holder and the mender as well.
-// Then every element must have come once, and the space must be as empty as a new one.
+// killed: at random during their kernels, at each named step, the holder and the repairer as well. Then every
+// element must have been delivered once, and the space must be as empty as a new one.
 //
 //   ipc_gpu_kills slices|mps|two-gpus KILLS [SEED] [SECONDS] [calm]
 //
 // slices: all clients on one GPU in time slices. mps: the same under an MPS daemon that is started for it, in
-// a folder of its own. two-gpus: every other client on a second GPU, which maps the memory of the first.
+// a separate folder. two-gpus: every other client on a second GPU, which maps the memory of the first.
 //
-// KILLS: of each primitive. A death counts for a primitive when the process was in the midst of using it, or
-// held something of it. SECONDS: fewer kills, if so long is over [120]; the counts say so. calm: holder
-// and mender are left alone, so that it shows how long a death is without its mend.
+// KILLS: of each primitive. A death counts for a primitive if the process was using it, or held something of
+// it. SECONDS: time limit, after which there are fewer kills [120]; the counts show it. calm: holder and
+// repairer are not killed, to show the duration of a death without its repair.
 //
-// `carousel` is looked for beside it, or where CAROUSEL_PROGRAMS says. Exit code 0: all rules held; 77: this
-// machine has no GPU, no MPS or no second GPU.
+// `carousel` is searched next to it, or in CAROUSEL_PROGRAMS. Exit code 0: all rules held; 77: this machine
+// has no GPU, no MPS or no second GPU.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ constexpr step steps[] = {step::cell_claimed,   step::cell_written, step::cell_p
 
 void rest_us(u64 us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
 
-// Its CUDA looks for an MPS daemon in that folder.
+// CUDA in this process searches for an MPS daemon in that folder.
 pid_t start(const std::vector<std::string>& words, const bench::mps_folder& in) {
     in.enter();
     std::vector<char*> argv;
@@ -66,12 +66,12 @@ pid_t start(const std::vector<std::string>& words, const bench::mps_folder& in) 
 
 f64 ms_between(u64 begun, u64 end) { return static_cast<f64>(end - begun) / 1e6; }
 
-// Has it ended? Then it is reaped, and `status` says how.
+// Checks whether the process has ended; if so, it is reaped and `status` has the result.
 bool ended(pid_t pid, int& status) { return ::waitpid(pid, &status, WNOHANG) == pid; }
 
 class field {
 public:
-    /// `clients_in`: where the clients' CUDA looks for an MPS daemon; nobody else does.
+    /// `clients_in`: where the clients' CUDA searches for an MPS daemon; no other process does.
     field(u64 kills, u64 seed, int gpus, u64 most_s, bool calm, const bench::mps_folder& clients_in)
         : kills_(kills),
           seed_(seed),
@@ -234,7 +234,7 @@ private:
             begin(k);
         }
     }
-    // An entry is free behind the mend of all that its life had.
+    // An entry is free after the repair of everything that its incarnation had.
     void record_repairs() {
         for (std::size_t k = dead_.size(); k-- > 0;) {
             if (find_client(attached_->block().registry, dead_[k].epoch)) continue;
@@ -283,7 +283,7 @@ private:
         u32 epoch;
         u64 at_ns;
     };
-    std::vector<death> dead_;  // not mended yet
+    std::vector<death> dead_;  // not repaired yet
     std::vector<f64> end_ms_, repair_ms_;
     f64 fault_injection_s_ = 0;
     const bench::mps_folder outside_;  // in which there is no daemon

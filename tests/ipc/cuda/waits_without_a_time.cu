@@ -1,4 +1,5 @@
-// No program: the compiler must refuse each of these, with a sentence that says what to do (CMakeLists.txt).
+// Not a program: the compiler must refuse each of these, with a message that names the alternative
+// (CMakeLists.txt).
 #include "ipc/cuda/carousel/ipc_cuda.cuh"
 
 using namespace carousel::ipc;

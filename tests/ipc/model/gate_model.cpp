@@ -21,13 +21,13 @@ struct gate_words {
 };
 struct stream_part {
     u8 at, generation;
-    u8 excused;  // let go of when it was granted: its kernels are nobody's business
+    u8 excused;  // the wait was abandoned when it was granted: its kernels are not checked
 };
 struct client {
     u8 main, rounds, which;                  // which: the stream of this wait
     u8 generation, age;                      // of its wait
     u8 thread, got, permit, stalled_thread;  // got: 1 + the permit
-    u8 dropped, releases;                    // releases: the stream does, behind its kernels
+    u8 dropped, releases;                    // releases: the stream does, after its kernels
     std::array<stream_part, 2> stream;
 };
 struct gate_state : common {
@@ -124,7 +124,7 @@ private:
         return c.got != 0 && s.permit[c.got - 1].epoch == s.participant[p].epoch &&
                s.permit[c.got - 1].generation == c.permit;
     }
-    // The wait is over for its process: nobody there has it in hand.
+    // The wait is over for its process: no thread there holds it.
     void ends(client& c) const {
         const stream_part& x = c.stream[c.which];
         const bool in_hand = c.releases != 0 ? x.at != none : c.dropped == 0 || x.at == to_request;

@@ -1,11 +1,10 @@
 #pragma once
 // The gates of ipc/gate.hpp and what a stream does at one (ipc/gate_wait.hpp, cuda/stream_gates.cpp): one
-// step for each load, store and CAS of a gate's words. Each life has one gate, a thread that waits in the
-// semaphore's line, and two streams, so that a gate can be opened again while a stream that was let go of
-// still waits at it. The semaphore is its permits alone: semaphore_model.hpp has its line.
-//
-// A stopped life's kernels run on. Time is an age of each wait: its deadline is to come, over, or a second
-// over. What an older deadline says may be over at any time. A thread can be in trouble: it does nothing any
+// step for each load, store and CAS of a gate's words. Each incarnation has one gate, a thread that waits in
+// the semaphore's line, and two streams, so that a gate can be opened again while an abandoned stream still
+// waits at it. The semaphore is reduced to its permits: semaphore_model.hpp has its line. A stopped
+// incarnation's kernels run on. Time is an age of each wait: its deadline is to come, over, or a second over.
+// What depends on an older deadline may be over at any time. A thread can be blocked: it does nothing any
 // more.
 
 #include "incarnations.hpp"
@@ -20,18 +19,18 @@ struct gate_setup : setting {
 
     // The rules of the code; each `false` is a seeded bug.
     bool deadline_first = true;           ///< a gate's deadline is stored before it is PENDING
-    bool deadline_read_last = true;       ///< the holder reads a gate's deadline behind its word
+    bool deadline_read_last = true;       ///< the holder reads a gate's deadline after its word
     bool deadline_when_requested = true;  ///< and the real one before its stream waits
     bool holder_swaps = true;             ///< the holder closes by CAS
     bool thread_swaps = true;             ///< and so does the thread
     bool next_generation = true;          ///< each opening is another generation
     bool successor_continues = true;      ///< also that of the next client with that entry
     bool opened_when_over = true;         ///< a gate is opened when its wait is over
-    bool any_answer = true;               ///< a stream goes on at whatever answer
-    bool permit_first = true;             ///< granted behind the CAS that took the permit
+    bool any_answer = true;               ///< a stream continues at any answer
+    bool permit_first = true;             ///< granted after the CAS that took the permit
     bool kernels_check_permit = true;     ///< kernels run only where the permit is granted
-    bool released_after_kernels = true;   ///< a permit is given back behind the kernels
-    bool dropped_not_granted = true;      ///< who has let go of a wait is not told that it is granted
+    bool released_after_kernels = true;   ///< a permit is returned after the kernels
+    bool dropped_not_granted = true;      ///< a process that abandoned a wait is not notified of the grant
     bool dropped_released = true;         ///< and what its thread gets then goes back
     bool holder_closes = true;            ///< what is a second late
     bool repairs_permits = true;

@@ -1,11 +1,10 @@
 #pragma once
-// What all the models have in common: lives that end, stop and wake, the registry's entries, the fence, the
-// retirement by the holder, and its deaths in the midst of it.
-//
-// A life has a body (it runs, is stopped, has ended) and an entry (ATTACHED, DEAD, FENCED, FREE), and the two
-// don't always agree: a connection that breaks makes an entry DEAD whose body runs on (`cut`). The entry is
-// FENCED when the body has ended, and only then mended; it is FREE when all is mended. A holder that dies is
-// followed by one that begins again with any of the fenced.
+// What all the models have in common: incarnations that end, stop and wake, the registry's entries, the
+// fence, the retirement by the holder, and its deaths during it. An incarnation has a body (it runs, is
+// stopped, has ended) and an entry (ATTACHED, DEAD, FENCED, FREE), and the two do not always agree: a broken
+// connection makes an entry DEAD whose body still runs (`cut`). The entry is FENCED when the body has ended,
+// and only then repaired; it is FREE when everything is repaired. A holder that dies is followed by one that
+// restarts with any of the fenced entries.
 
 #include <array>
 
@@ -30,12 +29,12 @@ struct faults {
 
 /// The clauses of the retirement; each `false` is a seeded bug.
 struct retirement_clauses {
-    bool waits_for_fence = true;   ///< no mend while the body may run
-    bool frees_entry_last = true;  ///< FREE only behind the mend
-    bool new_epoch = true;         ///< an epoch is borne by one life alone, until behind its mend
+    bool waits_for_fence = true;   ///< no repair while the body may run
+    bool frees_entry_last = true;  ///< FREE only after the repair
+    bool new_epoch = true;         ///< an epoch belongs to one incarnation only, until after its repair
 };
 
-/// The holder's place in a mend. `pc`, `k` and the rest are the model's.
+/// The holder's position in a repair. `pc`, `k` and the rest are the model's.
 struct repairer {
     u8 dead = 0;  ///< 1 + the life; 0: it rests
     u8 epoch = 0, pc = 0, k = 0, n = 0;
@@ -45,7 +44,7 @@ struct setting {
     u8 incarnations = 2;
     faults may{};
     retirement_clauses retirement{};
-    bool stops_forever = false;  ///< nobody may rely on a stopped life to wake
+    bool stops_forever = false;  ///< no process may rely on a stopped incarnation to wake
 };
 
 /// The part of a state that all models have.
@@ -72,9 +71,9 @@ void end_repair(State& t) {
     t.holder = {};
 }
 
-/// A model has besides (see search.hpp): `what`, its setting; step(state, life, sink), the next step of a
-/// life that runs; repair_step(state, sink); dies(state&, life), what ends with the body; born(state&, life);
-/// busy(state, life): it has something to do or to lose.
+/// A model also has (see search.hpp): `what`, its setting; step(state, incarnation, sink), the next step of a
+/// running incarnation; repair_step(state, sink); dies(state&, incarnation), what ends with the body;
+/// born(state&, incarnation); busy(state, incarnation): it has something to do or to lose.
 template <class Model, class State>
 void expand_bodies(const Model& m, const State& s, sink<State>& out) {
     const setting& c = m.what;
@@ -125,7 +124,7 @@ void expand_bodies(const Model& m, const State& s, sink<State>& out) {
     }
 }
 
-/// The same, with the holder that mends the words of one after the other.
+/// The same, with the holder that repairs the words of one after the other.
 template <class Model, class State>
 void expand_incarnations(const Model& m, const State& s, sink<State>& out) {
     expand_bodies(m, s, out);

@@ -1,4 +1,4 @@
-// Gifts through the queue's cell, and the mend of cell and units.
+// Gifts through the queue's cell, and the repair of cell and units.
 #include "pool_state.hpp"
 
 namespace carousel::ipc_model::of_pool {
@@ -136,7 +136,7 @@ void model::repair_step(const state& s, sink<state>& out) const {
             name = "gathers";
             if (s.cell.is == cell_is::ready || (s.cell.is == cell_is::leased && what.gathers_leased))
                 t.named = s.in_cell, t.gathered = 1;
-            // Where the cell is mended behind the pool: the receiver's death must be seen by the pool's mend.
+            // For a cell that is repaired after the pool: the pool's repair must see the receiver's death.
             if (!what.gathers_leased && s.cell.epoch == m.epoch && s.cell.is == cell_is::leased)
                 t.cell = {s.cell.lap, 0, cell_is::ready};
             m.pc = checks_word;

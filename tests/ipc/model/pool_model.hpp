@@ -18,14 +18,14 @@ struct pool_setup : setting {
     // The rules of the code; each `false` is a seeded bug.
     bool first_checked = true, body_checked = true;  ///< units are claimed by CAS
     bool first_claimed_first = true;                 ///< the first unit of a block before the others
-    bool first_freed_last = true;                    ///< and freed behind them
+    bool first_freed_last = true;                    ///< and freed after them
     bool freed_downwards = true;                     ///< the others, the last one first
     bool frees_part = true;                          ///< who can't have all units frees those that it has
     bool repairs_claiming = true, repairs_owned = true, repairs_leaving = true;
     bool repairs_named_to_cell = true;  ///< a dead one's block that a cell names is the cell's
     bool gathers_leased = true;         ///< also a cell that a receiver has leased
     bool publishes_first = true;        ///< the cell names the block before the block's word changes
-    bool commits_last = true;           ///< the receiver frees the cell behind the block's word
+    bool commits_last = true;           ///< the receiver frees the cell after the block's word
     bool new_serial = true;             ///< a gift has a serial of its own
 };
 

@@ -52,7 +52,7 @@ struct block_ref {
     u8 unit, before, after;
 };
 struct client {
-    u8 at, left, first, n, k, serial, later;  // later: where to look on, when a claim came to nothing
+    u8 at, left, first, n, k, serial, later;  // later: where to continue the search, when a claim failed
     u8 lap;
     block_ref ref;
     unit_word seen;

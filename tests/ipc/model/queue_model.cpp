@@ -40,8 +40,8 @@ struct client {
     u8 at, ticket, first, from, one, left;  // from: of the cell that is claimed or taken: its lap
     cell_is seen;
 };
-// What nobody among the clients knows: of each element, whether it was published, taken, consumed, and
-// whether its holder died with it.
+// What no client knows: for each element, whether it was published, taken, consumed, and whether its owner
+// died with it.
 struct fate {
     u8 published, taken, consumed, died;
 };
@@ -303,8 +303,8 @@ private:
     }
 };
 
-// The holder: first the graves (what a mend before has marked), then the dead one's cells. `n`: in the
-// graves' pass 0, behind it 1; `epoch` of a cell that is being buried is 0.
+// The holder: first the graves (marked by an earlier repair), then the dead client's cells. `n`: 0 in the
+// graves' pass, then 1; `epoch` of a cell that is being buried is 0.
 void model::repair_step(const state& s, sink<state>& out) const {
     state t = s;
     repairer& m = t.holder;
@@ -349,7 +349,7 @@ void model::repair_step(const state& s, sink<state>& out) const {
                 next();
             }
             break;
-        case mark:  // by CAS from what was seen, which nobody else changes: its holder has ended
+        case mark:  // by CAS from the observed value, which no other process changes: its owner has ended
             name = "repairs_cell";
             if (w.epoch != m.epoch) {
                 m.pc = checks_word;

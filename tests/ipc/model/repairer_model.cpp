@@ -68,7 +68,7 @@ public:
     [[nodiscard]] const char* broken(const state&) const { return nullptr; }
     [[nodiscard]] bool done(const state& s) const {
         for (const process& x : s.run) {
-            // Stopped before anybody knew of it: it has heard nothing, and ends when it wakes.
+            // Stopped before any process knew of it: it has received nothing, and ends when it wakes.
             const bool harmless = x.stopped != 0 && x.orphan != 0 && x.ordered[0] == 0;
             if (x.is == process_is::repairs || (x.is == process_is::listens && !harmless)) return false;
         }
@@ -96,14 +96,14 @@ private:
     [[nodiscard]] static u8 bit(u8 p) { return static_cast<u8>(1U << p); }
     static u8 number_of(u8 n) { return static_cast<u8>(10 + n); }
 
-    // ---- processes: menders and a stranger
+    // ---- processes: repairers and an unrelated process
     void runs(const state& s, u8 n, sink<state>& out) const {
         const process& x = s.run[n];
         state t = s;
         process& me = t.run[n];
         if (x.is == process_is::none) {
             const bool lowest = n == 0 || s.run[n - 1].is != process_is::none;
-            // A child that nobody has waited for keeps its pid.
+            // A child that was not waited for keeps its pid.
             if (s.other_processes == 0 || !lowest || s.serials == 0 || s.h.mine == n + 1) return;
             --t.other_processes;
             me = {}, me.is = process_is::other_process, me.serial = ++t.serials;
@@ -143,7 +143,7 @@ private:
             out.work(t, "ends", number_of(n));
         }
     }
-    // What it has said stays in its socket.
+    // What it has sent stays in its socket.
     static process ended(const process& x) {
         process gone{};
         gone.reported = x.orphan != 0 ? u8{0} : x.reported;
@@ -256,7 +256,7 @@ private:
         out.work(t, name, the_holder);
     }
 
-    // Behind a fence, or behind a death of the holder.
+    // After a fence, or after a death of the holder.
     void adds(const state& s, sink<state>& out) const {
         for (u8 p = 0; p < what.incarnations; ++p) {
             const bool known = (s.h.added & bit(p)) != 0;

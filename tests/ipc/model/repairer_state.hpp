@@ -24,7 +24,7 @@ struct process {
     u8 serial;  // its start time
     u8 stopped, killed, orphan, reported;
     std::array<u8, max_ordered> ordered;  // epochs; 0: none
-    u8 pc, k, n, in_marks;                // n: of those it was told
+    u8 pc, k, n, in_marks;                // n: of those it was sent
     tally seen;
 };
 enum holder_pc : u8 {
@@ -43,7 +43,8 @@ struct holding {
     u8 pc, waiting, ordered, freeing;  // lives, as bits
     u8 added;                          // whom this holder knows to be FENCED, until they are free
     u8 mine, reported, ended;          // mine: 1 + the process
-    u8 old;                            // lives that were FENCED when it came, where it doesn't look for them
+    u8 old;                            // incarnations that were FENCED when it came, where it does not search
+                                       // for them
     std::array<u8, max_incarnations> epoch;
 };
 struct client {

@@ -43,12 +43,12 @@ protected:
     ~sink() = default;
 };
 
-/// What the search asks of a model:
+/// What the search requires of a model:
 ///   state first()                          where it begins
-///   void expand(state, sink<state>&)       all that may come next
+///   void expand(state, sink<state>&)       all possible next states
 ///   const char* broken(state)              the rule that this state breaks, or null
-///   bool done(state)                       nobody who lives has anything left to do
-///   const char* unsettled(state)           of such a state: what is lost or left over, or null
+///   bool done(state)                       no live process has anything left to do
+///   const char* unsettled(state)           for such a state: what is lost or left over, or null
 ///   std::string text(state)
 template <class Model>
 class search final : sink<typename Model::state> {
@@ -100,7 +100,7 @@ private:
 
     // Kept until all of a state's successors are known: their look-ups wait for memory together.
     void take(const state& next, const char* what, u8 actor, bool works, const char* broken) override {
-        if (wanted_ != nullptr) {  // a trace is told
+        if (wanted_ != nullptr) {  // a trace is printed
             if (step_text_.empty() && std::memcmp(&next, wanted_, sizeof next) == 0)
                 step_text_ = fmt::format("{}:{}", actor == 0xFF ? "holder" : std::to_string(actor), what);
             return;

@@ -148,7 +148,7 @@ private:
             if (s.participant[p].epoch == epoch && s.participant[p].is == body::stopped) return true;
         return false;
     }
-    // One that could make its next step: to pass it by is unkind, and happens so often only.
+    // One that could make its next step: skipping it is unfair, and is limited to this number.
     [[nodiscard]] bool is_well(const state& s, u8 epoch) const {
         for (u8 p = 0; p < what.incarnations; ++p)
             if (s.participant[p].epoch == epoch && s.participant[p].is == body::runs) return true;
@@ -186,7 +186,7 @@ private:
                 if (s.tail == me.ticket) ++t.tail;
                 me.at = own;
                 break;
-            default:  // full: it looks at those in the line, and may pass the first by
+            default:  // full: it checks the entries in the line, and may skip the first
                 if (s.time_outs > 0) {
                     --t.time_outs, --me.rounds, me.at = rest, me.ticket = 0;
                     out.work(t, "time_over", p);
@@ -202,7 +202,7 @@ private:
 
     void begin_permits(client& me) const { me.at = permits, me.k = me.free = me.found = 0; }
     void begin_count(client& me) const { me.at = head, me.t = me.waiting = me.first = 0; }
-    // Behind the two counts, in whichever order they were made.
+    // After the two counts, in either order.
     void decide(client& me) const {
         const bool mine = me.free > me.waiting || (!what.in_order && me.free > 0);
         if (mine) me.k = me.t = me.waiting = me.free = me.first = 0;
@@ -366,10 +366,9 @@ private:
         return k;
     }
 
-    // Each of those that wait in front has a permit left. One that was passed by between its count and its
-    // CAS takes a permit late, as if it had never been passed by. Then one behind it may have counted that
-    // permit for free, and be in front of its turn by one place: the price of passing by, and nothing else is
-    // asked from there on.
+    // Each of the earlier waiters has a permit left. One that was skipped between its count and its CAS takes
+    // a permit late, as if it had never been skipped. A later one may then have counted that permit as free,
+    // and be one place ahead of its turn: the price of skipping; nothing else is required from there on.
     [[nodiscard]] bool overtakes(const state& s, u8 p) const {
         u8 before = 0, free = 0;
         for (u8 q = 0; q < what.incarnations; ++q)

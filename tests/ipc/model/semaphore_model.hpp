@@ -1,8 +1,8 @@
 #pragma once
-// The semaphore of ipc/semaphore.cpp, one step for each load and each CAS of its words. Bells are left out:
-// whoever can make a step makes it some day. Time is, too: a wait may be over at any moment, and so may the
-// patience with the first of the line, where it can be late; it is always over for one that has stopped or
-// died.
+// The semaphore of ipc/semaphore.cpp, one step for each load and each CAS of its words. Doorbells are left
+// out: a process that can make a step eventually makes it. Time is left out as well: a wait may time out at
+// any moment, and so may the patience with the first of the line, where it can be late; it is always over for
+// one that has stopped or died.
 
 #include "incarnations.hpp"
 
@@ -10,15 +10,15 @@ namespace carousel::ipc_model {
 
 struct semaphore_setup : setting {
     u8 permits = 1, line = 4;
-    u8 rounds = 1;     ///< each life takes a permit and releases it so often
+    u8 rounds = 1;     ///< each incarnation takes and releases a permit this many times
     u8 time_outs = 0;  ///< of all together
     u8 late = 0;       ///< how often one that runs is passed by
 
     // The rules of the code; each `false` is a seeded bug.
-    bool in_order = true;           ///< who has more in front of it than permits are free waits
+    bool in_order = true;           ///< a client with more earlier ones than free permits waits
     bool line_first = true;         ///< those in front are counted before the free permits
     bool checked = true;            ///< a permit is taken by CAS
-    bool leaves_after_take = true;  ///< a ticket leaves the line behind the permit's CAS, not before it
+    bool leaves_after_take = true;  ///< a ticket leaves the line after the permit's CAS, not before it
     bool next_lap = true;           ///< who leaves the line moves its place on to the next lap
     bool lap_compared = true;       ///< a place of another lap is not taken
     bool repairs_permits = true, repairs_tickets = true;

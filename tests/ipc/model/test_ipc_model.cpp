@@ -1,20 +1,20 @@
 // The primitives between processes, explored exhaustively in small set-ups.
 //
-// Modelled: every load and every CAS of a primitive's words as a step of its own, so that a process may stop,
-// die or lose its connection between any two; the registry's entries and the fence; new lives with epochs of
-// their own; the holder that mends, and dies at any step of it. Hints are moved in the step that reads on
-// behind them.
+// Modelled: every load and every CAS of a primitive's words as a separate step, so that a process may stop,
+// die or lose its connection between any two; the registry's entries and the fence; new incarnations with
+// their own epochs; the holder that repairs, and dies at any step of it. Hints are moved in the step whose
+// read follows them.
 //
-// Safety, in every state: no permit is out twice, and nobody is overtaken; no element is torn, comes twice or
-// out of its producer's order; no task is claimed or ended twice, or has a wrong count of attempts; no unit
-// is in two blocks; kernels behind a gate run with a permit alone, all of them are told the same, and no gate
-// is closed before its time. Where all rest: no permit, ticket, cell, place, unit or gift is gone, and each
-// loss was counted once. Liveness, from every state: those who live come to their end, whoever has died, and
-// at a semaphore whoever has stopped.
+// Safety, in every state: no permit is out twice, and no client is overtaken; no element is torn, delivered
+// twice or out of its producer's order; no task is claimed or ended twice, or has a wrong count of attempts;
+// no unit is in two blocks; kernels after a gate run only with a permit, all of them get the same answer, and
+// no gate is closed before its time. When all rest: no permit, ticket, cell, place, unit or gift is lost, and
+// each loss was counted once. Liveness, from every state: live clients finish, whichever has died, and at a
+// semaphore whichever has stopped.
 //
 // Left out: weak memory (ipc/words.hpp argues the orders); the wrap of counts, epochs and serials; time (a
-// wait may be over at any moment); doorbells (whoever can make a step makes it some day); what stops a queue:
-// a producer that rests with a cell that it has claimed, a consumer with one that it has leased.
+// wait may time out at any moment); doorbells (a process that can make a step eventually makes it); what
+// stops a queue: a producer that rests with a claimed cell, a consumer with a leased one.
 #include "check.hpp"
 
 using namespace carousel::ipc_model;

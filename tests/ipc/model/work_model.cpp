@@ -177,7 +177,7 @@ private:
     }
     static void clear(client& me) { me = {rest, 0, 0, 0, me.left, {}, me.old_place, me.old}; }
 
-    // The look for a word in that state goes round once; `found` is where it is then.
+    // The search for a word in that state wraps once; `found` is its position then.
     void check(client& me, const state& s, task_is wanted, u8 found) const {
         const task_word w = s.word[me.place];
         if (w.is == wanted) {
@@ -188,7 +188,8 @@ private:
             me.place = static_cast<u8>((me.place + 1) % what.places);
         }
     }
-    // From what was seen to that state, named. False: somebody was faster, and it looks on.
+    // From the observed value to that state, named. Returns false if another process was faster, and
+    // continues the search.
     bool take(state& t, u8 p, task_is to, bool checked, u8& hint) const {
         client& me = t.all[p];
         if (t.word[me.place] != me.mine && checked) return false;

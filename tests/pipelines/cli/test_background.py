@@ -101,7 +101,7 @@ class Logs(Live):
         lines = wait_for("both lines", lambda: (out := self.carousel("logs", "fragment").stdout.splitlines())[1:] and out)
         self.assertEqual(lines, [f"fragment | I am {first}", f"fragment | I am {second}"])
         everything = self.carousel("logs").stdout
-        self.assertRegex(everything, rf"(?m)^carousel \| fragment \(pid {first}\) died: (signal 9|killed)")  # it may be told before the process is reaped
+        self.assertRegex(everything, rf"(?m)^carousel \| fragment \(pid {first}\) died: (signal 9|killed)")  # it may be reported before the process is reaped
         wait_for("the time that it took", lambda: re.search(rf"(?m)^carousel \| fragment is back as pid {second} after [\d.]+ m?s$", self.carousel("logs").stdout))
         self.assertEqual(self.carousel("logs", "-n", "1", "fragment").stdout, f"fragment | I am {second}\n")
         timed = self.carousel("logs", "--timestamps", "fragment", "carousel").stdout.splitlines()

@@ -1,4 +1,4 @@
-"""`carousel run --profile`, with stand-ins for NVIDIA's profilers that note their words and start what they are told to.
+"""`carousel run --profile`, with stand-ins for NVIDIA's profilers that record their arguments and start the given program.
 
 Usage: test_profile.py FOLDER_OF_PROGRAMS PIPELINES"""
 import os

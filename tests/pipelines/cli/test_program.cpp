@@ -1,5 +1,5 @@
-// The program itself, on the CPU: short runs of every shipped pipeline, commands to a living one, and bad
-// input, behind which nothing may be left: no process, no shared memory, no socket.
+// The program itself, on the CPU: short runs of every shipped pipeline, commands to a running one, and bad
+// input. Nothing may be left afterwards: no process, no shared memory, no socket.
 
 #include <fmt/format.h>
 
@@ -234,8 +234,8 @@ TEST_CASE("a run whose log has lost its reader continues to its end") {
 TEST_CASE("the supervisor's program holds no CUDA") {
     const std::string bytes = read_file(program()).value_or("");
     REQUIRE(bytes.size() > 100'000);
-    // The static CUDA runtime opens the driver by this name. Put together here, for this file is no part of
-    // that program anyhow.
+    // The static CUDA runtime opens the driver by this name. It is composed here, because this file is not
+    // part of that program.
     CHECK(bytes.find(std::string("libcuda") + ".so") == std::string::npos);
     CHECK(bytes.find("cudaGetDevice") == std::string::npos);
 }

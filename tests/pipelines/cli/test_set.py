@@ -1,4 +1,4 @@
-"""`carousel set` beside real pipelines: each change counts from exactly one frame on, whoever dies meanwhile; bad input changes nothing.
+"""`carousel set` with real pipelines: each change counts from exactly one frame on, under deaths; bad input changes nothing.
 Usage: test_set.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import json
 import random

@@ -1,4 +1,4 @@
-"""`carousel trace` beside a real pipeline on the CPU: every frame once in every stage, flows that join, a killed stage, refusals.
+"""`carousel trace` of a real pipeline on the CPU: every frame once in every stage, flows that join, a killed stage, refusals.
 Usage: test_trace.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import collections
 import json
@@ -166,7 +166,7 @@ class Trace(unittest.TestCase):
                 open_until.append(end)
 
     def check_since_capture(self, bars, run_ms):
-        """Behind the source, which says that it has captured each frame 5 ms ago, bars show the time since; others show none."""
+        """Downstream of the source, which sets a capture time 5 ms ago for each frame, bars show the time since; others show none."""
         shown = {stage: {n: (b["ts"] / 1000, b["args"]["since_capture_ms"]) for n, (b, *_) in bars[stage].items()
                          if "since_capture_ms" in b["args"]} for stage in bars}
         self.assertEqual({stage for stage in bars if shown[stage]}, {"middle", "sink"})
@@ -205,8 +205,8 @@ class Trace(unittest.TestCase):
             f.write(CARRIES)
         began = time.monotonic()
         self.start_run(pipeline=file, keys=())
-        # Headers are looked at in passing, and the sinks are slow, so that there is time to, on a machine that has other work in the second or
-        # third trace: each frame that was seen has its own.
+        # Headers are sampled, and the sinks are slow, so that there is time to, on a machine with other load in the second or third trace:
+        # each frame that was seen has its own.
         for _ in range(8):
             done = self.carousel("trace", self.file, "--seconds", "1")
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -235,7 +235,7 @@ class Trace(unittest.TestCase):
             os.kill(pid, signal.SIGKILL)
             killed.append((stage, pid))
         self.wait_for_processes(STAGES, killed)
-        time.sleep(0.3)   # some frames behind the last return
+        time.sleep(0.3)   # some frames after the last return
         trace.send_signal(signal.SIGINT)
         out, err = trace.communicate(timeout=30)
         self.assertEqual(trace.returncode, 0, err)
@@ -289,7 +289,7 @@ class Trace(unittest.TestCase):
         self.assertEqual([n for n in os.listdir("/dev/shm") if t["otherData"]["run_id"] in n], [], "nothing is left behind")
 
     def check_frames_after(self, frame_number, err):
-        """The trace went on: it has whole frames far behind that one, and says nothing of an end."""
+        """The trace continued: it has complete frames long after that one, and no end."""
         self.assertNotIn("the pipeline ended", err)
         self.assertGreater(self.load()["otherData"]["last_ring_sequence"], frame_number + 100)
         self.assertEqual(self.load()["otherData"]["ending"], "")

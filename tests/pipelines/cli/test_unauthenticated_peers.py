@@ -1,4 +1,4 @@
-"""A process of another user beside a running pipeline: it can't attach, command, read frames or signal a stage; and it does no harm.
+"""A process of another user and a running pipeline: it can't attach, command, read frames or signal a stage; and it does no harm.
 Usage: test_unauthenticated_peers.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER. Only root can become another user; for others it is skipped."""
 import errno
 import json
@@ -21,7 +21,7 @@ NOBODY = 65534
 
 
 def as_nobody(work):
-    """Runs work() in a child of another user; what it says is returned, what it raises fails the test."""
+    """Runs work() in a child of another user; its result is returned, an exception fails the test."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -31,7 +31,7 @@ def as_nobody(work):
             os.setgid(NOBODY)
             os.setuid(NOBODY)
             answer = {"said": work()}
-        except BaseException:  # told to the parent, which fails
+        except BaseException:  # reported to the parent, which fails
             answer = {"raised": traceback.format_exc()}
         os.write(write, json.dumps(answer).encode())
         os._exit(0)

@@ -163,7 +163,7 @@ class Top(Live):
         self.assertEqual(peeks(), [])
 
     def frame_of(self, t):
-        """What the screen's line of the last ring says its newest frame is."""
+        """The newest frame in the screen's line of the last ring."""
         line = next((x for x in t.screen() if re.match(r"fragment +\d+ .* display ", x)), "")
         return int(line.split()[1]) if line else -1
 

@@ -1,5 +1,5 @@
-// What `carousel explain` knows: every exit code and every state of the ring's words, and what it says of the
-// rest.
+// What `carousel explain` contains: every exit code and every state of the ring's words, and its answers to
+// anything else.
 #include <algorithm>
 #include <csignal>
 #include <fstream>

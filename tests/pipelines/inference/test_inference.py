@@ -37,7 +37,7 @@ class Inference(Live):
     kept = None
 
     def file(self):
-        """The shipped file; of MPS and of two GPUs a copy with one line more, and the weights beside it."""
+        """The shipped file; for MPS and two GPUs a copy with one more line, and the weights next to it."""
         shipped = os.path.join(PIPELINES, "inference.toml")
         if WHERE not in ("mps", "two-gpus"):
             return shipped
@@ -67,7 +67,7 @@ class Inference(Live):
             return f.read(), json.load(r)
 
     def undisturbed(self):
-        """Answers and report of a run that nobody disturbs, the same for all tests."""
+        """Answers and report of a fault-free run, the same for all tests."""
         if Inference.kept is None:
             Inference.kept = self.finish(self.begin("undisturbed"))
         return Inference.kept

@@ -14,9 +14,9 @@ inline constexpr std::size_t fails = 99;
 struct contrary {
     const char* lesson;
     const char* claim;
-    std::map<std::string, f64> usual;   ///< with these the first row is told
+    std::map<std::string, f64> usual;   ///< with these the first row is selected
     std::map<std::string, f64> change;  ///< these contradict it
-    std::size_t row = fails;            ///< that is told then
+    std::size_t row = fails;            ///< that is then printed
 };
 
 [[nodiscard]] std::span<const contrary> all_contraries();

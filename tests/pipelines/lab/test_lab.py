@@ -62,7 +62,7 @@ class Lab(unittest.TestCase):
             os.chown(self.folder, 65534, 65534)
             os.chown(self.runtime, 65534, 65534)
         if subprocess.run([*user, os.path.join(PROGRAMS, "carousel"), "--version"], capture_output=True, check=False).returncode != 0:
-            self.skipTest("nobody else can run what is built here")
+            self.skipTest("another user can't run this build")
         done = self.lab("tenants", "--no-prediction", before=user)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("not here: this process may not become another user", done.stdout)

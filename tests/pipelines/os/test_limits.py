@@ -59,7 +59,7 @@ class Limits(Live):
         self.assertIn("no stage could start within 8 s", done.stderr)
 
     def test_pids_raised(self):
-        """The start waits: it goes on once the limit is raised."""
+        """The start waits and continues once the limit is raised."""
         group = self.group("pids")
         group.set("pids.max", 12)
         log = self.log()

@@ -67,7 +67,7 @@ TEST_CASE("a child gets its environment and nothing of ours: no stdin, no fd, no
     CHECK(input == "/dev/null");
     CHECK(output == out);
     CHECK(errors == out);
-    CHECK(ours_open == 1);  // stderr of `ls`, whose stdout is a pipe: our own fd is not handed on
+    CHECK(ours_open == 1);  // stderr of `ls`, whose stdout is a pipe: our own fd is not inherited
     CHECK(blocked_mask == 0);
     CHECK((ignored_mask & 1U << (SIGPIPE - 1)) == 0);
 }

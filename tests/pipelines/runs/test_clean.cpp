@@ -1,4 +1,4 @@
-// Leftovers are made, in folders of the test's own, beside things that live.
+// Leftovers are created in folders of the test, next to live runs.
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -67,7 +67,7 @@ TEST_CASE("what dead runs left is found and removed, what lives stays") {
     w.write("shm/carousel-id-living", "x");
     w.write("shm/carousel-id-living.trace", "x");
     w.write("shm/carousel-orphan", "x");
-    w.write("shm/carousel-new", "x");  // somebody may be about to write its record
+    w.write("shm/carousel-new", "x");  // a process may be about to write its record
     w.write("shm/other-program", "x");
     for (const char* name :
          {"carousel-id-living", "carousel-id-living.trace", "carousel-orphan", "other-program"})

@@ -38,7 +38,7 @@ public:
     }
     fake_supervisor(const fake_supervisor&) = delete;
     fake_supervisor& operator=(const fake_supervisor&) = delete;
-    std::vector<json> requests;  ///< read it behind the client's return
+    std::vector<json> requests;  ///< read it after the client's return
 
 private:
     void serve() {

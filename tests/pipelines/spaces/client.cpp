@@ -1,6 +1,6 @@
 // A client of a space for the tests of the command line: SPACE. It takes a permit, a block, a leased element
-// and a task, says "ready", and with each line that it reads gives its permit back and takes it again, which
-// it says.
+// and a task, prints "ready", and for each line that it reads releases its permit and takes it again, which
+// it prints.
 #include <carousel/ipc.hpp>
 
 #include <chrono>

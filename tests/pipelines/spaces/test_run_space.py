@@ -52,7 +52,7 @@ class RunSpace(Spaces):
         said = self.carousel("hold", self.name)
         self.assertEqual(said.returncode, 2)
         self.assertIn("takes it over, including its space", said.stderr)
-        self.kill(two)  # nobody is there to mend it
+        self.kill(two)  # no holder runs to repair it
         self.up()
         self.assertEqual({s["name"]: s["pid"] for s in self.ps()["stages"]}, stages)
         wait_for("the clients", lambda: set(self.clients_of(self.name)) == {one.pid}, 10)
@@ -61,7 +61,7 @@ class RunSpace(Spaces):
         three = self.client(self.name)
         self.assertEqual(set(self.clients_of(self.name)), {one.pid, three.pid})
         self.assertEqual(self.carousel("down", "-p", self.name).returncode, 0)
-        self.goes_on(one)  # behind the end of the run, too
+        self.goes_on(one)  # also after the end of the run
 
     def test_a_space_and_a_run_of_one_name_are_never_there_at_once(self):
         self.up()

@@ -77,13 +77,13 @@ class SeenSpaces(Spaces):
         self.assertEqual(self.cleaned(), [])  # held
         self.kill(holder)
         long_ago()
-        self.assertEqual(self.cleaned(), [])  # its client goes on
+        self.assertEqual(self.cleaned(), [])  # its client continues
         self.assertIn("1 without a holder", self.carousel("doctor").stdout)
         self.hold("lab", "took over")
         self.goes_on(client)
         for p in self.started:
             self.kill(p)
-        self.assertEqual(self.cleaned(), [])  # too fresh: somebody may be making it
+        self.assertEqual(self.cleaned(), [])  # too recent: a process may be creating it
         long_ago()
         self.assertIn(f"would remove space {folder}", self.carousel("clean", "--dry-run").stdout)
         self.assertIn("dead", self.carousel("doctor").stdout)

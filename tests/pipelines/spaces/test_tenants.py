@@ -1,5 +1,5 @@
 """Two tenants with a space of the same name: two users, and two runtime directories of one user. Neither sees, opens or harms the other's.
-Usage: test_tenants.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER. Only root can become other users; for others that half is left out, and said."""
+Usage: test_tenants.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER. Only root can become other users; for others that half is skipped, which is reported."""
 import json
 import os
 import shutil
@@ -15,7 +15,7 @@ from space_world import CAROUSEL, CLIENT, Spaces, wait_for  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 from processes import skip  # noqa: E402
 
-USERS = (65534, 65533)  # nobody, and one that has no name
+USERS = (65534, 65533)  # no process, and one that has no name
 
 
 class Tenant:
@@ -53,7 +53,7 @@ class Tenant:
         return json.loads(p.communicate(timeout=20)[0])["spaces"]
 
     def try_to(self, work):
-        """What work() says in a process of this user: its answer, or the name of its error."""
+        """The result of work() in a process of this user: its answer, or the name of its error."""
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -81,7 +81,7 @@ def connect_and_say(path, text):
             pass
         try:
             return s.recv(4096).decode()
-        except ConnectionResetError:  # what was said lies unread at the other end; its answer comes behind that
+        except ConnectionResetError:  # the reply is still unread at the other end; the answer comes after it
             return s.recv(4096).decode()
 
 

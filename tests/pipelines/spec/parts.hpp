@@ -9,7 +9,7 @@
 
 namespace carousel::test {
 
-/// As the stages would say it.
+/// As the stages would report it.
 inline std::vector<supervisor::stage_description> described(const supervisor::pipeline& p) {
     std::vector<supervisor::stage_description> all;
     for (const auto& s : p.stages) {

@@ -33,7 +33,7 @@ inline std::string refusal(const std::string& text,
     }
 }
 
-/// `chain` with a line put in behind the first line that is `after`.
+/// `chain` with a line inserted after the first line that is `after`.
 inline std::string with_line(const std::string& after, const std::string& line) {
     std::string text = chain;
     const auto at = text.find(after + "\n");

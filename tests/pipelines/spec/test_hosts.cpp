@@ -141,12 +141,12 @@ TEST_CASE("a host's section describes how frames get there, for both ends of a l
                                host("x", "address = \"10.0.0.2\"\nmemory = \"direct\"\n"));
     CHECK(supervisor::part_of(direct, "", described(direct), "/t").find("a-to-x")->settings["memory"] ==
           "direct");
-    const auto& back = *x.find("b-to-me");  // that host's section says nothing
+    const auto& back = *x.find("b-to-me");  // that host's section is empty
     CHECK(back.settings["release"] == "committed");
     CHECK(back.settings["compress"] == "none");
     CHECK(back.in_flight == 4U);
     CHECK(coordinator.find("b-from-x")->settings["sync"] == false);
-    CHECK(coordinator.find("b-from-x")->settings["successors"] == true);  // x may begin anew
+    CHECK(coordinator.find("b-from-x")->settings["successors"] == true);  // x may restart
     CHECK_FALSE(x.find("a-from-me")->settings.contains("successors"));
 }
 

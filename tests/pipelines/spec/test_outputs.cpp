@@ -1,5 +1,4 @@
-// Stages with several outputs in a pipeline file. Stage programs are shell scripts that answer what they are
-// told to.
+// Stages with several outputs in a pipeline file. Stage programs are shell scripts with fixed answers.
 #include <fmt/format.h>
 
 #include "core/json.hpp"

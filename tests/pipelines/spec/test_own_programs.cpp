@@ -1,4 +1,4 @@
-// What is said of a program of ours that a first launch hasn't built.
+// What is reported about a program of ours that a first launch has not built.
 
 #include <sys/wait.h>
 #include <unistd.h>

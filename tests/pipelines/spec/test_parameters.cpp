@@ -1,4 +1,4 @@
-// The parameters of a pipeline: what its stages name, and what the file says.
+// The parameters of a pipeline: what its stages name, and what the file contains.
 
 #include <string>
 

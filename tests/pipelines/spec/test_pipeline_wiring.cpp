@@ -40,7 +40,7 @@ TEST_CASE("a cycle is refused and named in the direction of the frames") {
     CHECK_THAT(
         refusal(stage("a", "\"c\"") + stage("b", "\"a\"") + stage("c", "\"b\"")),
         contains("p.toml:4:1: the stages' inputs form a cycle: a -> b -> c -> a; frames can only flow"));
-    // The stages in front of a cycle and behind it are no part of it.
+    // The stages upstream and downstream of a cycle are not part of it.
     const std::string message = refusal(stage("source", "") + stage("tail", "\"y\"") +
                                         stage("x", "\"source\", \"y\"") + stage("y", "\"x\""));
     CHECK_THAT(message, contains("x -> y -> x") || contains("y -> x -> y"));

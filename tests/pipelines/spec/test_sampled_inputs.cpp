@@ -1,5 +1,4 @@
-// Sampled inputs, the key `sampled`, in a pipeline file. Stage programs are shell scripts that answer what
-// they are told to.
+// Sampled inputs, the key `sampled`, in a pipeline file. Stage programs are shell scripts with fixed answers.
 #include <fmt/format.h>
 
 #include "core/json.hpp"
@@ -25,8 +24,7 @@ std::string stage_text(const std::string& name, const std::string& run, const st
                        inputs.empty() ? "" : "inputs = [" + inputs + "]\n", more);
 }
 
-/// source -> middle -> sink, and pose -> poses beside them; `middle` are more keys of middle, `source` of
-/// source.
+/// source -> middle -> sink, and also pose -> poses; `middle` are more keys of middle, `source` of source.
 std::string sampled_text(const std::string& middle, const std::string& source = "",
                          const std::string& more = "") {
     return stage_text("source", "maker", "", source) + stage_text("middle", "maker", "\"source\"", middle) +

@@ -1,4 +1,4 @@
-// The parameters of a run while it goes on: what is set, from which frame on, and what a second supervisor
+// The parameters of a run while it is running: what is set, from which frame on, and what a second supervisor
 // finds.
 
 #include <cstring>
@@ -18,7 +18,7 @@ using namespace carousel::supervisor;
 using nlohmann::json;
 using test::contains;
 
-/// One source behind which a ring lies, and two parameters.
+/// One source with an output ring, and two parameters.
 struct lamp_run {
     parameter_plan plan;
     std::unique_ptr<shm::control_block> c = std::make_unique<shm::control_block>(),
@@ -181,7 +181,7 @@ TEST_CASE("a second supervisor finds the valid sets after their word was damaged
             CHECK(is.sets == was.sets);
             CHECK(is.horizon >= was.horizon);
             CHECK(second.answer().values["level"] == (after_file ? 2.0 : 1.0));
-        } else {  // then the file's, and the block is made anew
+        } else {  // then the file's, and the block is rebuilt
             CHECK(second.answer().values["level"] == 1.0);
             CHECK_FALSE(ring::intact(ring::load(r.made->parameters.state)));
         }

@@ -1,4 +1,4 @@
-// Which findings of looks at a running pipeline stand.
+// Which findings about a running pipeline are confirmed.
 #include "supervisor/engine/word_audit.hpp"
 
 #include "tests/support/catch.hpp"

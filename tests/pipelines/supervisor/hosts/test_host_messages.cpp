@@ -1,5 +1,5 @@
-// What somebody who knows the token may say to a supervisor of several hosts, and be of another version or
-// damaged: it costs that connection alone.
+// What an authenticated peer may send to a supervisor of several hosts while it has another version or is
+// damaged: it costs only that connection.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -67,7 +67,7 @@ struct noted_orders final : host_orders {
     void serve_requests(int) override {
         if (meanwhile) meanwhile();
     }
-    std::function<void()> meanwhile;  ///< the run is over, and the near host is told
+    std::function<void()> meanwhile;  ///< the run has ended, and the coordinator is notified
     void answered(u64, const json&) override {}
     void line_of(const std::string&, const std::string&, i32, const std::string& line) override {
         lines.push_back(line);
@@ -100,7 +100,8 @@ bool until(Round&& round, So&& so) {
     return true;
 }
 
-/// Who connects to host b, and says `first` once it is believed: its proof and that come together.
+/// A peer that connects to host b and sends `first` once it is authenticated: its proof and that arrive
+/// together.
 struct caller {
     caller(const host_spec& to, json what)
         : stream(sealed_stream::connect(to.address, to.port), sealed_stream::endpoint::coordinator, secret,
@@ -119,7 +120,7 @@ json hello_to_b(const hosts_plan& plan) {
     return {{"hello", {{"host", "b"}, {"pipeline", "pair"}, {"run", "1"}, {"plan", plan.plan}}}};
 }
 
-/// A `carousel host` that says to whoever finds it that it runs, and then something else.
+/// A `carousel host` that first reports to every peer that it runs, and then something else.
 struct malformed_partition {
     malformed_partition(const host_spec& at, json what) : reply(std::move(what)) {
         sockaddr_in to{};
@@ -265,7 +266,7 @@ TEST_CASE("silent unauthenticated peers do not keep a remote host's coordinator 
     CHECK(until(
         [&] {
             coordinator_end.poll();
-            partition.tick(begun);  // the strangers have all their time still
+            partition.tick(begun);  // the unauthenticated peers still have all their time
         },
         [&] { return !coordinator_end.received.empty(); }));
 }

@@ -1,5 +1,5 @@
-// What the supervisors of two hosts say to each other: who is believed, and what a stranger on the way can
-// do.
+// What the supervisors of two hosts send to each other: which peer is authenticated, and what an attacker on
+// the network can do.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -156,7 +156,7 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         CHECK_THAT(b.coordinator->why(), contains("another program may use that port"));
     }
     {
-        man_in_the_middle b;  // one of another version says so by its first bytes, or closes
+        man_in_the_middle b;  // a peer of another version identifies itself by its first bytes, or closes
         (void)b.coordinator->advance(now_ns());
         man_in_the_middle::write_to(b.to_coordinator, "CRSLHST1" + std::string(64, 'x'));
         (void)b.coordinator->advance(now_ns());
@@ -170,7 +170,7 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         CHECK_THAT(b.coordinator->why(), contains("it may be a `carousel host` of another version"));
     }
     {
-        man_in_the_middle b;  // and is told whom it has met
+        man_in_the_middle b;  // and is told the peer's version
         man_in_the_middle::write_to(b.to_partition, "CRSLHST1" + std::string(32, 'x'));
         (void)b.partition->advance(now_ns());
         CHECK(b.partition->closed());

@@ -1,4 +1,4 @@
-// The private MPS daemon, against a program that speaks as NVIDIA's does and misbehaves as told.
+// The private MPS daemon, against a program that behaves like NVIDIA's and misbehaves on request.
 #include <fmt/format.h>
 
 #include <algorithm>

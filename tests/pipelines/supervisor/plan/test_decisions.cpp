@@ -68,7 +68,7 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
     CHECK(items[0].bytes == u64{ring::derived_slots(p, 0)} * (1000 + device::canary_bytes));
     CHECK(items[0].choice.kind == memory_kind::ipc);
     CHECK(items[1].index == 1);
-    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 4096);  // a page each: a gap lies behind
+    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 4096);  // a page each, followed by a gap
     CHECK(items[1].guard.gaps());
     CHECK(items[0].guard.why == "memory = \"ipc\" is one allocation");
     CHECK(items[1].choice.kind == memory_kind::memfd);
@@ -114,7 +114,7 @@ TEST_CASE("an instance that can't access a ring on another GPU is refused with p
         return "";
     };
     CHECK(why(R"(, "peers": [0])") == "");
-    CHECK(why("") == "");  // not told
+    CHECK(why("") == "");  // not reported
     CHECK_THAT(why(R"(, "peers": [])"),
                contains("p.toml:9:1: stage s1: ring s0 is on cuda:0, and cuda:1 can't access that memory"));
     s.stages[1].devices.clear();

@@ -1,4 +1,4 @@
-// What "auto" comes to before the first process starts: by device, wish, limits and memory.
+// The result of "auto" before the first process starts: by device, request, limits and memory.
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ const device_id cpu{};
 const device_id gpu0{device_kind::cuda, "aa", 0};
 const device_id gpu1{device_kind::cuda, "bb", 1};
 
-/// source -> ... -> sink on these devices, a ring of slots of that size behind each but the last.
+/// source -> ... -> sink on these devices, with a ring of slots of that size after each except the last.
 run_setup chain(const std::vector<device_id>& devices, u64 slot_bytes = mib) {
     run_setup s;
     s.name = "chain";
@@ -181,7 +181,7 @@ TEST_CASE("what the devices can't hold is refused with the place and the numbers
     choose_depths(host, room(0, 16 * gib));
     CHECK_THROWS_WITH(require_room(host, room(0, 16 * gib)),
                       test::contains("p.toml:20:1: ") && test::contains("the host"));
-    CHECK_NOTHROW(require_room(host, free_memory{}));  // where nobody knows, the one who takes it will say
+    CHECK_NOTHROW(require_room(host, free_memory{}));  // unknown here: the consumer reports it
 }
 
 TEST_CASE("slots and copies on a reading GPU, and a spare MPS server, are planned for") {
@@ -200,7 +200,7 @@ TEST_CASE("slots and copies on a reading GPU, and a spare MPS server, are planne
                                                "the spare MPS server on bb 20"});
     s.stages[1].spec.instances = 2;
     s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};
-    CHECK(lines(s).size() == 4);  // its first instance lies beside the ring; a server on each GPU
+    CHECK(lines(s).size() == 4);  // its first instance is next to the ring; a server on each GPU
     CHECK_THROWS_WITH(
         require_room(s, {~u64{0}, {{"bb", 60 * mib}}}),
         test::contains("a copy of asset mesh alone 64.0 MiB") && test::contains("60.0 MiB are free there"));

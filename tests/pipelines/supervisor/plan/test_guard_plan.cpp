@@ -1,5 +1,5 @@
-// What the plan says of guards, from what the probe says of GPUs: which rings have gaps, and who could write
-// to what isn't its own.
+// The plan's text on guards, from the probe's results: which rings have gaps, and which stages could write to
+// memory of others.
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 #include "supervisor/plan/setup_from.hpp"

@@ -52,7 +52,7 @@ TEST_CASE("each clock has its own limit, and one that doesn't run passes none") 
     CHECK(verdict_on(p) == offence::none);
     p.*r.clock = ago(2.1);
     CHECK(verdict_on(p) == r.what);
-    p.base_ns = ago(1.9);  // the supervisor was starved, or the run goes on after `carousel cont`
+    p.base_ns = ago(1.9);  // the supervisor was starved, or the run continues after `carousel cont`
     CHECK(verdict_on(p) == offence::none);
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("a clock counts only while a job word of the process permits it") {
     CHECK(verdict_on(p) == offence::none);
     p.submitted = p.has_frame = true;
     p.finishing_ns = 0;
-    CHECK(verdict_on(p) == offence::device);  // what process() says means nothing without an OPEN word
+    CHECK(verdict_on(p) == offence::device);  // what process() reports has no meaning without an OPEN word
     p.submitted = false;
     p.open = true;
     CHECK(verdict_on(p) == offence::processing);

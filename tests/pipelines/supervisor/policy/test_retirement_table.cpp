@@ -182,7 +182,7 @@ TEST_CASE("a process is killed once its words are revoked, a leaving one gets ti
 
 TEST_CASE("the policy is queried at once if stages wait, otherwise at the exit status") {
     verdict_view v;
-    CHECK_FALSE(verdict_is_due(v));  // it delivered nothing and said nothing
+    CHECK_FALSE(verdict_is_due(v));  // it delivered nothing and reported nothing
     v.delivered = true;
     CHECK(verdict_is_due(v));
     SECTION("never restarted") { v.never_restarted = true; }

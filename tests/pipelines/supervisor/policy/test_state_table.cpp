@@ -90,7 +90,8 @@ TEST_CASE("crashes by unauthenticated peers never fail a seat but increase its d
     shot.exposed = true;
     REQUIRE(classify(shot, restart_policy::always) == E::died_exposed);
     shot.signal = 0, shot.exit_code = exit_code::stage_exception, shot.was_ready = true;
-    CHECK(classify(shot, restart_policy::always) == E::died_fresh);  // what it says itself is its own
+    CHECK(classify(shot, restart_policy::always) == E::died_fresh);  // a fault that it reports itself is its
+                                                                     // own
     CHECK(classify(signalled(SIGABRT, 0), restart_policy::always) == E::died_fresh);
     seat_machine m;
     m.on(E::bring_up, 1);
@@ -125,7 +126,7 @@ TEST_CASE("a program that refuses its start fails the seat, one that worked befo
 
 TEST_CASE("a life that commits a frame breaks the row of those that don't") {
     seat_machine m;
-    const bool by_its_death = GENERATE(false, true);  // told when it commits, or when it dies
+    const bool by_its_death = GENERATE(false, true);  // reported when it commits, or when it dies
     m.on(E::bring_up, 1);
     for (int k = 0; k < 20; ++k) {
         CHECK(m.on(E::died_fresh, 2) == A::delay);
@@ -238,7 +239,7 @@ TEST_CASE("a death is from outside or by its own hand") {
     CHECK(self_inflicted(exited(0, 0)));           // before the end of the run
     CHECK_FALSE(self_inflicted(gave_back(true)));  // for others of its kind
     CHECK(self_inflicted(gave_back(false)));       // there are none on another host
-    CHECK_FALSE(self_inflicted(death{}));          // unknown: innocent until the exit status says otherwise
+    CHECK_FALSE(self_inflicted(death{}));          // unknown: innocent unless the exit status shows otherwise
     death late;
     late.deadline = true;
     CHECK(self_inflicted(late));

@@ -1,5 +1,5 @@
-// What a second supervisor makes of a control block that the first one has left between two of its steps. The
-// words and entries are written here as they would stand then; no stage runs, so nobody is started.
+// How a second supervisor handles a control block that the first one left between two of its steps. The words
+// and entries are written here as they would be then; no stage runs, so no process is started.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,7 +72,7 @@ struct restored_block {
     job_word job(u32 k) const { return job_word::of(ring::load(c().job[k])); }
     entry_word entry(u32 k) const { return entry_word::of(ring::load(c().entry[k].identity)); }
     ring::seat_word current() const { return ring::seat_word::of(ring::load(c().seat[0].current)); }
-    /// The words of the seat are all free for its next incarnation, and nothing bears an older epoch.
+    /// The words of the seat are all free for its next incarnation, and nothing has an older epoch.
     void check_words_free() const {
         for (u32 k = 0; k < c().seat[0].jobs; ++k) {
             CAPTURE(k);
@@ -307,7 +307,7 @@ TEST_CASE("a promotion cut between its two steps is completed with the dead owne
     CHECK(b.first().now->pid == standby.process.pid);
     CHECK_FALSE(b.first().standby);
     CHECK(b.entry(5).state == entry_state::live);
-    CHECK(b.entry(5).epoch == 3);  // 2 may have been told to somebody, or handed to words
+    CHECK(b.entry(5).epoch == 3);  // 2 may have been sent to a process, or stored in words
     CHECK(b.current() == ring::seat_word{3, 5});
     CHECK(b.entry(3).state == entry_state::fenced);
     CHECK(b.table->account.promoted == 1);
@@ -338,7 +338,7 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     CHECK_FALSE(b.table->account.domain_restored);
     REQUIRE(b.table->account.abandoned.size() == 1);
     CHECK(b.table->account.abandoned[0].ring_sequence == 70);
-    b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: said, and counted from 0
+    b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: reported, and counted from 0
     CHECK(b.table->account.deaths == 0);
     CHECK(b.first().start_wanted);
 }

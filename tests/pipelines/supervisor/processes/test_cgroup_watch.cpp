@@ -83,7 +83,7 @@ TEST_CASE("each out-of-memory kill is attributed to one death, and an old one to
     CHECK(w.consume_oom_kill(begin + tick));
     CHECK(w.consume_oom_kill(begin + tick));
     CHECK_FALSE(w.consume_oom_kill(begin + tick));
-    m.kills(8);  // of a process that is no stage
+    m.kills(8);  // of a process that is not a stage
     u64 now = begin + ns_per_s;
     for (; now < begin + 20 * ns_per_s; now += tick) w.tick(now);
     CHECK_FALSE(w.consume_oom_kill(now));

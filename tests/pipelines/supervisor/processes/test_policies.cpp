@@ -1,5 +1,4 @@
-// The rules that look and say what is to be done: standbys, MPS domains, taking over. Nothing here touches a
-// process.
+// The policies that observe and decide: standbys, MPS domains, takeover. Nothing here touches a process.
 #include <csignal>
 
 #include "core/clock.hpp"

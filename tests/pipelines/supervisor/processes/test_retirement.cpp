@@ -33,8 +33,7 @@ using ring::entry_word;
 using ring::job_state;
 using ring::job_word;
 
-/// A child that stands for a stage. It can write one value into a page that it shares with us, when it is
-/// told to.
+/// A child that stands for a stage. On request it can write one value to a page that it shares with us.
 class child {
 public:
     child() {
@@ -108,7 +107,7 @@ run_setup two_stages() {
 }
 
 /// A run whose source is `holder`, in entry 3 with epoch 1; its supervisor has just taken it over and starts
-/// nobody.
+/// no process.
 struct retired_run {
     run_setup setup = two_stages();
     std::unique_ptr<shm::control_block> block = std::make_unique<shm::control_block>();
@@ -155,7 +154,7 @@ struct retired_run {
         source().standby = std::move(l);
         return made;
     }
-    /// Events and ticks until `holds`, or for so long.
+    /// Processes events and ticks until `holds`, or until the timeout.
     template <typename F>
     bool until(F&& holds, u64 ms = 3000) {
         for (const u64 end = now_ns() + ms * ns_per_ms; now_ns() < end && !holds();) {
@@ -188,7 +187,7 @@ TEST_CASE("a revoked process is killed at once and gone before its buffers are r
 }
 
 TEST_CASE("what a process that is not gone yet writes late falls into no other frame's buffer") {
-    retired_run b(60 * ns_per_s);  // in state D, say: it lives on
+    retired_run b(60 * ns_per_s);  // for example in state D: it is still alive
     b.set_job(0, 5, job_state::open);
     b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
     restart_seat(*b.table, b.source());
@@ -295,7 +294,7 @@ TEST_CASE("a takeover is reported with all parts, however late the successor's r
     p->attached_ns = p->spawned_ns + 1;
     const u64 first = p->spawned_ns + 3;
     const u64 ready_after_ns =
-        GENERATE(u64{0}, u64{2}, u64{9});  // not read yet; before its first frame; behind it
+        GENERATE(u64{0}, u64{2}, u64{9});  // not read yet; before its first frame; after it
     CAPTURE(ready_after_ns);
     if (ready_after_ns != 0) p->ready_ns = p->spawned_ns + ready_after_ns;
     b.c().entry[p->incarnation.entry].first_commit_ns.store(first);
@@ -326,8 +325,8 @@ TEST_CASE("the successor of a withdrawn entry is another entry that may be claim
     event_loop loop;
     console out{-1, false, false};
     memory_store memory;
-    // No word bears the withdrawn entry's epoch: they are all an older life's, which is not gone yet. So the
-    // entry looks free for use.
+    // No word has the withdrawn entry's epoch: they all belong to an older incarnation that has not ended
+    // yet. So the entry looks free for use.
     const child older;
     const ring::incarnation_id old = ring::appoint(*block, 0);
     block->entry[old.entry].identity.store(entry_word{older.pid(), old.epoch, 0, entry_state::doomed}.pack());
@@ -335,7 +334,7 @@ TEST_CASE("the successor of a withdrawn entry is another entry that may be claim
     for (u32 k = 0; k < block->seat[0].jobs; ++k)
         block->job[k].store(job_word{5, old.epoch, job_state::aborted}.pack());
     const ring::incarnation_id appointed = ring::appoint(*block, 0);
-    const bool withdrawn_already = GENERATE(false, true);  // by an adopter that died behind it
+    const bool withdrawn_already = GENERATE(false, true);  // by an adopter that died after it
     if (withdrawn_already) REQUIRE(ring::withdraw(*block, appointed.entry));
     process_table table(setup, loop, out);
     table.attach_to(*block, memory);

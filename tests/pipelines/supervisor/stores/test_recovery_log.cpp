@@ -136,7 +136,7 @@ TEST_CASE("a run of months keeps the newest deaths and the number of others, in 
             if (k % 50 == 0) most = std::max<u64>(most, std::filesystem::file_size(file));
         }
         check(log);
-        CHECK(most < 100'000);  // 40,000 lines of some 50 bytes were told
+        CHECK(most < 100'000);  // 40,000 lines of about 50 bytes were written
     }
     check(recovery_log(file, keep));  // the supervisor after it
     CHECK(folder.names() == std::vector<std::string>{"recoveries.jsonl"});
