@@ -28,7 +28,7 @@ int repair(int socket) {
         throw shm_error(
             "repairing GPU memory: the holder's request is incomplete: rebuild the older of the two "
             "programs");
-    ipc::memory space = ipc::memory::map(std::move(m.fds[0]), "that is mended");
+    ipc::memory space = ipc::memory::map(std::move(m.fds[0]), "under repair");
     const auto device = device::open({device::device_kind::cuda, space.block().gpu_uuid, 0});
     device::memory_handle handle;
     handle.kind = device::memory_kind::vmm;

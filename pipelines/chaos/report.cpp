@@ -156,12 +156,12 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     if (const u64 n = r.value("stalls", u64{0}); n > 0)
         out.push_back(
             fmt::format("the run stalled {} times without an identified cause, and was rebuilt (the report's "
-                        "`stalls` and `mends`)",
+                        "`stalls` and `repairs`)",
                         n));
     if (const u64 n = r.value("damaged", u64{0}); n > 0)
         out.push_back(
             fmt::format("words of the control block were damaged {} times, and the run was rebuilt (the "
-                        "report's `damaged` and `mends`)",
+                        "report's `damaged` and `repairs`)",
                         n));
     if (!o.calm.is_null()) compare(o, out);
     const json mps = r.value("mps", json());

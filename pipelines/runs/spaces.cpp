@@ -89,7 +89,7 @@ std::string view_text(const ipc::space_view& v) {
         out += t.text();
     }
     if (!v.primitives.empty()) {
-        table t({"PRIMITIVE", "WHAT IT IS", "WHAT IS IN IT"});
+        table t({"PRIMITIVE", "KIND", "CONTENTS"});
         for (const ipc::primitive_view& p : v.primitives) t.add({p.name, p.shape, figures_text(p)});
         out += t.text();
     }

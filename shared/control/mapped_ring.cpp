@@ -32,7 +32,7 @@ void read_answer(const shm::control_block& c, const json& answer, mapped_ring& r
 /// Checks that every plane of every slot lies within the memory: a broken process may have written the block.
 void check_extent(const shm::control_block& c, mapped_ring& r) {
     if (r.link >= std::min(c.links, shm::max_links))
-        throw shm_error("the supervisor's answer names a link that the run doesn't have");
+        throw shm_error("the supervisor's answer names a link that the run does not have");
     r.slot_bytes = c.link[r.link].slot_bytes;
     r.slots = std::min(c.link[r.link].slots, shm::max_slots);
     const u64 needed = r.format.lay_out();

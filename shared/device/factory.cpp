@@ -41,8 +41,8 @@ std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads) {
     return cuda::open_context(id);
 #else
     throw device_error(
-        "device cuda: this Carousel was built without CUDA; take --device cpu, or install nvcc >= 12.0 and "
-        "build again");
+        "device cuda: this build has no CUDA support; use --device cpu, or install nvcc >= 12.0 and build "
+        "again");
 #endif
 }
 

@@ -138,38 +138,38 @@ std::string text_of(const shape& s) {
 void check_shape(const std::string& name, const shape& s) {
     const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
     if (name.empty() || name.size() > longest_name || !plain)
-        refuse(name, s, fmt::format("a name has 1 to {} characters that can be printed", longest_name));
+        refuse(name, s, fmt::format("expected a name of 1 to {} printable characters", longest_name));
     const bool cells = s.count >= 1 && s.count <= most_cells && s.each >= 1 && s.each <= most_bytes_each;
     switch (s.what) {
         case kind::semaphore:
             if (s.count < 1 || s.count > max_permits)
-                refuse(name, s, fmt::format("it has 1 to {} permits", max_permits));
+                refuse(name, s, fmt::format("expected 1 to {} permits", max_permits));
             return;
         case kind::work_queue:
         case kind::gpu_work_queue:
             if (s.more < 1 || s.more > most_attempts)
-                refuse(name, s, fmt::format("a task has 1 to {} attempts", most_attempts));
+                refuse(name, s, fmt::format("expected 1 to {} attempts per task", most_attempts));
             [[fallthrough]];
         case kind::gpu_queue:
         case kind::queue:
             if (!cells)
                 refuse(name, s,
-                       fmt::format("it has 1 to {} places of 1 to {} bytes", most_cells, most_bytes_each));
+                       fmt::format("expected 1 to {} places of 1 to {} bytes", most_cells, most_bytes_each));
             if (s.what == kind::queue && s.more != 0 && s.each < sizeof(block_ref))
-                refuse(name, s, "an element that carries a block begins with a block_ref");
+                refuse(name, s, "an element that carries a block must begin with a block_ref");
             return;
         case kind::pool:
         case kind::gpu_pool:
             if (s.each < page || s.each % page != 0 || s.count % s.each != 0 || s.count / s.each < 1 ||
                 s.count / s.each > most_units)
-                refuse(
-                    name, s,
-                    fmt::format("it has 1 to {} whole units, each a multiple of {} bytes", most_units, page));
+                refuse(name, s,
+                       fmt::format("expected 1 to {} whole units, each a multiple of {} bytes", most_units,
+                                   page));
             return;
         case kind::none:
             break;
     }
-    refuse(name, s, "no such kind of primitive");
+    refuse(name, s, "unknown kind of primitive");
 }
 
 void require_shape(const space_block& s, u32 place, const shape& wanted) {

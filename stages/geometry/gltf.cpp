@@ -106,8 +106,8 @@ private:
                 appearance.transform.apply(v.texture);
                 if (!std::isfinite(v.texture[0]) || !std::isfinite(v.texture[1])) {
                     primitive.refuse(
-                        "its material's KHR_texture_transform leads a texture coordinate beyond what a float "
-                        "holds");
+                        "its material's KHR_texture_transform moves a texture coordinate out of the range of "
+                        "a float");
                 }
             }
             append(mesh_, *triangles, at, appearance.surface, node);

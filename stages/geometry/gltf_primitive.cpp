@@ -96,8 +96,8 @@ void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
     const u64 room = std::max<u64>(needed, 2 * v.capacity());
     if (room * sizeof(T) > device::available_host_bytes()) {
         node.refuse(
-            "with it the mesh needs more memory than there is; each mesh counts for every node that shows "
-            "it");
+            "with it the mesh needs more memory than is available; each mesh counts for every node that "
+            "shows it");
     }
     v.reserve(room);
 }
@@ -193,7 +193,7 @@ void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surf
         for (std::size_t k = 0; k < 3; ++k) {
             out.position[k] = static_cast<f32>(position[k]);
             if (!std::isfinite(out.position[k])) {
-                node.refuse("its transform leads a point beyond what a float holds");
+                node.refuse("its transform moves a point out of the range of a float");
             }
         }
         out.texture[0] = v.texture[0];

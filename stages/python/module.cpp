@@ -16,7 +16,7 @@ PYBIND11_MODULE(_carousel, m) {
     py::register_exception<config_error>(m, "ConfigError", base).doc() =
         "A request is invalid: a file, a setting, a run, a port, a plane.";
     py::register_exception<nothing_new>(m, "NothingNew", base).doc() =
-        "A loop got no frame for patience_s; the text names what is waited for.";
+        "A loop got no frame for patience_s; the text names what the pipeline waits for.";
     py::register_exception<port_revoked>(m, "PortRevoked", base).doc() =
         "A frame was kept for too long: the port now belongs to another program, and the frame was not "
         "committed.";

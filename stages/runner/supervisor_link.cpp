@@ -97,8 +97,10 @@ void supervisor_link::log_supervisor_gone(bool now) {
         ::fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode) && !is_broken_pipe(STDERR_FILENO);
     if (!now && pipe_open && unsupervised_ns() < silence_ns) return;
     gone_logged_ = true;
-    log::warning("the supervisor is gone: this stage continues on; without another one within {} s it ends",
-                 a_->supervisor_grace_s);
+    log::warning(
+        "the supervisor has ended: this stage continues, and exits in {} s unless another supervisor takes "
+        "over",
+        a_->supervisor_grace_s);
 }
 
 // Polled repeatedly, because a dying supervisor's files are closed one after another, this stage's socket

@@ -37,7 +37,7 @@ const ring::plane& find_records(const ring::frame_format& in, std::string_view n
 void set_used(shm::used_extents* used, const ring::frame_format& in, std::string_view name,
               std::initializer_list<u64> elements) {
     if (used == nullptr)
-        throw std::logic_error("what of a plane is in use is said in process(), of the frame's output");
+        throw std::logic_error("used extents can only be set in process(), for the frame's output");
     const shm::block_open open;  // the extents of a run's frame are in its header
     ring::set_used(*used, in, name, {elements.begin(), elements.size()});
 }

@@ -144,7 +144,7 @@ public:
     /// is no such plane, if `elements` exceeds its extents, or for a plane after the eighth; std::logic_error
     /// elsewhere.
     void set_used(std::string_view name, std::initializer_list<u64> elements) const {
-        static_assert(!std::is_const_v<Byte>, "inputs are read only");
+        static_assert(!std::is_const_v<Byte>, "inputs are read-only");
         detail::set_used(used_, *format_, name, elements);
     }
 
@@ -153,7 +153,7 @@ public:
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
-                      "inputs are read only: ask for plane<const T>");
+                      "inputs are read-only: use plane<const T>");
         constexpr ring::element type = element_of<std::remove_const_t<T>>::value;
         const ring::plane& p = detail::find_plane(*format_, name, &type);
         const plane_view<T> all(reinterpret_cast<T*>(slot_ + p.offset), p);
@@ -169,7 +169,7 @@ public:
     [[nodiscard]] T* records(std::string_view name) const {
         static_assert(std::is_trivially_copyable_v<T>, "records cross processes and devices as bytes");
         static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
-                      "inputs are read only: ask for records<const T>");
+                      "inputs are read-only: use records<const T>");
         return reinterpret_cast<T*>(slot_ + detail::find_records(*format_, name, sizeof(T)).offset);
     }
     /// The bytes of a plane, of an input up to its last used element. Throws config_error if there is no such

@@ -20,8 +20,8 @@ kernels::hash_args rows_of(const ring::plane& p) {
         if (p.shape[d] == 1) continue;
         if (out.rows == 1) out.pitch = stride(d);
         if (stride(d) != out.pitch * out.rows)
-            throw config_error(fmt::format(
-                "the plane \"{}\" can't be hashed: its rows don't lie at equal distances", p.name));
+            throw config_error(
+                fmt::format("the plane \"{}\" can't be hashed: its rows are not at equal distances", p.name));
         out.rows *= p.shape[d];
     }
     return out;

@@ -158,16 +158,16 @@ const std::shared_ptr<device::context>& port_attachment::device_named_by(const d
 }
 
 std::string port_attachment::stall_reason() const {
-    if (!observer_) return "`carousel ps` tells what the pipeline waits for";
+    if (!observer_) return "`carousel ps` shows what the pipeline waits for";
     const shm::control_block& c = observer_->block();
     const u64 heartbeat = c.supervisor_heartbeat_ns.load(std::memory_order_relaxed);
     if (std::string notice = observer_->notice(now_ns(), heartbeat); !notice.empty()) return notice;
     for (u32 k = 0; k < std::min(c.seats, shm::max_seats); ++k)
         if (c.seat[k].paused.load(std::memory_order_relaxed) != 0 && c.seat[k].stage < shm::max_stages) {
             const char* name = c.stage[c.seat[k].stage].name;
-            return fmt::format("{0} is stopped (`carousel cont {0}` lets it go on)", name);
+            return fmt::format("{0} is stopped (`carousel cont {0}` continues it)", name);
         }
-    return "`carousel ps` tells what the pipeline waits for";
+    return "`carousel ps` shows what the pipeline waits for";
 }
 
 }  // namespace carousel

@@ -62,8 +62,8 @@ void port_session::reissue_frame() noexcept {
 port_session::wait_result port_session::end_stream(u64 until_ns) {
     if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
         throw config_error(
-            fmt::format("port \"{0}\" ends its stream, but the pipeline file does not say that it "
-                        "may: write `ends = true` into the table of {0}",
+            fmt::format("port \"{0}\" ends its stream, but the pipeline file does not permit it: set `ends = "
+                        "true` in the table of {0}",
                         worker_->stage().name));
     rest();
     queue_->drain();

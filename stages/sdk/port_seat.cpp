@@ -70,7 +70,7 @@ void port_seat::check_planes() const {
         const ring::plane expected = ring::plane_from_text(name, text), *there = offered.find(name);
         if (there == nullptr || there->type != expected.type || there->shape != expected.shape)
             throw config_error(
-                fmt::format("port \"{}\" has frames of {}, but this program counts on {} = \"{}\"", stage_,
+                fmt::format("port \"{}\" has frames of {}, but this program expects {} = \"{}\"", stage_,
                             offered.describe(), name, text));
     }
 }
@@ -106,8 +106,8 @@ bool port_seat::next(u64 timeout_ns) {
     if (ended_) return false;
     if (has_frame_ && !writes_)
         throw config_error(
-            fmt::format("frame {} of port \"{}\" was not committed before the next one was asked for: "
-                        "the run waits for its commit()",
+            fmt::format("frame {} of port \"{}\" was not committed before the next one was requested: the "
+                        "run waits for its commit()",
                         session_->job().ring_sequence, stage_));
     if (has_frame_) {
         session_->reissue_frame();
@@ -169,8 +169,8 @@ void port_seat::end() {
         ended_ = result == port_session::wait_result::closed;
         if (result == port_session::wait_result::nothing)
             throw nothing_new(
-                fmt::format("port \"{}\" ends its stream before frame {}, and no supervisor has heard it in "
-                            "{:.3g} s: {}",
+                fmt::format("port \"{}\" ends its stream before frame {}, and no supervisor has confirmed it "
+                            "in {:.3g} s: {}",
                             stage_, ring_sequence, options_.patience_s, to_->stall_reason()));
     }
 }
@@ -183,7 +183,7 @@ port_session& port_seat::session() const {
     require_owner();
     if (has_frame_ && session_) return *session_;
     throw config_error(
-        fmt::format("port \"{}\" has no frame in hand: a frame ends with its commit()", stage_));
+        fmt::format("port \"{}\" has no current frame: a frame ends with its commit()", stage_));
 }
 
 u64 port_seat::patience_ns() const noexcept { return nanoseconds_of(options_.patience_s); }

@@ -225,7 +225,7 @@ TEST_CASE("a reader of a stalled pipeline reports what it waits for") {
     CHECK(waits.wait(20) == exit_code::stage_failed);
     CHECK_THAT(waits.output(),
                contains("no new frame of \"middle\" in 0.5 s: middle is stopped (`carousel cont "
-                        "middle` lets it go on)"));
+                        "middle` continues it)"));
     REQUIRE(run.command({"cont", "middle"}, out) == 0);
     end_and_check(run);
 }

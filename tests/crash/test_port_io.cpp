@@ -204,9 +204,9 @@ TEST_CASE("a reader that uses a wrong plane or never commits gets an error, and 
     external_program writes = run.writes("writes");
     const std::map<std::string, std::string> sentences = {
         {"type", "the plane \"value\" was requested as f32, but it is u64 in test.number {"},
-        {"shape", "but this program counts on value = \"u64[511]\""},
+        {"shape", "but this program expects value = \"u64[511]\""},
         {"next",
-         "frame 0 of port \"analysis\" was not committed before the next one was asked for: the run "
+         "frame 0 of port \"analysis\" was not committed before the next one was requested: the run "
          "waits for its commit()"}};
     for (const auto& [how, sentence] : sentences) {
         external_program p(run, how, "carousel-test-port-io", {how, "mistaken", "analysis"});
@@ -359,9 +359,8 @@ TEST_CASE("a writer whose port may not end the stream is told how to permit it, 
     REQUIRE(run.wait_until([&] { return !run.stage("hears").is_null(); }));
     external_program writes(run, "writes", "carousel-test-port-io", {"end", "mute", "mute", "0", "1", "0"});
     CHECK(writes.wait(20) == exit_code::usage);
-    CHECK_THAT(writes.output(),
-               contains("port \"mute\" ends its stream, but the pipeline file does not say that it "
-                        "may: write `ends = true` into the table of mute"));
+    CHECK_THAT(writes.output(), contains("port \"mute\" ends its stream, but the pipeline file does not "
+                                         "permit it: set `ends = true` in the table of mute"));
     external_program reads(run, "reads", "carousel-test-port-io", {"read", "mute", "hears"});
     CHECK(run.wait_until([&] { return reads.has_printed("frame 0"); }));
     run.signal(SIGINT);

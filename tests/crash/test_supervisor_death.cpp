@@ -365,7 +365,7 @@ TEST_CASE("output of a stage without a supervisor is in the next one's log, and 
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     CHECK(run.wait() == 0);
-    CHECK(log_contains(run, "the supervisor is gone"));
+    CHECK(log_contains(run, "the supervisor has ended"));
     CHECK(log_contains(run, fmt::format("frame {}", frames - 1)));
     check_whole(run);
 }

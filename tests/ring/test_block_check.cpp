@@ -172,10 +172,10 @@ const std::vector<violation>& violations() {
              r.c().assets = r.made->assets = 1;
              r.c().asset[0].state.store(with_parity(7, 3));
          },
-         "asset : state", "no such state"},
+         "asset : state", "invalid state"},
         {"a job's state",
          [](run_in_hand& r) { r.c().job[0].store(with_parity((load(r.c().job[0]) & ~u64{15}) | 7U, 3)); },
-         "job 0 (source)", "no such state"},
+         "job 0 (source)", "invalid state"},
         {"a job's epoch", [](run_in_hand& r) { r.c().job[0].fetch_xor(u64{5} << 4U); }, "job 0 (source)",
          "no process of its seat"},
         {"a job that never leased",
@@ -188,7 +188,7 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) {
              change_slot(r, 1, slot_state::free, [](slot_word& w) { w.state = static_cast<slot_state>(5); });
          },
-         "ring of middle-1: slot", "no such state"},
+         "ring of middle-1: slot", "invalid state"},
         {"a slot without a job",
          [](run_in_hand& r) {
              change_slot(r, 0, slot_state::free, [](slot_word& w) { w.state = slot_state::fill, w.job = 1; });
@@ -211,12 +211,12 @@ const std::vector<violation>& violations() {
          "header.void_stage", "names stage 30"},
         {"more metadata than there is room for",
          [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].metadata_bytes = 1025; },
-         "header.metadata_bytes", "is 1025: there is room for 1024"},
+         "header.metadata_bytes", "is 1025, but there is room for only 1024"},
         {"a clock that isn't",
          [](run_in_hand& r) {
              r.c().frames[0].header[ready_slot_of(r, 0, 7)].clock = static_cast<shm::capture_clock>(9);
          },
-         "header.clock", "is 9: there is no such clock"},
+         "header.clock", "is 9, which is not a valid clock"},
         {"a lease without a job",
          [](run_in_hand& r) {
              set_lease(r, 0, 7, {0, r.made->seat[1].first_job + 5, 9, 0, lease_state::leased});

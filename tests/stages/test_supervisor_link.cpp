@@ -90,14 +90,14 @@ TEST_CASE("a supervisor's end is not logged to a pipe that its kernel is about t
         CHECK(o.alone().empty());
         o.log.reset();
     }
-    CHECK(o.eventually_logs("the supervisor is gone"));
+    CHECK(o.eventually_logs("the supervisor has ended"));
 }
 
 TEST_CASE("a returning stage logs when it writes to its new pipe") {
     orphan o;
     o.log.reset();
     o.ours.reset();
-    REQUIRE(o.eventually_logs("the supervisor is gone"));
+    REQUIRE(o.eventually_logs("the supervisor has ended"));
     const std::string path = (o.folder.path / "control.sock").string();
     const shm::unique_fd listener = shm::listen_at(path);
     REQUIRE(listener);

@@ -81,7 +81,7 @@ std::string missing_reader(const process_table& t, const seat& s) {
         fmt::format("the host at {} port {}", with.value("address", "?"), with.value("port", 47100));
     const std::string frame = frame_text(oldest_in_progress(t, s));
     if (st.has_output())
-        return fmt::format("{} waits for another host: {} has not come back from {}", s.label, frame, host);
+        return fmt::format("{} waits for another host: {} has not returned from {}", s.label, frame, host);
     return fmt::format(
         "{} waits for another host: {} is not {} of {}", s.label, frame,
         with.value("release", "committed") == "durable" ? "in the files of all sinks" : "in the ring", host);

@@ -28,7 +28,7 @@ const char* advice(cudaError_t status) noexcept {
         case cudaErrorInitializationError:
             return "CUDA can't be used in a child forked from a process that used it: spawn with exec";
         case cudaErrorInvalidResourceHandle:
-            return "the memory's or event's owner is gone: restart the pipeline";
+            return "the owner of the memory or event has ended: restart the pipeline";
         case cudaErrorIllegalAddress:
         case cudaErrorMisalignedAddress:
         case cudaErrorInvalidAddressSpace:

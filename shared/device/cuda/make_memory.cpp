@@ -35,7 +35,7 @@ void memory_maker::require_free(u64 bytes, const char* kind) const {
     CAROUSEL_CUDA_SETUP(on_.label(), cudaMemGetInfo(&free_bytes, &total));
     if (bytes <= free_bytes) return;
     throw device_error(fmt::format(
-        "{}: too little GPU memory: {:.1f} MiB of {} memory asked for, {:.1f} MiB free of {:.1f} MiB; use a "
+        "{}: too little GPU memory: {:.1f} MiB of {} memory requested, {:.1f} MiB free of {:.1f} MiB; use a "
         "smaller size or window, or free GPU memory (nvidia-smi shows which processes hold it)",
         on_.label(), static_cast<double>(bytes) / 1048576.0, kind,
         static_cast<double>(free_bytes) / 1048576.0, static_cast<double>(total) / 1048576.0));
@@ -43,7 +43,7 @@ void memory_maker::require_free(u64 bytes, const char* kind) const {
 
 memory_handle memory_maker::make_vmm(u64 bytes) {
     on_.bind();
-    if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of vmm memory were asked for");
+    if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of vmm memory were requested");
     if (on_.attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0 ||
         on_.attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED) == 0) {
         throw device_error(on_.label() +
@@ -90,7 +90,7 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
 
 memory_handle memory_maker::make_ipc(u64 bytes) {
     on_.bind();
-    if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of ipc memory were asked for");
+    if (bytes == 0) throw device_error(on_.label() + ": 0 bytes of ipc memory were requested");
     memory_handle made;
     made.kind = memory_kind::ipc;
     made.uuid = on_.uuid;

@@ -157,7 +157,7 @@ void check_claims(findings& f, const shm::control_block& c, const shm::control_b
         const u64 reach = shm::tail_word::unpack(tail) + made.link[link].window;
         if ((made.stage[stage].flags & shm::stage_flag::ends) == 0)
             f.add(object,
-                  fmt::format("names frame {}, this source never ends its stream", claim.ring_sequence));
+                  fmt::format("names frame {}, but this source never ends its stream", claim.ring_sequence));
         else if (seat >= shm::max_seats || made.seat[seat].stage != stage)
             f.add(object,
                   fmt::format("is by job {}, which is not a job of {}", claim.job, stage_name(made, stage)));
@@ -265,7 +265,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         if (const u64 state = code(asset_word::of(load(c.asset[k].state)).state);
             state > code(shm::asset_state::ready) && state != code(shm::asset_state::damaged))
             f.add(fmt::format("asset {}: state", made.asset[k].name),
-                  fmt::format("is {}: there is no such state", state));
+                  fmt::format("is the invalid state {}", state));
     return f.take();
 }
 

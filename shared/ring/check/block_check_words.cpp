@@ -77,7 +77,7 @@ private:
             if (w.state == job_state::damaged) continue;  // check_parity reports words damaged by one bit
             const std::string object = fmt::format("job {} ({})", j, name_of_stage(s.stage));
             if (static_cast<u8>(w.state) > static_cast<u8>(job_state::aborted)) {
-                add(object, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
+                add(object, fmt::format("is in the invalid state {}", static_cast<u32>(w.state)));
                 continue;
             }
             if (known_.epochs.size() > seat && w.epoch != known_.epochs[seat] && w.epoch != 0 &&
@@ -156,7 +156,7 @@ private:
                 ready(k, n, w, object, seen);
                 break;
             default:
-                add(object, fmt::format("is in state {}: there is no such state", static_cast<u32>(w.state)));
+                add(object, fmt::format("is in the invalid state {}", static_cast<u32>(w.state)));
         }
         if (w.state == slot_state::free && (w.job != 0 || w.version != 0))
             add(object, "is free, but names a job");
@@ -217,13 +217,13 @@ private:
         }
         if (h.void_stage != shm::none && h.void_stage >= made_.stages)
             add(object + ": header.void_stage",
-                fmt::format("names stage {}: there are {}", h.void_stage, made_.stages));
+                fmt::format("names stage {}, but there are only {}", h.void_stage, made_.stages));
         if (h.metadata_bytes > shm::max_metadata_bytes)
-            add(object + ": header.metadata_bytes",
-                fmt::format("is {}: there is room for {}", h.metadata_bytes, shm::max_metadata_bytes));
+            add(object + ": header.metadata_bytes", fmt::format("is {}, but there is room for only {}",
+                                                                h.metadata_bytes, shm::max_metadata_bytes));
         if (static_cast<u32>(h.clock) > static_cast<u32>(shm::capture_clock::recorded))
             add(object + ": header.clock",
-                fmt::format("is {}: there is no such clock", static_cast<u32>(h.clock)));
+                fmt::format("is {}, which is not a valid clock", static_cast<u32>(h.clock)));
     }
 
     // Number n in [T, T+N) is WAIT or LEASED at its own lap, or it is done: then it is WAIT at the next lap.

@@ -69,7 +69,7 @@ void check_refusal() {
         check(false, "a picture is refused");
     } catch (const carousel::config_error& e) {
         check(std::string(e.what()).find("example.scan") != std::string::npos,
-              "the refusal says what is expected");
+              "the refusal names what is expected");
     }
 }
 

@@ -34,7 +34,7 @@ class LostRuns(Live):
         wait_for("the end of the stages", lambda: not any(is_alive(pid) for pid in stages))
         self.assertFalse(os.path.exists(self.run_folder()))
         lines = self.check_kept()
-        self.assertIn("the supervisor is gone", lines)  # written without a supervisor
+        self.assertIn("the supervisor has ended", lines)  # written without a supervisor
         self.assertIn("fragment", self.carousel("logs", "fragment", "-p", self.name).stdout)
         listed = json.loads(self.carousel("ps", "--all", "--json").stdout)
         self.assertEqual((listed["running"], [r["name"] for r in listed["lost"]]), ([], [self.name]))

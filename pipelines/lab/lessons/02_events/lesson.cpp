@@ -8,7 +8,7 @@ const lesson events_lesson{
     .name = "events",
     .title = "events between processes: a flag that is set too early, and a recorder that dies",
     .question = "A process is killed before it signals. What does the process that waits for the signal see?",
-    .answers = {"An error", "Nothing, for ever", "The signal: the kernel cleans up"},
+    .answers = {"An error", "Nothing, forever", "The signal: the kernel cleans up"},
     .decided_by = "a signal whose sender is dead",
     .programs = {{"carousel-lab-events", "cpu"}, {"carousel-lab-events-cuda", "gpu", 60}},
     .plot = {"from the kill of the producer until the waiter continues",
