@@ -172,9 +172,9 @@ TEST_CASE("the ring of a second output is shown by its name") {
     CHECK(ps["links"][1]["guard"] == "gap");
     CHECK(run.wait_until([&] { return run.stage("fork")["output_guarded"] == true; }, 5));
     REQUIRE(run.command({"graph", "--live"}, out) == 0);  // each of its rings has its own count
-    CHECK(std::regex_search(out, std::regex(R"(s1 -> s2 \[label="test\.number\\n.*\d+ behind"\])")));
-    CHECK(std::regex_search(out,
-                            std::regex(R"(s1 -> s2 \[label="fork\.square: test\.square\\n.*\d+ behind"\])")));
+    CHECK(std::regex_search(out, std::regex(R"(s1 -> s2 \[label="test\.number\\n.*lag \d+"\])")));
+    CHECK(
+        std::regex_search(out, std::regex(R"(s1 -> s2 \[label="fork\.square: test\.square\\n.*lag \d+"\])")));
     run.signal(SIGINT);
     CHECK(run.wait(60) == 0);
     const json r = run.report();

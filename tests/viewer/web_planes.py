@@ -148,7 +148,7 @@ class Planes(PlanesRig):
 
         top = subprocess.run([os.path.join(self.programs, "carousel"), "top", "--once", "--image-of", "scene.slope"], env=self.environment,
                              capture_output=True, text=True, timeout=60, check=True).stdout
-        self.assertRegex(top, r"(?m)^scene\.slope +\d+ .* look \d+ behind, a viewer \(latest\) +[.wRrd]{8,}$")
+        self.assertRegex(top, r"(?m)^scene\.slope +\d+ .* look lag \d+, a viewer \(latest\) +[.wRrd]{8,}$")
         self.assertRegex(top, r"scene\.slope slope f32 · frame \d+: ")
         self.assertIn("\u2580", top)
 

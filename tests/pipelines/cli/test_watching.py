@@ -74,7 +74,7 @@ class Top(Live):
         screen = "\n".join(t.screen())
         for text in (self.name, "geometry", "RING", "end to end"):
             self.assertIn(text, screen)
-        self.assertRegex(screen, r"(?m)^fragment +\d+ .* display \d+ behind +[.wRrd]{8,}$")
+        self.assertRegex(screen, r"(?m)^fragment +\d+ .* display lag \d+ +[.wRrd]{8,}$")
         self.assertFalse(t.restored())
         before = self.stage("fragment")["pid"]
         os.kill(before, signal.SIGKILL)

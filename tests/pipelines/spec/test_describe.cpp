@@ -66,8 +66,7 @@ TEST_CASE("a stage that can't run where the file puts it is refused before anyth
     CHECK(describe_refusal(w, two_stages + "device = \"cuda:0\"\n") ==
           w.path("p.toml") +
               ":9:1: stage \"b\" runs only on the CPU, but device = \"cuda:0\" places it on a GPU; "
-              "give it "
-              "device = \"cpu\"");
+              "set device = \"cpu\"");
     sink_for("any");
     CHECK(describe_refusal(w, two_stages + "device = \"cpu\"\n").empty());
 }

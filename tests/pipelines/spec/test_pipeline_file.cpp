@@ -287,9 +287,8 @@ TEST_CASE("a wrong value is refused with its line and column and what was expect
          "\"window\"?"},
         {"inputs = [\"geometry\"]", "[scene]\neye = [1, 2, 3]",
          "p.toml:13:2: unknown section or key \"scene\"; expected [pipeline], [parameters], [[stage]], "
-         "[link.STAGE] or [hosts.NAME]; what "
-         "stood in [scene] stands "
-         "in [parameters]"},
+         "[link.STAGE] or [hosts.NAME]; keys of [scene] are now in "
+         "[parameters]"},
         {"inputs = [\"geometry\"]", "[[stages]]\nname = \"x\"",
          "p.toml:13:3: unknown section or key \"stages\"; expected [pipeline], [parameters], [[stage]], "
          "[link.STAGE] or [hosts.NAME]; did you "

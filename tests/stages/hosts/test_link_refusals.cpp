@@ -72,10 +72,10 @@ TEST_CASE("a host downstream of a durable one learns how its successor is accept
     hello durable_successor = hello_of_test("run-c");  // from frame 0: no host had received any
     receiving_side downstream = receiver(token, "run-a", 5);
     const std::string why = introduced(downstream, durable_successor, token, 1000).a.failure();
-    CHECK(why.find(
-              "start it with --first 5. A durable host that was lost may have to start below that: a "
-              "receiving stage behind one lets it in with successors = true in its file, and drops what it "
-              "has") != std::string::npos);
+    CHECK(
+        why.find("start it with --first 5. A durable host that was lost may have to start below that: a "
+                 "receiving stage downstream of it accepts it with successors = true in its file, and drops "
+                 "frames that it already has") != std::string::npos);
     receiving_side permissive = receiver(token, "run-a", 5);
     permissive.accepts_successors();
     CHECK(introduced(permissive, durable_successor, token, 1000).a.up());

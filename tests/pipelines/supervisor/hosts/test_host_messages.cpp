@@ -212,8 +212,8 @@ TEST_CASE("a remote host with an unreadable message counts as lost, and the run 
         }
         CHECK(partition.connections == 2);
         CHECK(
-            orders.has_logged("host b is lost (it sent an unknown message: is it of another "
-                              "version?)"));
+            orders.has_logged("host b is lost (it sent an unknown message: check whether its "
+                              "version differs)"));
         CHECK_FALSE(orders.has_logged("has failed"));
         partition.stream.reset();
         partition.listener.reset();
