@@ -11,7 +11,7 @@ struct options {
     u32 pairs = 20, frames = 60, width = 1920, height = 1080, triangles = 100'000;
     f64 cpu_us = 0;  ///< of a run's frame in all stages; 0: not set
     int gpu = 0;
-    u32 seed = 16;       ///< of the order of measurements, and of where each one's memory lies
+    u32 seed = 16;       ///< of the order of measurements, and of the placement of each one's memory
     bool graphs = true;  ///< each stage's work as a graph, as a run has it
 };
 

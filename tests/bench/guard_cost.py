@@ -1,7 +1,7 @@
-"""What guards cost, over processes: guard_cost.py PROGRAMS [--processes 12] [--pairs 20] [--cpu-us 521] [--device 0] [--seed 1]
+"""The cost of guards, over processes: guard_cost.py PROGRAMS [--processes 12] [--pairs 20] [--cpu-us 521] [--device 0] [--seed 1]
 
-Where a process's memory lies moves all its figures, so an interval within one process is too narrow. Each process of
-guard_cost has a seed of its own, by which its memory lies elsewhere, and gives medians of --pairs rounds; a line has
+The placement of a process's memory affects all its figures, so an interval within one process is too narrow. Each process of
+guard_cost has its own seed, which changes the placement of its memory, and gives medians of --pairs rounds; a line has
 their median and the interval that holds the true median of processes with 95 %."""
 import argparse
 import glob

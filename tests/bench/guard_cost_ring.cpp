@@ -95,7 +95,7 @@ struct small_run {
     }
 };
 
-/// us of CPU time a frame through three stages' own steps of the ring, in a process of its own.
+/// us of CPU time per frame through three stages' own steps of the ring, in a separate process.
 f64 ring_steps_us(shm::block_guard how, bool seals_again, u64 frames) {
     int ends[2];
     if (::pipe(ends) != 0) throw error(1, "no pipe");

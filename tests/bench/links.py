@@ -95,7 +95,7 @@ def hops(programs, inside_a, inside_b, address, size):
 
 
 def link(programs, inside_a, inside_b, address, size, seconds, threads=False, about=1200):
-    """Returns (MB/s, CPU seconds a GB). `about`: MB/s, so that it takes as long as is asked for."""
+    """Returns (MB/s, CPU seconds per GB). `about`: the expected MB/s, so that it takes the requested time."""
     frames = max(30, int(seconds * about * 1e6 / size))
     pair = Pair(programs, size, address, PORT, inside_a, inside_b, ["--frames", str(frames)], more="light = true\n")
     try:

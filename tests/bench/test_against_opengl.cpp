@@ -1,5 +1,5 @@
-// Correctness case 8: against OpenGL in software. Triangle ids may differ only where the pixel's centre lies
-// within 1/128 pixel of an edge of one of the two triangles, or where both have equal depth; where they
+// Correctness case 8: compared with OpenGL in software. Triangle ids may differ only where the pixel's centre
+// is within 1/128 pixel of an edge of one of the two triangles, or where both have equal depth; where they
 // agree, colours are within 2/255.
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Processes that are started once and measured many times: who is slow or fails is named, and none is left.
+// Processes that are started once and measured many times: slow or failing ones are named, and none is left.
 #include <unistd.h>
 
 #include <csignal>

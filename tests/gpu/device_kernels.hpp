@@ -14,7 +14,7 @@ void enqueue_number(void* stream, u64* out, const u64* in, u64 frame_number);
 void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, u32 blocks);
 /// `value` into N elements.
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements);
-/// One word, by whatever thread and outside of any queue; it is there when this returns.
+/// One word, by any thread and outside of any queue; it is written when this returns.
 void write_word(u64* at, u64 value);
 /// Each element of `in`, and its square.
 void enqueue_squares(void* stream, u64* number, u64* square, const u64* in, u64 elements);
@@ -25,7 +25,7 @@ struct pair_seen {
 void enqueue_compare(void* stream, pair_seen* seen, const u64* number, const u64* square, u64 elements);
 /// Keeps the stream busy for this time.
 void enqueue_hold(void* stream, u64 ns);
-/// `word`: 16 bytes of device memory of one's own.
+/// `word`: 16 bytes of device memory that are not shared.
 void enqueue_fault(void* stream, device_fault what, u64* word);
 /// Requests 64 TiB of device memory; returns the error of CUDA.
 const char* take_too_much_memory();

@@ -318,7 +318,7 @@ def kept(a):
 
 
 def cost_rounds(a, until, arm=Arm, names=("time", "CPU time")):
-    """A process may be fast or slow for as long as it lives: so each figure is of a run of its own."""
+    """A process may be fast or slow during its whole lifetime, so each figure is of a separate run."""
     arms = [k for k in range(len(ARMS)) if k == 0 or not a.rows or k in a.rows]
     rounds = kept(a)
     dice = random.Random(a.seed + len(rounds))

@@ -48,7 +48,7 @@ HOPS, HOP_RATE = 300, 30   # frames, frames/s
 
 
 def runs(a, memory):
-    """The run on one host, and the pair; each in a folder of its own, not started."""
+    """The run on one host, and the pair; each in a separate folder, not started."""
     width, height = (int(n) for n in a.size.split("x"))
     pair = Pair(a.programs, port=a.port)
     how = {"width": width, "height": height}

@@ -22,7 +22,7 @@ import sys
 import tarfile
 import tempfile
 
-# Of the C and C++ runtime, the driver and UCX: any machine has its own, and they fit each other.
+# Excludes the C and C++ runtime, the driver and UCX: any machine has its own, and they match each other.
 OF_THE_MACHINE = re.compile(r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s|cuda|nvidia-ml|uc[pstm]|numa)[.-])")
 LEFT_OUT = re.compile(r"-asan$|-viewer|-film\b")   # what they need is large, and no test on a GPU needs them
 # The programs have much in common: a window over all of them.

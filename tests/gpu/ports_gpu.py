@@ -87,7 +87,7 @@ def main():
                 return 77
             at = {what: Program(a, folder, what, "") for what in PROGRAMS}
             with_frame = 0
-            whom = [PROGRAMS[k % 3] for k in range(a.kills)]   # each as often
+            whom = [PROGRAMS[k % 3] for k in range(a.kills)]   # each equally often
             chance.shuffle(whom)
             for k, what in enumerate(whom):
                 if k % 4 != 0:   # three of four in their work, the others anywhere in their start

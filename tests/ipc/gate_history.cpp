@@ -12,8 +12,8 @@ using namespace carousel::ipc;
 
 constexpr u64 slack_ns = 30'000'000'000;  // until the holder has had its turn, under any death
 
-// A stream of one life, which waits for a permit again and again. Host functions, the thread and kernels are
-// deeds of that life, in any order that the stream and the mutex leave open.
+// A stream of one incarnation, which waits for a permit repeatedly. Host functions, the thread and kernels
+// are operations of that incarnation, in any order that the stream and the mutex permit.
 struct one_stream {
     enum part : u8 { none, to_request, at_gate, inside, outside, to_release };
     part at = none;
@@ -26,7 +26,7 @@ struct one_stream {
 
 struct record {
     std::map<u32, one_stream> of;  // slot -> its stream; it has the gates of that row
-    std::map<u32, u32> epoch;      // slot -> its life
+    std::map<u32, u32> epoch;      // slot -> its incarnation
 };
 
 bool has_permit(semaphore_block& b, u32 epoch) {
@@ -133,7 +133,7 @@ bool gate_history(history& h, u64 seed, u64& done) {
     };
     const bool ended = h.run();
     if (!ended || !h.finding().empty()) return ended;
-    for (auto& [slot, s] : r.of) {  // those who live come to their end
+    for (auto& [slot, s] : r.of) {  // live incarnations finish
         const semaphore line(*b, r.epoch[slot]);
         if (s.w.gate == nullptr) continue;
         if (!s.w.dropped) drop(s.w, line);

@@ -139,7 +139,7 @@ void history::pause(fiber& f) {
 
 void history::at_step(ipc::step s) {
     fiber* f = only_->running_;
-    if (f == nullptr) return;  // a test that looks from outside
+    if (f == nullptr) return;  // a test that observes from outside
     f->last = s;
     if (!f->holder && only_->observe) only_->observe(s);
     only_->pause(*f);

@@ -19,7 +19,7 @@
 
 namespace carousel::test {
 
-/// One life of one client.
+/// One incarnation of one client.
 struct incarnation {
     u32 slot = 0, epoch = 0;
     std::mt19937_64* random = nullptr;
@@ -48,7 +48,8 @@ public:
     history(const history&) = delete;
     history& operator=(const history&) = delete;
 
-    std::function<void(incarnation&)> client;      ///< one deed: it is called again and again in each life
+    std::function<void(incarnation&)> client;      ///< one operation: it is called repeatedly in each
+                                                   ///< incarnation
     std::function<void(u32 epoch)> repair;         ///< after the fence of that incarnation
     std::function<void()> rounds;                  ///< what the holder does in addition, repeatedly
     std::function<void(ipc::step)> observe;        ///< at each step of a client, on its fiber
@@ -60,14 +61,14 @@ public:
     [[nodiscard]] const std::string& finding() const { return finding_; }
     void find(const std::string& what);
 
-    /// The life whose fiber runs now; null in the holder's.
+    /// The incarnation whose fiber runs now; null in the holder's.
     [[nodiscard]] const incarnation* now() const;
     [[nodiscard]] bool over() const { return step_ >= options_.steps; }
     void each_step_takes(u64 ns) { options_.step_ns = ns; }
     [[nodiscard]] u64 patience_ns() const { return options_.patience_ns; }
     [[nodiscard]] u64 clock_ns() const { return step_ * options_.step_ns; }
     [[nodiscard]] const std::array<u32, ipc::steps>& kills_at() const { return kills_at_; }
-    /// A process of its own has died there.
+    /// A separate process has died there.
     void count_death(ipc::step s) { ++kills_at_[static_cast<std::size_t>(s)]; }
     [[nodiscard]] std::mt19937_64& random() { return random_; }
 

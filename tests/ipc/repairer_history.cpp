@@ -68,7 +68,7 @@ struct repairer_side {
     std::mt19937_64 random(p.seed * 977 + number);
     if (number < p.fated && random() % 4 != 0)
         steps_left = 1 + static_cast<u32>(random() % 10), end_signal = random() % 3 == 0 ? SIGSTOP : SIGKILL;
-    if (steps_left > 9) (void)::raise(end_signal);  // before it has heard anything
+    if (steps_left > 9) (void)::raise(end_signal);  // before it has received anything
     shm::message m;
     if (shm::receive_message(3, m, 20 * ns_per_s) != shm::receive_status::ok || m.fds.size() != 2) ::_exit(1);
     const auto order = repair_order_from(m.text);
@@ -78,7 +78,7 @@ struct repairer_side {
     const memory space = memory::map(std::move(m.fds[0]), "field");
     auto* gpu = shared_memory<std::byte>(m.fds[1].get(), gpu_bytes);
     const queue_body<repairer_side> q(gpu_queue_at(gpu + space.block().place[0].gpu_offset, capacity, 8), 0);
-    // As repair.cu does it.
+    // Like repair.cu.
     for (u32 k = 0; k < capacity; ++k) q.settle_marked(k);
     q.settle_done();
     for (const u32 epoch : order->epochs)
@@ -201,7 +201,7 @@ private:
         const body q(parts(), epoch);
         return q.take(cell_state::popping, ticket) && q.consume(ticket, cell_state::popping);
     }
-    // A life that ends with one cell in hand, or two.
+    // An incarnation that ends with one cell held, or two.
     client_id dies() {
         const client_id c = attach(registry(), shm::this_process());
         const body q(parts(), c.epoch);

@@ -11,14 +11,14 @@ namespace {
 
 using namespace carousel::ipc;
 
-// What the clients themselves know: who has which permit, and who stands in the line.
+// What the clients themselves know: which client has which permit, and which clients are in the line.
 struct record {
     std::map<u32, u32> owner;  // permit index -> epoch, from its grant to just before its release
     std::map<u32, std::optional<permit>> held;  // epoch -> what it holds between deeds
     std::map<u32, u64> joined;                  // epoch -> when it came into the line; none once it has one
-    std::set<u32> passed;                       // who was passed by and hasn't joined again
+    std::set<u32> passed;                       // clients that were skipped and have not joined again
     u64 joins = 0;
-    bool late = false;  // one of them has taken a permit all the same: from there on order is not asked for
+    bool late = false;  // one of them has taken a permit anyway: from there on no order is required
 };
 
 // A client has moved a place on: find the ticket that left the line.

@@ -22,7 +22,7 @@ struct scene {
     scene() { ::setenv("XDG_RUNTIME_DIR", folder.path.c_str(), 1); }
 };
 
-/// A holder on a thread of its own; its end is what a death is to clients.
+/// A holder on its own thread; its end is like a death for its clients.
 class held_space {
 public:
     explicit held_space(const std::string& name, u64 bytes = u64{4} << 20U,

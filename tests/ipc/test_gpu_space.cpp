@@ -246,7 +246,7 @@ TEST_CASE("a holder that takes over gets the GPU memory, ends the old repairer a
     const pid_t left = ::fork();
     if (left == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also where the test fails
-        (void)::close_range(3, ~0U, 0);      // the first holder's lock goes with that one alone
+        (void)::close_range(3, ~0U, 0);      // the first holder's lock is released with that holder only
         for (;;) ::pause();
     }
     stays->block().repairer_start.store(shm::start_time_of(left));

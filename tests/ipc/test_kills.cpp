@@ -42,7 +42,7 @@ public:
         ::setenv("XDG_RUNTIME_DIR", folder_.path.c_str(), 1);
         book_ = std::make_unique<ledger>(path());
         holder_ = start("hold", step::count_);
-        attached_ = std::make_unique<attachment>("field", 20);  // it lives, so the memory does
+        attached_ = std::make_unique<attachment>("field", 20);  // it is alive, and so is the memory
         for (pid_t& p : clients_) p = start(role_, step::count_);
     }
     ~field() {
@@ -102,7 +102,7 @@ private:
                               environ) == 0);
         return pid;
     }
-    // It has ended by itself, and is reaped.
+    // It has ended, and is reaped.
     static bool ended(pid_t& p) {
         if (p <= 0 || ::waitpid(p, nullptr, WNOHANG) != p) return false;
         p = -1;

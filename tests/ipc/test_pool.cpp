@@ -55,7 +55,7 @@ TEST_CASE("blocks are placed next to each other, first fit, at their offsets") {
     CHECK_FALSE(m.of(1).release(*a));
     CHECK(m.of(3).try_acquire(2)->unit == 0);
     CHECK(m.of(3).use().free == 4);
-    CHECK(m.of(3).use().largest_free == 3);  // the fourth lies alone
+    CHECK(m.of(3).use().largest_free == 3);  // the fourth is isolated
     CHECK_FALSE(m.of(3).try_acquire(4));
     CHECK(m.of(3).try_acquire(3)->unit == 7);
 }

@@ -17,7 +17,7 @@ struct made {
         b->make(capacity, sizeof(u64));
     }
     typed_queue<u64> of(u32 epoch) { return {*b, epoch}; }
-    // As a producer or consumer leaves a cell that dies at its claim.
+    // The state of a cell whose producer or consumer died at its claim.
     void leave(u32 k, cell_state s, u32 epoch) {
         const u64 lap = cell_word::of(load(b->cell()[k])).count;
         b->cell()[k].store(cell_word{lap, epoch, s}.pack());

@@ -23,7 +23,7 @@ struct made {
         b->make(permits, line);
     }
     semaphore of(u32 epoch) { return {*b, epoch}; }
-    // As one that stands in the line and doesn't look.
+    // Like a client that is in the line and does not poll.
     void rests(u64 ticket, u32 epoch) {
         const u64 lap = ticket / b->line;
         b->place()[ticket % b->line].store(line_word{lap, epoch, line_state::waiting}.pack());
@@ -263,7 +263,7 @@ TEST_CASE("a process stopped in the line delays later ones for its patience, not
     CHECK(got);
     CHECK(now_ns() - began >= line_patience_ns / 2);
     if (got) CHECK(s.release(*got));
-    // It wakes, finds its place gone and comes to its turn all the same.
+    // It wakes, finds its place gone and still gets its turn.
     for (;;) {
         (void)::kill(child, SIGCONT);
         REQUIRE(::waitpid(child, &status, WUNTRACED) == child);

@@ -258,7 +258,7 @@ TEST_CASE("a forked child that unwinds leaves its parent's space and what it hol
               need(*static_cast<volatile char*>(own) == 0);
           }) == went_through);
     CHECK(turn->free() == 0);
-    CHECK(also->place("turn", {kind::semaphore, 1, 0, 0}) == 0);  // its connection stands
+    CHECK(also->place("turn", {kind::semaphore, 1, 0, 0}) == 0);  // its connection stays
     CHECK(lab->semaphore("next", 1).free() == 1);
     CHECK(lab->is_held());
     CHECK(h.of().clients() == 2);

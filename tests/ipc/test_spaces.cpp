@@ -1,4 +1,4 @@
-// Spaces as they are seen from outside, and those that are made when they are asked for.
+// Spaces as observers see them, and spaces that are created on demand.
 #include <carousel/ipc.hpp>
 
 #include <fcntl.h>
@@ -85,7 +85,7 @@ TEST_CASE("a queue whose other end has another type is refused, also where its s
     const held_space h("lab");
     space lab = ipc::open("lab"), again = ipc::open("lab");
     (void)lab.queue<one::sample>("samples", 8);
-    (void)again.queue<two::sample>("samples", 8);  // each program may have it in a namespace of its own
+    (void)again.queue<two::sample>("samples", 8);  // each program may be in its own namespace
     const std::string why = refusal_of([&] { (void)again.queue<two::other>("samples", 8); });
     CHECK_THAT(why, contains("another type than requested"));
     CHECK_THAT(why, contains("use the same struct in all programs"));
@@ -109,7 +109,7 @@ TEST_CASE("a client that leaves while its holder ends leaves no folder") {
         });
         while (!in) h.run_once(5);
         client.join();
-        lab.reset();  // the holder hears of it only as it ends
+        lab.reset();  // the holder receives it only as it ends
     }
     CHECK_FALSE(find_space("lab"));
 }

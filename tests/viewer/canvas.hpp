@@ -54,7 +54,7 @@ struct canvas {
             window->end_frame(ImGui::GetDrawData(), store->version());
         }
     }
-    /// Of a window that is none.
+    /// Of an invalid window.
     void resize(int width, int height) {
         viewer::window_options o;
         o.width = width;

@@ -15,7 +15,7 @@ namespace carousel::test {
 
 class rig {
 public:
-    /// Takes a block of its own, or works on `c` (already zeroed, of a segment).
+    /// Allocates its own block, or uses `c` (already zeroed, of a segment).
     explicit rig(ring::plan p, shm::control_block* c = nullptr);
 
     /// A process sits down on the seat; its number serves as its pid.

@@ -1,4 +1,4 @@
-"""`./pipelines/launch` with a display: the real script and programs in a tree of their own; only cmake and ninja are stand-ins.
+"""`./pipelines/launch` with a display: the real script and programs in a separate tree; only cmake and ninja are stand-ins.
 Usage: test_launch.py FOLDER_OF_PROGRAMS ROOT"""
 import os
 import shutil

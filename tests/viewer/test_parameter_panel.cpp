@@ -214,7 +214,7 @@ TEST_CASE("what is put into a field stays within it") {
     for (const f64 given : {-1e300, 0.1, 0.2, 0.3, 1e300}) {
         viewer::put_number(number, values, 0, given);
         const f64 found = viewer::number_in(number, values);
-        CHECK((found >= 0.1 && found <= 0.3));  // as an f32, 0.3 lies above 0.3
+        CHECK((found >= 0.1 && found <= 0.3));  // as an f32, 0.3 is above 0.3
         viewer::put_number(integer, values, 0, given);
         const f64 whole = viewer::number_in(integer, values);
         CHECK((whole >= -2 && whole <= 7 && whole == std::floor(whole)));

@@ -26,7 +26,7 @@ f64 value_in(const watcher& w, const char* name) {
     return number_in(*p, w.m.values);
 }
 
-/// As a panel does.
+/// As in a panel.
 void edit(watcher& w, const char* name, f64 value) {
     const ring::parameter* p = w.m.schema.find(name);
     REQUIRE(p != nullptr);

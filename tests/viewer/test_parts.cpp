@@ -155,7 +155,7 @@ TEST_CASE("a plot shows the value nearest to the mouse, and nothing without data
     CHECK(value_at(l, -9.94, 1) == 6);
     CHECK_FALSE(value_at(l, -9.8, 1));  // polled, without a frame
     CHECK_FALSE(value_at(l, -6, 1));    // no client polls
-    CHECK_FALSE(value_at(l, -60, 1));   // before the first look
+    CHECK_FALSE(value_at(l, -60, 1));   // before the first poll
     CHECK(value_at(l, -60, 0) == std::nullopt);
     CHECK(value_at(l, -2.5, 1) == 8);
     CHECK_FALSE(value_at(l, -1, 1));

@@ -1,4 +1,4 @@
-// Any plane as a picture: which planes of a ring are some, and where their pixels lie.
+// Any plane as a picture: which planes of a ring qualify, and where their pixels are.
 #include "viewer/watch/plane_picture.hpp"
 
 #include "frame/used_extents.hpp"

@@ -1,4 +1,4 @@
-// What has to be painted again: exactly the tiles that differ, and a window painted by parts is the window
+// What must be painted again: exactly the tiles that differ, and a window painted by parts equals the window
 // painted whole.
 #include <epoxy/gl.h>
 #include <imgui.h>

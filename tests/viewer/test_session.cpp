@@ -141,7 +141,7 @@ TEST_CASE("a new run in the folder of the one that is watched is another run") {
     watcher w;
     REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
     const std::string first = run->run_id();
-    run.reset();  // its record goes; this process is the pretended supervisor and lives on
+    run.reset();  // its record is removed; this process is the simulated supervisor and continues
     fake_run next;
     REQUIRE(w.until([&] { return w.m.phase == run_phase::ended; }));
     CHECK(w.m.run.run_id == first);
@@ -254,7 +254,7 @@ TEST_CASE("a missing control block is an error, and one removed while watched st
     fake_run run;
     watcher w;
     REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
-    shm::segment::remove(run.run_id());  // the name alone: who has mapped it keeps it
+    shm::segment::remove(run.run_id());  // only the name: processes that have mapped it keep it
     const u64 before = w.m.picture.ring_sequence;
     CHECK(w.until([&] { return w.m.picture.ring_sequence > before + 10; }));
     watcher late;

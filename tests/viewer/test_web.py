@@ -89,7 +89,7 @@ class Served(Rig):
     def test_what_the_page_serves(self):
         run, dashboard = self.running_dashboard()
         wait_for("rates", lambda: dashboard.json()["pipeline"]["frames_per_second"])
-        # The supervisor's word is asked for twice a second: it may still be that of the start.
+        # The supervisor is queried twice per second: its state may still be that of the start.
         wait_for("stages that run", lambda: all(p["state"] == "running" for x in dashboard.json()["stages"] for p in x["processes"]))
         s = dashboard.json()
         self.assertEqual((s["version"], s["phase"], s["notice"], s["may_act"], s["crash"]), (2, "running", "", False, None))
@@ -278,7 +278,7 @@ class Lives(Rig):
         first = dashboard.json()["pipeline"]["run_id"]
         run = self.start_run(name="third")
         wait_for("the next run among the choices", lambda: [c["pid"] for c in dashboard.json()["choices"]] == [run.pid])
-        time.sleep(1)   # several looks
+        time.sleep(1)   # several polls
         self.assertEqual((dashboard.json()["phase"], dashboard.json()["pipeline"]["run_id"]), ("ended", first))
         self.assertEqual(dashboard.choose("third", "0" * 32)[0], 403)
         self.assertEqual(dashboard.choose("fourth")[0], 409)

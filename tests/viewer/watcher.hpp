@@ -16,7 +16,7 @@
 
 namespace carousel::test {
 
-/// A runtime directory of its own.
+/// A separate runtime directory.
 struct place_of_runs {
     std::string path;
     place_of_runs() {

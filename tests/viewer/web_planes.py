@@ -1,4 +1,4 @@
-"""Planes through the web page: which one is shown, in which colours, what lies at a pixel, two side by side. Run by test_web.py."""
+"""Planes through the web page: which one is shown, in which colours, the value at a pixel, two next to each other. Run by test_web.py."""
 import http.client
 import json
 import os

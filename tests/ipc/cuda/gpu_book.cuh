@@ -23,7 +23,7 @@ inline constexpr u32 most_items = 3U << 24U,
 inline constexpr u32 sent = 1, finishing = 1U << 8U, finished = 1U << 16U, dead_letters = 1U << 24U;
 [[nodiscard]] constexpr u32 times(u32 story, u32 field) { return story / field & 0xFFU; }
 
-/// What a process uses at once, each in a thread and a stream of its own.
+/// The primitives that a process uses concurrently, each in its own thread and stream.
 enum primitive : u32 { of_pool, of_semaphore, of_queue, of_work_queue, all_primitives };
 inline constexpr const char* primitive_names[] = {"pool", "semaphore", "queue", "work queue"};
 inline constexpr u32 most_clients = 16;
@@ -54,7 +54,7 @@ struct element {
 struct host_book {
     std::atomic<u32> next_item[3];  ///< of the queue that is leased, the one that is popped, the work queue
     std::atomic<u32> ready[most_clients];  ///< of each client: its epoch, once it uses them all
-    /// Of each client and primitive: 1 while its kernel or wait is under way, or something of it is held.
+    /// For each client and primitive: 1 while its kernel or wait is in flight, or something of it is held.
     std::atomic<u32> in_use[most_clients][all_primitives];
     std::atomic<u32> broken;
     std::atomic<u64> operations;

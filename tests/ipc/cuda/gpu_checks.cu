@@ -126,7 +126,7 @@ void queue_and_work(gpu_space& gpu) {
     refuses([&] { (void)gpu.work_queue<u64>("many", 8, 16); }, "1 to 15 attempts");
 }
 
-/// In a child: the block that travels is there under another address, or the same, with what was written.
+/// In a child: the passed block is mapped at another address, or the same, with its contents.
 int child(const char* name) {
     space lab = open(name);
     gpu_space gpu(lab);

@@ -163,7 +163,7 @@ struct common {
 
 constexpr u32 blocks = 2, block_threads = 64, threads = blocks * block_threads, most_turns = 4;
 
-/// One primitive of the space in one thread, deed after deed.
+/// One primitive of the space in one thread, operation after operation.
 class user {
 public:
     user(const common& all, primitive which, u64 seed) : all_(all), which_(which), random_(seed) {
@@ -189,11 +189,11 @@ public:
 
 protected:
     virtual void operation() = 0;
-    /// Something of it, from one deed to the next.
+    /// What it keeps from one operation to the next.
     [[nodiscard]] virtual bool holds() const { return false; }
     std::atomic<u32>& in_use() const { return all_.book.in_use[all_.client][which_]; }
-    /// The numbers of what leases or claims one deed keeps for the next: none at first. Page-locked, so that
-    /// this side can look as well.
+    /// The numbers of the leases or claims that one operation keeps for the next: none at first. Page-locked,
+    /// so that this side can also read them.
     static u64* no_numbers() {
         u64* number = nullptr;
         check(cudaMallocHost(&number, threads * sizeof(u64)));
@@ -287,7 +287,7 @@ private:
         for (u32 k = 0; k < several; ++k) {
             stream_permit p = turn_.acquire(stream_, std::chrono::milliseconds(1 + dice() % 100));
             found_[k] = 0;
-            if (dice() % 16 == 0) continue;  // it lets go of what it has asked for
+            if (dice() % 16 == 0) continue;  // it abandons what it has requested
             enter_permit<<<1, 1, 0, stream_>>>(p.device(), all_.story, all_.epoch, found_ + k);
             leave_permit<<<1, 1, 0, stream_>>>(p.device(), all_.story, all_.epoch);
             p.release(stream_);
@@ -311,7 +311,7 @@ public:
 
 private:
     void operation() override {
-        if (block_) {  // from a deed before
+        if (block_) {  // from an earlier operation
             check_block<<<16, 256, 0, stream_>>>(words(), size(), value_, all_.story);
             check(cudaStreamSynchronize(stream_));
             block_.reset();

@@ -8,7 +8,7 @@ namespace carousel::ipc_model {
 
 inline constexpr u64 most_states = 40'000'000;  // a few GiB
 
-/// Explores each, in a section of its own. What breaks a rule shows the shortest way there.
+/// Explores each, in its own section. A broken rule shows the shortest path to it.
 template <class Setup>
 void check(const listed<Setup>& all) {
     for (const one_search<Setup>& one : all) {

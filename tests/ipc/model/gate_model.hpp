@@ -13,9 +13,9 @@ namespace carousel::ipc_model {
 
 struct gate_setup : setting {
     u8 permits = 1;
-    u8 rounds = 1;  ///< waits of the first life; the others have one
+    u8 rounds = 1;  ///< waits of the first incarnation; the others have one
     u8 stalls = 0;  ///< threads that do nothing any more
-    u8 drops = 0;   ///< waits that are let go of without a release in stream order
+    u8 drops = 0;   ///< waits that are abandoned without a release in stream order
 
     // The rules of the code; each `false` is a seeded bug.
     bool deadline_first = true;           ///< a gate's deadline is stored before it is PENDING

@@ -36,7 +36,7 @@ struct retirement_clauses {
 
 /// The holder's position in a repair. `pc`, `k` and the rest are the model's.
 struct repairer {
-    u8 dead = 0;  ///< 1 + the life; 0: it rests
+    u8 dead = 0;  ///< 1 + the incarnation; 0: it rests
     u8 epoch = 0, pc = 0, k = 0, n = 0;
 };
 
@@ -145,7 +145,7 @@ void expand_incarnations(const Model& m, const State& s, sink<State>& out) {
     }
 }
 
-/// No life has anything to do, and no death is unmended.
+/// No incarnation has anything to do, and no death is unrepaired.
 template <class Model, class State>
 bool all_rest(const Model& m, const State& s) {
     for (u8 p = 0; p < m.what.incarnations; ++p) {

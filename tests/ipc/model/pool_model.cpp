@@ -11,7 +11,7 @@ void model::acquires(const state& s, u8 p, sink<state>& out) const {
     const char* name = "";
     const auto on = [&](u8 first) {
         me.first = first, me.k = me.n = me.later = 0, me.at = checks;
-        if (first + units > what.units) clear(me);  // it looks again some day
+        if (first + units > what.units) clear(me);  // it polls again later
     };
     switch (me.at) {
         case rest:

@@ -149,7 +149,7 @@ public:
 
 private:
     [[nodiscard]] static unit_word body_of(u8 first) { return {first, 0, unit_is::body}; }
-    // As many units as that life takes for its own, from its first one on.
+    // The number of units that the incarnation takes, from its first one on.
     [[nodiscard]] u8 held_by(const state& s, u8 p) const {
         const client& c = s.all[p];
         if (s.participant[p].is == body::ended) return 0;

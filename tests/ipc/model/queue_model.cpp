@@ -83,7 +83,7 @@ public:
         }
         const u8 left = t.all[p].left;
         t.all[p] = {};
-        t.all[p].left = t.left.births > 0 ? left : u8{0};  // what its next life has to do
+        t.all[p].left = t.left.births > 0 ? left : u8{0};  // what its next incarnation has to do
     }
     void born(state&, u8) const {}
 

@@ -20,7 +20,7 @@ struct queue_setup : setting {
     bool claim_checked = true, take_checked = true;  ///< by CAS
     bool claim_named = true;                         ///< a claim contains its epoch
     bool waits_for_claimed = true;                   ///< a consumer doesn't pass by a cell that is claimed
-    bool lap_compared = true;                        ///< a producer looks whether the cell is of its lap
+    bool lap_compared = true;                        ///< a producer checks whether the cell is of its lap
     bool repairs_claimed = true, repairs_popping = true, repairs_leased = true;
     bool tombs_advance = true;   ///< to the next lap
     bool counted_once = true;    ///< a loss that is marked and counted is not counted again

@@ -12,7 +12,7 @@
 namespace carousel::ipc_model {
 
 struct repairer_setup : setting {
-    u8 cells = 2, rounds = 1;  ///< rounds: cells that each life claims and frees
+    u8 cells = 2, rounds = 1;  ///< rounds: cells that each incarnation claims and frees
     u8 repairer_deaths = 0, repairer_stops = 0, other_processes = 0;
     u8 impatience = 0;  ///< repairers that run, and are killed for being slow
 
@@ -29,7 +29,7 @@ struct repairer_setup : setting {
     bool has_timeout = true;       ///< which ends: one that hangs is killed
     bool exit_is_not_done = true;  ///< a repairer that ended without a reply has not repaired
     bool reports_after_last_change = true;  ///< a repairer reports the end after its last change
-    bool ends_with_socket = true;           ///< one that has heard nothing ends with its holder
+    bool ends_with_socket = true;           ///< one that has received nothing ends with its holder
     bool marked_first = true;               ///< a repair starts with the marks of an earlier repair
     bool counted_once = true;
 };

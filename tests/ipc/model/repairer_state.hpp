@@ -40,8 +40,9 @@ enum holder_pc : u8 {
     frees_entries
 };
 struct holding {
-    u8 pc, waiting, ordered, freeing;  // lives, as bits
-    u8 added;                          // whom this holder knows to be FENCED, until they are free
+    u8 pc, waiting, ordered, freeing;  // incarnations, as bits
+    u8 added;                          // the incarnations that this holder knows to be FENCED, until they are
+                                       // free
     u8 mine, reported, ended;          // mine: 1 + the process
     u8 old;                            // incarnations that were FENCED when it came, where it does not search
                                        // for them

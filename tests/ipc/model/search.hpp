@@ -31,8 +31,8 @@ inline constexpr const char* too_big = "the search has grown too large";
 template <class State>
 class sink {
 public:
-    /// `actor`: the process, or `the_holder`. `works`: those who wait may rely on this step to come.
-    /// `broken`: the rule that the step breaks, or null.
+    /// `actor`: the process, or `the_holder`. `works`: waiters may rely on this step. `broken`: the rule that
+    /// the step breaks, or null.
     virtual void take(const State& next, const char* what, u8 actor, bool works, const char* broken) = 0;
     void work(const State& next, const char* what, u8 actor, const char* broken = nullptr) {
         take(next, what, actor, true, broken);

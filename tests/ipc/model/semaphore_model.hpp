@@ -19,10 +19,10 @@ struct semaphore_setup : setting {
     bool line_first = true;         ///< those in front are counted before the free permits
     bool checked = true;            ///< a permit is taken by CAS
     bool leaves_after_take = true;  ///< a ticket leaves the line after the permit's CAS, not before it
-    bool next_lap = true;           ///< who leaves the line moves its place on to the next lap
+    bool next_lap = true;           ///< leaving the line moves its place on to the next lap
     bool lap_compared = true;       ///< a place of another lap is not taken
     bool repairs_permits = true, repairs_tickets = true;
-    bool passes_late = true;  ///< the first of the line is passed by where it lets a free permit lie
+    bool passes_late = true;  ///< the first of the line is skipped if it leaves a free permit unused
 };
 
 result explore(const semaphore_setup& s, u64 max_states);

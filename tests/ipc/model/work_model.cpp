@@ -316,7 +316,7 @@ private:
         else
             me.at = read_one;
     }
-    // A commit that was made is made again, much later: by another thread of that life.
+    // A completed commit is repeated much later, by another thread of that incarnation.
     void repeats(const state& s, u8 p, sink<state>& out) const {
         const client& me = s.all[p];
         if (me.old_place == 0 || s.again == 0) return;

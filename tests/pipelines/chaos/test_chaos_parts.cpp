@@ -136,7 +136,7 @@ TEST_CASE("chaos: the report has the times per part and how often no standby was
 
 TEST_CASE("chaos: a death long after a fault, of a process with the same pid, is not the fault's") {
     outcome o = made();
-    // it was dying already: no death of its own
+    // it was already dying: not a separate death
     o.faults.insert(o.faults.begin(), {0, fault::kill, 1'500 * ms, "vertex", 99, 1, 0});
     o.report["recoveries"].push_back(
         {{"seat", "fragment"}, {"pid", 99}, {"epoch", 9}, {"seen_ns", 4'000 * ms}});

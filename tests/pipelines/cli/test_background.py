@@ -29,7 +29,7 @@ class Background(Live):
         pid = state["pipeline"]["pid"]
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             session, tty = f.read().rsplit(")", 1)[1].split()[3:5]
-        self.assertEqual((int(session), int(tty)), (pid, 0))  # a session of its own, without a terminal
+        self.assertEqual((int(session), int(tty)), (pid, 0))  # a separate session, without a terminal
         self.assertIn(os.path.join(self.folder, "carousel", self.name), output)
         self.assertEqual(self.carousel("down").returncode, 0)
         self.assertFalse(is_alive(pid))

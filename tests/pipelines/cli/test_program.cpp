@@ -138,7 +138,7 @@ TEST_CASE("a living pipeline is shown, held, killed, replaced and ended from the
         return false;
     };
     CHECK(until(2, "running"));
-    CHECK(processes_of(w).size() == 5);  // so these two do see what is there
+    CHECK(processes_of(w).size() == 5);  // so these two do see the output
     CHECK(blocks_of(name) == 1);
     const int before = stage(2).at("pid");
     CHECK(run_program({"kill", "fragment"}).exit_code == 0);

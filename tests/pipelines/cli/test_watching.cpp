@@ -69,7 +69,7 @@ TEST_CASE("the log files of a run are read on through rotations and past their r
     a.note(1, "three");
     CHECK(lines_of(reader.take()) == std::vector<std::string>{"a:one", "b.1:two", "a:three"});
     CHECK(reader.take().empty());
-    // 4 MiB a file: this turns once between two looks, in the middle of what is being read.
+    // 4 MiB per file: this rotates once between two polls, in the middle of a read.
     const std::string text(8000, 'x');
     for (int k = 0; k < 700; ++k) a.note(1, fmt::format("{} {}", k, text));
     const std::vector<log_record> many = reader.take();

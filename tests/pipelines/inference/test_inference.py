@@ -1,6 +1,6 @@
 """pipelines/inference.toml: workers that share one set of weights, one of them killed under load.
 Usage: test_inference.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER [cpu|cuda:0|mps|two-gpus]: on the CPU; a GPU in time slices; the same with
-isolation = "mps"; the workers on two GPUs by turns. Skipped, with the reason, where this machine has no such GPUs."""
+isolation = "mps"; the workers on two GPUs in turn. Skipped, with the reason, if this machine has no such GPUs."""
 import json
 import os
 import shutil

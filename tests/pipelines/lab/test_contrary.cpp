@@ -32,7 +32,7 @@ TEST_CASE("contrary figures make a lesson fail, or choose the other explanation"
         const claim_verdict usual = judged(c, c.usual);
         CHECK(usual.what == outcome::explained);
         CHECK(usual.row == 0);
-        auto values = c.change;  // insert() above keeps what is there: the change counts
+        auto values = c.change;  // insert() above keeps an existing value: the change counts
         values.insert(c.usual.begin(), c.usual.end());
         const claim_verdict other = judged(c, values);
         if (c.row == fails) {

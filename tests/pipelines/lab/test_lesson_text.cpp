@@ -1,4 +1,4 @@
-// What a lesson looks like: in a terminal, on the page, in plots.
+// The layout of a lesson: in a terminal, on the page, in plots.
 #include <algorithm>
 #include <sstream>
 

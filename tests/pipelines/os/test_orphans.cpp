@@ -51,7 +51,7 @@ TEST_CASE("orphans are reaped, and the exit statuses of children that other code
     const spawned own = spawn({.argv = {"/bin/sh", "-c", "exit 7"}, .environment = {}});
     siginfo_t ended{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(own.pid), &ended, WEXITED | WNOWAIT) == 0);
-    // A child that the caller knows by itself: an adopted stage.
+    // A child that the caller handles: an adopted stage.
     const pid_t known = ::fork();
     if (known == 0) ::_exit(9);
     REQUIRE(::waitid(P_PID, static_cast<id_t>(known), &ended, WEXITED | WNOWAIT) == 0);

@@ -164,7 +164,7 @@ TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported"
         timed_out = true;
     }
     CHECK_THAT(error_of(5),
-               contains("no process listens at"));  // the record is still there, and this process lives
+               contains("no process listens at"));  // the record still exists, and this process is alive
     CHECK(carousel::test::carousel({"ps"}).code == 74);
 }
 

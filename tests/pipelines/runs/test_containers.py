@@ -78,7 +78,7 @@ class Containers(unittest.TestCase):
             return f.read()[-3000:]
 
     def carousel(self, *words, runtime="shared", around=()):
-        """In a container of its own."""
+        """In a separate container."""
         return subprocess.run([*UNSHARE, *around, CAROUSEL, *words], capture_output=True, text=True, timeout=60, check=False,
                               stdin=subprocess.DEVNULL, env=self.environment(runtime), cwd=self.folder)
 

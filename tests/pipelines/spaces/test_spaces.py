@@ -9,7 +9,7 @@ from space_world import NESTED, Spaces, wait_for  # noqa: E402
 
 class SeenSpaces(Spaces):
     def cleaned(self):
-        """What `carousel clean` removes of this test's. It looks in the user's default folder as well, where others may have left something."""
+        """What `carousel clean` removes of this test. It also checks the user's default folder, where others may have left files."""
         return [line for line in self.carousel("clean").stdout.splitlines() if self.folder in line]
 
     def test_ps_lists_clients_with_what_each_holds_and_a_death_gives_it_back(self):

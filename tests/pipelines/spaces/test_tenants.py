@@ -19,7 +19,7 @@ USERS = (65534, 65533)  # no process, and one that has no name
 
 
 class Tenant:
-    """Programs of one user, with a runtime directory of its own."""
+    """Programs of one user, with a separate runtime directory."""
 
     def __init__(self, test, uid, programs):
         self.test, self.uid, self.programs = test, uid, programs
@@ -133,12 +133,12 @@ class Tenants(Spaces):
             self.assertEqual(two.try_to(lambda p=pid: os.kill(p, 9)), "PermissionError")
             self.assertEqual(two.try_to(lambda p=pid: os.listdir(f"/proc/{p}/fd")), "PermissionError")
             self.assertEqual(two.try_to(lambda p=pid: memory_of(p)), "PermissionError")
-        # A careless owner opens every door: then the kernel's word on who asks refuses.
+        # A careless owner permits everything: then the kernel's check of the requesting user refuses.
         for path, mode in ((one.folder, 0o755), (os.path.dirname(place), 0o755), (place, 0o755), (sock, 0o666)):
             os.chmod(path, mode)
         for text in (look, '{"attach":{"version":1,"start_time":1}}', '{"return":{"version":1,"start_time":1,"epoch":1}}'):
             self.assertIn(f"is of user {USERS[0]}", two.try_to(lambda t=text: connect_and_say(sock, t)))
-        # The other's runtime directory named by XDG_RUNTIME_DIR isn't taken: the program looks in its own place.
+        # The other user's runtime directory named by XDG_RUNTIME_DIR is not used: the program uses its own.
         strange = two.start("carousel", "ps", "-p", "lab", environment={**os.environ, "XDG_RUNTIME_DIR": one.folder})
         said = strange.communicate(timeout=20)[0]
         self.assertIn('no pipeline "lab" is running', said)

@@ -80,7 +80,7 @@ TEST_CASE("a stage's complaint is reported at the key that it concerns") {
     CHECK(describe_refusal(w) == w.path("p.toml") + ":8:1: stage \"b\": own = 3: expected less");
     w.program("sink", R"(cat > /dev/null; echo '{"error":{"message":"formats differ","key":""}}'; exit 2)");
     CHECK(describe_refusal(w) == w.path("p.toml") + ":4:1: stage \"b\": formats differ");
-    // A mistyped key of the supervisor's reaches the stage as one of its own.
+    // A mistyped key of the supervisor's reaches the stage as a key of the stage.
     w.program(
         "sink",
         R"(cat > /dev/null; echo '{"error":{"message":"unknown key \"in_fligth\"","key":"in_fligth"}}'; exit 2)");
@@ -180,7 +180,7 @@ TEST_CASE("a helper program is fed, read and bounded") {
     const auto talker = run_subprocess({"sh", "-c", "yes"}, "", 10'000);
     CHECK_FALSE(talker.succeeded());
     CHECK(talker.ending(10'000) == "more than 1 MiB of output");
-    // What it leaves running in its group goes with it.
+    // Processes that it leaves running in its group end with it.
     const auto hanging = run_subprocess({"sh", "-c", "sleep 60 & wait"}, "", 100);
     CHECK(hanging.timed_out);
 }

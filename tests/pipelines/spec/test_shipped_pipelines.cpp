@@ -1,5 +1,5 @@
-// Every pipeline file that is shipped is read, and its stages, the real programs, are asked. Running them is
-// another test's.
+// Every shipped pipeline file is read, and its stages, the real programs, are queried. Another test runs
+// them.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 #pragma once
-// A world of its own for a test: a fresh folder that is the XDG_RUNTIME_DIR, removed at the end; programs and
+// A separate world for a test: a new folder that is the XDG_RUNTIME_DIR, removed at the end; programs and
 // files in it.
 
 #include <sys/stat.h>

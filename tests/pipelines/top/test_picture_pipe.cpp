@@ -13,7 +13,7 @@ using namespace carousel::supervisor;
 
 namespace {
 
-// The trouble of a pipe to `script`, which is asked for a picture `before_ns` after its start.
+// The error of a pipe to `script`, which is requested to send a picture `before_ns` after its start.
 std::string error_of(const std::string& script, u64 before_ns) {
     const world w;
     w.program("peek", script);
@@ -31,7 +31,7 @@ std::string error_of(const std::string& script, u64 before_ns) {
 
 TEST_CASE("a peek's last message is reported whenever it was queried") {
     const std::string script = "printf 'error: nothing can be rendered' >&3";
-    CHECK(error_of(script, 500'000'000) == "nothing can be rendered");        // ended before it is asked
+    CHECK(error_of(script, 500'000'000) == "nothing can be rendered");        // ended before the request
     CHECK(error_of("sleep 0.5; " + script, 0) == "nothing can be rendered");  // the question is left unread
     CHECK(error_of("true", 500'000'000) == "carousel-peek has ended");
     CHECK(error_of("sleep 0.5", 0) == "carousel-peek has ended");

@@ -57,7 +57,7 @@ TEST_CASE("who dies while looks are under way is followed by looks of its own, a
     a.request_audit(now + 5);
     now += word_audit::apart_ns;
     CHECK_FALSE(a.due(now - 1));
-    CHECK(a.add_sample({broken}, now).empty());  // it was not there at the first look
+    CHECK(a.add_sample({broken}, now).empty());  // it did not exist at the first poll
     for (u32 k = 0; k + 1 < word_audit::checks; ++k, now += word_audit::apart_ns) {
         REQUIRE(a.due(now));
         REQUIRE(a.add_sample({broken}, now).empty());

@@ -20,7 +20,7 @@ namespace {
 
 const std::string token(32, 't');
 
-/// Both sides, and a man between them who sees every byte.
+/// Both sides, and a man in the middle who sees every byte.
 struct man_in_the_middle {
     explicit man_in_the_middle(const std::string& coordinator_token = token,
                                const std::string& partition_token = token) {

@@ -1,4 +1,4 @@
-// Where memory lies, which device a stage gets, where pictures go.
+// Where memory is placed, which device a stage gets, where pictures are written.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -77,7 +77,7 @@ TEST_CASE("a stage that can't map a ring or an asset read-only is named with the
         guard_text(planned({on_cpu, on_gpu, on_cpu}, gpus(R"("read_only_host": false)")));
     CHECK_THAT(cant, contains("inputs: unguarded: shade could write to ring geometry (cuda:0 can't page-lock "
                               "host memory read-only)"));
-    CHECK_THAT(cant, !contains("asset mesh"));  // a GPU has a copy of its own of what lies on the host
+    CHECK_THAT(cant, !contains("asset mesh"));  // a GPU has its own copy of what is on the host
     CHECK_THAT(cant, !contains("display"));     // on the CPU
     const std::string ipc =
         guard_text(planned({on_gpu, on_gpu, on_gpu}, gpus(able), "[link.geometry]\nmemory = \"ipc\"\n"));

@@ -1,4 +1,4 @@
-// Which clock runs and who is late by it: every row of the table in clocks.hpp.
+// Which clock runs and which process is late by it: every row of the table in clocks.hpp.
 #include <array>
 
 #include "core/clock.hpp"

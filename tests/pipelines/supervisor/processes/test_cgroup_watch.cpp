@@ -1,4 +1,4 @@
-// A supervisor's control group, as files below a folder that stands for the machine's root.
+// A supervisor's control group, as files below a folder that represents the machine's root.
 #include "supervisor/processes/cgroup_watch.hpp"
 
 #include <fmt/format.h>

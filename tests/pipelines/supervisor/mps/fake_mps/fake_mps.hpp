@@ -1,5 +1,5 @@
 #pragma once
-// Puts the fake nvidia-cuda-mps-control first in PATH for as long as this lives. CAROUSEL_FAKE_MPS: its
+// Puts the fake nvidia-cuda-mps-control first in PATH during this object's lifetime. CAROUSEL_FAKE_MPS: its
 // folder.
 
 #include <cstdlib>
