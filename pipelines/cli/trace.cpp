@@ -37,7 +37,7 @@ std::string trace_text(const std::string& path) {
 
 int join_files(const trace_arguments& a, const cli_environment& env) {
     if (a.coordinator_trace.empty() || a.joined.empty())
-        throw config_error("--coordinator FILE and --join HOST=FILE belong together");
+        throw config_error("--coordinator FILE and --join HOST=FILE must be used together");
     std::vector<telemetry::named_trace> others;
     for (const std::string& each : a.joined) {
         const std::size_t equals = each.find('=');

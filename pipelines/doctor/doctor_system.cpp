@@ -170,8 +170,7 @@ void examine_run_folder(std::vector<finding>& all) {
                        fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
                        "make it writable, or set XDG_RUNTIME_DIR to a folder that you own"});
     } else if (run::control_socket(folder + "/NAME-OF-PIPELINE").size() > longest_socket) {
-        all.push_back({"runtime directory", verdict::warn,
-                       folder + " may be too long a path for the sockets in it",
+        all.push_back({"runtime directory", verdict::warn, folder + " may be too long a path for sockets",
                        "set XDG_RUNTIME_DIR to a shorter one"});
     } else {
         all.push_back(

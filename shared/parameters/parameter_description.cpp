@@ -43,7 +43,7 @@ bool is_text(std::string_view text) {
 /// Why the field by itself is invalid; "" if it is valid.
 std::string fault_of(const parameter_schema& s, const parameter& p) {
     if (!is_word(p.name, "_"))
-        return fmt::format("has no name of 1 to {} letters, digits and _", longest_name);
+        return fmt::format("has an invalid name; expected 1 to {} letters, digits and _", longest_name);
     if (static_cast<std::size_t>(p.kind) >= kinds.size()) return "has an unknown kind";
     if (p.count < 1 || p.count > most_elements)
         return fmt::format("has {} elements; 1 to {} are possible", p.count, most_elements);

@@ -245,7 +245,7 @@ const std::vector<violation>& violations() {
              const u64 horizon = parameter_state::of(load(r.c().parameters.state)).horizon;
              r.c().parameters.state.store(parameter_state{2, horizon}.pack());
          },
-         "parameters: state", "counts 2 sets, the supervisor has published 1"},
+         "parameters: state", "counts 2 sets, but the supervisor has published 1"},
         {"a horizon beyond all windows",
          [](run_in_hand& r) {
              r.c().parameters.state.store(parameter_state{1, 105}.pack());

@@ -42,7 +42,7 @@ struct column {
     const char* help;
 };
 constexpr column columns[] = {
-    {"stage", 0, false, "click, or press its number, to choose it for the keys"},
+    {"stage", 0, false, "click, or press its number, to select it for key commands"},
     {"state", 58, false, "state, as the supervisor reports it"},
     {"pid", 50, true, "process id"},
     {"epoch", 42, true, "epoch: the number of the process on this seat, counted from 1"},

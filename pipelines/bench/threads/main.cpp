@@ -43,7 +43,7 @@ void add_options(CLI::App& app, thread_words& w) {
                    "Check this number of frames from the first on, and their image_hash");
     app.add_option("--threads", w.order.cpu_threads, "Threads of the CPU pool [all cores]");
     app.add_flag("--kernels-alone", w.kernels_alone,
-                 "The stages' work in 1, 2, ... queues, --seconds for each number of queues");
+                 "Measure the stages' work in 1, 2, ... queues, each for --seconds");
     app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
     app.add_option("--size", w.keys.size, "WxH [the file's]");
     app.add_option("--out", w.keys.out, "Pictures of the displays")->take_all();

@@ -40,7 +40,7 @@ std::string no_such_port(const process_table& t, const std::string& name) {
         stage ? fmt::format("\"{}\" is a stage of {} with its own program, not a port", name, t.setup->name)
               : fmt::format("the pipeline {} has no port \"{}\"{}", t.setup->name, name,
                             did_you_mean_clause(name, names));
-    return names.empty() ? what + "; its file names none (run = \"port\")"
+    return names.empty() ? what + "; its file has no port (run = \"port\")"
                          : fmt::format("{}; its ports are: {}", what, fmt::join(listed, ", "));
 }
 

@@ -124,7 +124,7 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
                           was = parameter_state::of(load(made.parameters.state));
     if (is.sets != was.sets)
         f.add("parameters: state",
-              fmt::format("counts {} sets, the supervisor has published {}", is.sets, was.sets));
+              fmt::format("counts {} sets, but the supervisor has published {}", is.sets, was.sets));
     if (is.horizon < was.horizon)
         f.add("parameters: horizon",
               fmt::format("is {}, it was {} before and only grows", is.horizon, was.horizon));
