@@ -46,7 +46,15 @@ install(FILES ${PROJECT_BINARY_DIR}/carousel-config.cmake ${PROJECT_BINARY_DIR}/
   ${CMAKE_CURRENT_LIST_DIR}/carousel_add_stage.cmake DESTINATION ${package_folder})
 
 # --- headers: the public ones, and what they need, in carousel/detail/ ------------------------------------------------------------
+set(core_only ON)
+set(pipelines_of_extras)
+if(CAROUSEL_EXTRAS)
+  set(core_only OFF)
+else()
+  set(pipelines_of_extras PATTERN "inference.toml" EXCLUDE PATTERN "*.net" EXCLUDE)
+endif()
 install(CODE "set(SOURCE \"${PROJECT_SOURCE_DIR}\")
+  set(CORE_ONLY ${core_only})
   set(TO \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")
   include(\"${CMAKE_CURRENT_LIST_DIR}/install_headers.cmake\")")
 
@@ -55,4 +63,5 @@ if(CAROUSEL_PROGRAMS)
   install(TARGETS ${CAROUSEL_PROGRAMS} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 # Its subfolders contain only sources: without EXCLUDE, they would be installed empty.
-install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" PATTERN "*.net" REGEX "/pipelines/[^/.]+$" EXCLUDE)
+install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" PATTERN "*.net" REGEX "/pipelines/[^/.]+$" EXCLUDE
+  ${pipelines_of_extras})

@@ -1,6 +1,6 @@
 # Writes the C++ source TO with the text of each file that EXAMPLES/files.cmake lists. Runs at build time.
 include(${EXAMPLES}/files.cmake)
-set(source "// Made by cmake/embed_examples.cmake.\n#include \"cli/new_stage.hpp\"\n\n")
+set(source "// Made by cmake/embed_examples.cmake.\n#include \"projects/new_stage.hpp\"\n\n")
 string(APPEND source "namespace carousel::supervisor {\n\nconst std::vector<project_file>& example_files() {\n")
 string(APPEND source "    static const std::vector<project_file> all = {\n")
 foreach(name IN LISTS CAROUSEL_EXAMPLE_FILES)

@@ -1,6 +1,6 @@
 # Installs the public headers and, in carousel/detail/, the headers of this tree that they include. Run by
 # `cmake --install`, so that a changed header is found without configuring again. Variables: SOURCE (the
-# tree), TO (the include folder of the prefix).
+# tree), TO (the include folder of the prefix), CORE_ONLY (optional: without the headers of extras).
 #
 # A header of the tree contains #include "frame/frame_format.hpp", relative to one of the roots below; the
 # installed one contains #include <carousel/detail/frame/frame_format.hpp>, so that one include folder is
@@ -13,7 +13,9 @@ set(waiting)
 foreach(name stage cpu cuda hash port testing)
   list(APPEND waiting ${public_folder}/${name}.hpp)
 endforeach()
-list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are not stages
+if(NOT CORE_ONLY)
+  list(APPEND waiting shared/ipc/carousel/ipc.hpp shared/ipc/cuda/carousel/ipc_cuda.cuh)   # for programs that are not stages
+endif()
 
 # The path of an installed header, relative to TO.
 function(carousel_installed_name header result)

@@ -1,6 +1,6 @@
 #pragma once
 // carousel-alloc --repair: repairs the words of a space that are in GPU memory, for its holder
-// (ipc/gpu_repair.hpp).
+// (ipc/gpu_repair.hpp). Spaces are an extra: space/repair.cpp, or no_repair.cpp in a build without extras.
 
 namespace carousel::alloc {
 

@@ -78,7 +78,7 @@ command_action add_clean_command(const command_parts& p) {
 
 }  // namespace
 
-const command clean_command{
+extern const command clean_command{
     "clean",
     "Remove leftovers of dead runs and spaces (shared memory, sockets); running ones are never touched",
     add_clean_command};

@@ -1,6 +1,7 @@
 #pragma once
-// A command of `carousel`. Each has its own file in this folder, with its options, the completions of their
-// values, and its action. commands.hpp lists them.
+// A command of `carousel`. Each has its own file, in this folder or in that of an extra, with its options,
+// the completions of their values, and its action: `extern const command NAME_command{...};`. CMake lists the
+// names (carousel_commands() in CMakeLists.txt).
 //
 // CLI11 is visible to those files, to options.cpp (options that several commands share), and to
 // command_line.cpp and complete.cpp, which refer to no command by name.
@@ -42,6 +43,7 @@ struct command {
     /// Checks the words after the command's name before the parser does. Throws config_error where its
     /// message is better than the parser's.
     void (*preparse)(const std::vector<std::string>& words) = nullptr;
+    const char* examples = "";  ///< its lines among the examples of `carousel --help`
 };
 
 }  // namespace carousel::supervisor

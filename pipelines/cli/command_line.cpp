@@ -9,6 +9,7 @@
 #include "core/did_you_mean.hpp"
 #include "core/json.hpp"
 #include "core/unexpected.hpp"
+#include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -24,12 +25,7 @@ Examples:
   carousel top                                      stages, rings and rates, live
   carousel graph pipelines/demo.toml | dot -Tsvg    a drawing (Graphviz), or --format mermaid
   source <(carousel completion bash)                Tab completes commands, stages, names
-  carousel chaos pipelines/demo.toml                random faults, and a check of all frames
-  carousel doctor                                   what this machine can do
-  carousel new stage blur                           create a project with your own stage
-  carousel bench raster --peer opengl               measure rendering, compared with OpenGL
-  carousel bench pipeline pipelines/demo.toml       measure the whole pipeline
-
+{}
 `carousel COMMAND --help` has the details.
 Exit codes: 0 success; 1 a required stage failed, or a frame was lost, repeated or torn; 2 usage or pipeline file; 3 no device; 4 all frames
 were delivered, but some were given up and have no picture; 70-75 see pipelines/README.md; 128+N signal N.)";
@@ -46,10 +42,13 @@ struct command_line {
 void build(command_line& line) {
     line.app.set_version_flag("--version", "carousel " CAROUSEL_VERSION);
     line.app.require_subcommand(1);
-    line.app.footer(main_footer);
-    for (const command* c : all_commands())
+    std::string examples;
+    for (const command* c : all_commands()) {
+        examples += c->examples;
         line.actions.push_back(
             c->add({*line.app.add_subcommand(c->name, c->text), line.common, line.offers}));
+    }
+    line.app.footer(fmt::format(main_footer, examples));
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -93,6 +92,9 @@ std::size_t position_of_command(const CLI::App& app, const std::vector<std::stri
     if (first.starts_with('-'))
         throw config_error(fmt::format(
             "\"{0}\" is an option of a command, e.g. `carousel run FILE {0}`; see `carousel --help`", first));
+    for (const char* absent : absent_commands())
+        if (first == absent)
+            throw config_error(fmt::format("this build has no `carousel {}`: {}", first, how_to_get_extras));
     std::vector<std::string> names;
     for (const command* c : all) names.emplace_back(c->name);
     throw config_error(fmt::format("unknown command \"{}\"; the commands are {}{}", first,

@@ -69,22 +69,9 @@ words_t running_pipelines(const completion_request&) {
     return names;
 }
 
-words_t live_spaces(const completion_request&) {
-    words_t names;
-    for (const seen_space& s : see_spaces()) names.push_back(s.found.name);
-    return names;
-}
-
-words_t orphaned_spaces(const completion_request&) {
-    words_t names;
-    for (const ipc::found_space& s : ipc::spaces_here())
-        if (s.state == ipc::space_state::orphaned) names.push_back(s.name);
-    return names;
-}
-
 words_t pipelines_and_spaces(const completion_request& request) {
     words_t names = running_pipelines(request);
-    for (std::string& name : live_spaces(request))
+    for (std::string& name : space_names())
         if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
     return names;
 }

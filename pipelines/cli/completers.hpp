@@ -13,10 +13,7 @@ namespace carousel::supervisor {
 [[nodiscard]] completer offer_folders();
 
 [[nodiscard]] std::vector<std::string> running_pipelines(const completion_request& request);
-/// Spaces of this user, except a run's own space that no process has opened. orphaned_spaces: those without a
-/// holder.
-[[nodiscard]] std::vector<std::string> live_spaces(const completion_request& request);
-[[nodiscard]] std::vector<std::string> orphaned_spaces(const completion_request& request);
+/// Also the spaces of this user, except a run's own space that no process has opened.
 [[nodiscard]] std::vector<std::string> pipelines_and_spaces(const completion_request& request);
 /// Stages of the pipeline that -p names, else of the only running one; if a stage has several instances, each
 /// of those, too. Stages that are already on the command line are left out.

@@ -62,7 +62,7 @@ command_action add_completion_command(const command_parts& p) {
 
 }  // namespace
 
-const command completion_command{"completion", "Print the completion script of a shell",
-                                 add_completion_command};
+extern const command completion_command{"completion", "Print the completion script of a shell",
+                                        add_completion_command};
 
 }  // namespace carousel::supervisor

@@ -4,6 +4,6 @@
 
 namespace carousel::supervisor {
 
-const command cont_command{"cont", "Continue paused stages", add_plain};
+extern const command cont_command{"cont", "Continue paused stages", add_plain};
 
 }  // namespace carousel::supervisor

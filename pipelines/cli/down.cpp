@@ -17,12 +17,11 @@ struct down_arguments : stage_request_arguments {
 int take_down(const down_arguments& a, const cli_environment& env) {
     const f64 timeout_s = seconds_or("--timeout", a.timeout, 30);
     if (!a.stages.empty()) return send_to_stages(a, run::seat_request{run::seat_order::down, ""}, env);
-    const auto space = a.pipeline.empty() ? std::nullopt : ipc::find_space(a.pipeline);
-    const auto of_run = space ? run::read_record(run::run_folder(a.pipeline)) : std::nullopt;
-    if (space && space->state != ipc::space_state::dead && !(of_run && run::is_alive(*of_run))) {
-        env.out << end_space(*space, timeout_s) << "\n";
-        return exit_code::ok;
-    }
+    if (!a.pipeline.empty())
+        if (const auto ended = end_space(a.pipeline, timeout_s)) {
+            env.out << *ended << "\n";
+            return exit_code::ok;
+        }
     const run::record run = choose_pipeline(a.pipeline, a.wait_s);
     end_pipeline(run, timeout_s);
     env.out << fmt::format("pipeline \"{}\" has ended\n", run.name);
@@ -48,7 +47,7 @@ command_action add_down_command(const command_parts& p) {
 
 }  // namespace
 
-const command down_command{
+extern const command down_command{
     "down", "End stages until `up`; without a stage: end the pipeline or the space, like Ctrl-C",
     add_down_command};
 

@@ -94,6 +94,7 @@ command_action add_graph_command(const command_parts& p) {
 
 }  // namespace
 
-const command graph_command{"graph", "Draw a pipeline as text for Graphviz or Mermaid", add_graph_command};
+extern const command graph_command{"graph", "Draw a pipeline as text for Graphviz or Mermaid",
+                                   add_graph_command};
 
 }  // namespace carousel::supervisor

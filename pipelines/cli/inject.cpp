@@ -43,7 +43,7 @@ command_action add_inject_command(const command_parts& p) {
     add_request_options(p, *a);
     p.offers[p.app.add_option("-f,--fault", a->fault, option_text(a->fault))->type_name("FAULT")] =
         offer(known_faults());
-    p.app.description(fmt::format("{}: {}", inject_command.text, shm::fault_names(" or ")));
+    p.app.description(fmt::format("{}: {}", p.app.get_description(), shm::fault_names(" or ")));
     p.app.footer("\nExample:\n  carousel inject fragment --fault gpu-fault");
     return [a](const common_words&, const cli_environment& env) {
         read_wait(*a);
@@ -53,6 +53,7 @@ command_action add_inject_command(const command_parts& p) {
 
 }  // namespace
 
-const command inject_command{"inject", "Inject a fault into stages, at their next frame", add_inject_command};
+extern const command inject_command{"inject", "Inject a fault into stages, at their next frame",
+                                    add_inject_command};
 
 }  // namespace carousel::supervisor

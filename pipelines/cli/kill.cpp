@@ -37,7 +37,7 @@ command_action add_kill_command(const command_parts& p) {
 
 }  // namespace
 
-const command kill_command{
+extern const command kill_command{
     "kill", "Send stages a signal [KILL]; they are restarted according to their restart policy",
     add_kill_command};
 

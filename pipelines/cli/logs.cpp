@@ -257,6 +257,6 @@ command_action add_logs_command(const command_parts& p) {
 
 }  // namespace
 
-const command logs_command{"logs", "Show the logs of stages and supervisor", add_logs_command};
+extern const command logs_command{"logs", "Show the logs of stages and supervisor", add_logs_command};
 
 }  // namespace carousel::supervisor

@@ -28,13 +28,6 @@ bool runs(const std::string& name) {
                : std::any_of(all.begin(), all.end(), [&](const run::record& r) { return r.name == name; });
 }
 
-// A run's own space is not listed until a process has opened it. It exists slightly longer than the run.
-std::vector<seen_space> opened_spaces(const std::string& name) {
-    std::vector<seen_space> spaces = see_spaces(name);
-    std::erase_if(spaces, [](const seen_space& s) { return s.view && s.view->of_run && s.view->id.empty(); });
-    return spaces;
-}
-
 std::string dumped(const json& j) { return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n"; }
 
 struct ps_arguments : client_arguments {
@@ -77,24 +70,24 @@ int check(const run::ps_answer& answer, const cli_environment& env, bool prints)
 
 int show(const ps_arguments& a, bool as_json, const cli_environment& env) {
     const u64 since = now_ns(), until = since + static_cast<u64>(std::clamp(a.wait_s, 0.0, 1e9) * 1e9);
-    std::vector<seen_space> spaces = opened_spaces(a.pipeline);
+    spaces_report spaces = report_spaces(a.pipeline);
     while (!runs(a.pipeline) && spaces.empty() && now_ns() < until) {
         ::usleep(run_poll_us);
-        spaces = opened_spaces(a.pipeline);
+        spaces = report_spaces(a.pipeline);
     }
     if (!runs(a.pipeline) && !spaces.empty()) {
-        env.out << (as_json ? dumped({{"ok", true}, {"spaces", spaces_json(spaces)}}) : spaces_text(spaces));
+        env.out << (as_json ? dumped({{"ok", true}, {"spaces", spaces.rows}}) : spaces.text);
         return exit_code::ok;
     }
     const run::record run = choose_pipeline(a.pipeline, a.wait_s, since);
     json reply = run::client(run).ask(run::ps_request{}, a.wait_s);
     require_well(reply, run.name);
     if (as_json) {
-        reply["spaces"] = spaces_json(spaces);
+        reply["spaces"] = spaces.rows;
         env.out << dumped(reply);
     } else if (!a.check) {
         env.out << ps_table(run::read_ps(reply));
-        if (!spaces.empty()) env.out << "\n" << spaces_text(spaces);
+        if (!spaces.empty()) env.out << "\n" << spaces.text;
     }
     return a.check ? check(run::read_ps(reply), env, !as_json) : exit_code::ok;
 }
@@ -128,7 +121,7 @@ command_action add_ps_command(const command_parts& p) {
 
 }  // namespace
 
-const command ps_command{"ps", "Show the stages of a running pipeline, and the spaces with their clients",
-                         add_ps_command};
+extern const command ps_command{
+    "ps", "Show the stages of a running pipeline, and the spaces with their clients", add_ps_command};
 
 }  // namespace carousel::supervisor

@@ -144,7 +144,7 @@ command_action add_replay_command(const command_parts& p) {
 
 }  // namespace
 
-const command replay_command{"replay", "Run a stage again on a frame that was given up, e.g. under valgrind",
-                             add_replay_command};
+extern const command replay_command{
+    "replay", "Run a stage again on a frame that was given up, e.g. under valgrind", add_replay_command};
 
 }  // namespace carousel::supervisor

@@ -71,6 +71,7 @@ command_action add_run_command(const command_parts& p) {
 
 }  // namespace
 
-const command run_command{"run", "Run a pipeline until its end, Ctrl-C or `carousel down`", add_run_command};
+extern const command run_command{"run", "Run a pipeline until its end, Ctrl-C or `carousel down`",
+                                 add_run_command};
 
 }  // namespace carousel::supervisor

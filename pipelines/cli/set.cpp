@@ -91,7 +91,7 @@ command_action add_set_command(const command_parts& p) {
 
 }  // namespace
 
-const command set_command{"set", "Change parameters of a running pipeline; without KEY=VALUE: show them",
-                          add_set_command};
+extern const command set_command{
+    "set", "Change parameters of a running pipeline; without KEY=VALUE: show them", add_set_command};
 
 }  // namespace carousel::supervisor

@@ -11,7 +11,6 @@
 #include "os/own_command.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/engine/dashboard.hpp"
-#include "supervisor/hosts/coordinator.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"
@@ -120,31 +119,9 @@ void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
     env.out << plan_text(p, o.stages, columns_of(env)) << placement_text(s, columns_of(env));
 }
 
-namespace {
-
-/// Runs this host's part; `o` describes the other hosts.
-int run_coordinator_part(const start_arguments& a, const cli_environment& env, const pipeline& whole) {
-    const std::vector<stage_description> all = describe_stages(whole);
-    hosts_plan plan = plan_hosts(whole, "", all);
-    const pipeline part = part_of(whole, "", all, plan.token);
-    plan.words = words_of(a.keys);
-    run_options o = options_of(a, whole, env);
-    o.parameters = plan.parameters;
-    plan.first = o.first;
-    if (a.dry_run) {
-        env.out << hosts_text(whole) << "\n";
-        show_plan(env, part, std::move(o));
-        return exit_code::ok;
-    }
-    o.hosts = std::make_shared<coordinator>(std::move(plan));
-    return env.run(part, o);
-}
-
-}  // namespace
-
 int run_or_show(const start_arguments& a, const cli_environment& env, const pipeline& p) {
     if (a.detach && !a.in_background && !a.dry_run) return start_in_background(a, env, p);
-    if (p.is_spread()) return run_coordinator_part(a, env, p);
+    if (p.is_spread()) return run_over_hosts(a, env, p);
     const run_options o = options_of(a, p, env);
     if (!a.dry_run) return env.run(p, o);
     show_plan(env, p, o);

@@ -4,7 +4,7 @@
 
 namespace carousel::supervisor {
 
-const command stop_command{"stop", "Pause stages (SIGSTOP, no deadline): the pipeline waits until `cont`",
-                           add_plain};
+extern const command stop_command{
+    "stop", "Pause stages (SIGSTOP, no deadline): the pipeline waits until `cont`", add_plain};
 
 }  // namespace carousel::supervisor

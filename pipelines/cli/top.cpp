@@ -45,6 +45,7 @@ command_action add_top_command(const command_parts& p) {
 
 }  // namespace
 
-const command top_command{"top", "Show stages, rings and rates of a running pipeline, live", add_top_command};
+extern const command top_command{"top", "Show stages, rings and rates of a running pipeline, live",
+                                 add_top_command};
 
 }  // namespace carousel::supervisor

@@ -130,7 +130,7 @@ host's clock. The second example joins traces that were recorded with --here on 
 
 }  // namespace
 
-const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev",
-                            add_trace_command};
+extern const command trace_command{"trace", "Record every frame through every stage, for ui.perfetto.dev",
+                                   add_trace_command};
 
 }  // namespace carousel::supervisor

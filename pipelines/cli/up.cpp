@@ -99,8 +99,8 @@ command_action add_up_command(const command_parts& p) {
 
 }  // namespace
 
-const command up_command{"up",
-                         "Start stages that are down or have failed; with a pipeline file: start a pipeline",
-                         add_up_command};
+extern const command up_command{
+    "up", "Start stages that are down or have failed; with a pipeline file: start a pipeline",
+    add_up_command};
 
 }  // namespace carousel::supervisor

@@ -42,8 +42,8 @@ command_action add_validate_command(const command_parts& p) {
 
 }  // namespace
 
-const command validate_command{"validate",
-                               "Check a pipeline file, its stages' settings and their wiring; start nothing",
-                               add_validate_command};
+extern const command validate_command{
+    "validate", "Check a pipeline file, its stages' settings and their wiring; start nothing",
+    add_validate_command};
 
 }  // namespace carousel::supervisor

@@ -42,7 +42,7 @@ command_action add_view_command(const command_parts& p) {
 
 }  // namespace
 
-const command view_command{
+extern const command view_command{
     "view", "Serve a web UI of a running pipeline until Ctrl-C; waits for a pipeline if none is running",
     add_view_command};
 

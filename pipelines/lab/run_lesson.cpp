@@ -10,8 +10,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "os/held_space.hpp"
 #include "os/subprocess.hpp"
+#include "spaces/held_space.hpp"
 
 namespace carousel::lab {
 namespace {

@@ -17,11 +17,11 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/read_file.hpp"
-#include "ipc/spaces.hpp"
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "runs/run_lock.hpp"
+#include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/file_lock.hpp"
 #include "shm/folder_lock.hpp"
@@ -208,21 +208,6 @@ std::string remove_run_folder(const leftover& l) {
     return failed ? failed.message() : remove_folder(l.path);
 }
 
-// Memory of a space is not in the file system: a dead space leaves only its folder.
-void find_dead_spaces(std::vector<leftover>& found) {
-    struct stat info {};
-    for (const ipc::found_space& s : ipc::spaces_here()) {
-        if (s.state != ipc::space_state::dead || !is_ours(s.place.folder, S_IFDIR, info) || is_fresh(info))
-            continue;
-        found.push_back(
-            {"space", s.place.folder, s.name, "", bytes_in(s.place.folder),
-             s.holder == 0
-                 ? "unused: no process holds it or maps its memory"
-                 : fmt::format("its holder (process {}) has ended, and no process maps its memory", s.holder),
-             ""});
-    }
-}
-
 std::vector<std::string> default_runs() {
     std::set<std::string> folders = {run::runs_folder(), fmt::format("/tmp/carousel-{}", ::geteuid())};
     return {folders.begin(), folders.end()};
@@ -294,7 +279,9 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
                 fmt::format("process {} of the run is still running; it ends automatically", user->second);
         found.push_back(std::move(l));
     }
-    find_dead_spaces(found);
+    struct stat info {};
+    for (leftover& l : dead_spaces())
+        if (is_ours(l.path, S_IFDIR, info) && !is_fresh(info)) found.push_back(std::move(l));
     return found;
 }
 
@@ -302,10 +289,7 @@ std::string remove_leftover(const leftover& l) {
     if (!l.kept.empty()) return l.kept;
     std::error_code failed;
     if (l.kind == "shared memory") return remove_object(l.path);
-    if (l.kind == "space") {
-        const auto s = ipc::find_space(l.name);
-        return s ? ipc::remove_dead(*s) : "";
-    }
+    if (l.kind == "space") return remove_dead_space(l.name);
     const fs::path folder = l.on_purpose() ? fs::path(l.path).parent_path() : fs::path(l.path);
     const shm::unique_fd lock = shm::lead_folder(folder.string());
     if (!lock) return fs::exists(folder, failed) ? run_has_begun : "";

@@ -80,7 +80,7 @@ std::string orphans_text() {
 
 [[noreturn]] void refuse_choice(const std::string& name, const std::vector<run::record>& runs, f64 wait_s) {
     if (!name.empty())
-        if (const auto space = ipc::find_space(name); space && space->state != ipc::space_state::dead)
+        if (is_space(name))
             throw config_error(
                 fmt::format("\"{0}\" is a space, not a pipeline, and has clients, not stages: `carousel ps "
                             "-p {0}` shows them, `carousel down -p {0}` ends it",

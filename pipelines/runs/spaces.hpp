@@ -1,38 +1,60 @@
 #pragma once
-// Spaces (shared/ipc) on the command line: list, describe, end. A run and a space of the same name cannot
-// exist at the same time: the run's supervisor holds the space of its name.
+// What the commands for runs know of spaces: shared memory that `carousel hold`, or a run's supervisor, holds
+// for programs that are not stages. A run and a space of the same name cannot exist at the same time: the
+// run's supervisor holds the space of its name. Spaces are an extra: spaces/spaces.cpp implements these
+// functions, and no_spaces.cpp in a build without extras, where there are none.
 
-#include <nlohmann/json_fwd.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ipc/spaces.hpp"
+#include "core/json.hpp"
+#include "core/types.hpp"
+#include "os/console.hpp"
+#include "runs/clean.hpp"
 
 namespace carousel::supervisor {
 
-struct seen_space {
-    ipc::found_space found;
-    std::optional<ipc::space_view> view = {};  ///< if the space is held
-    std::string error_text = {};               ///< why `view` is empty although the space is held
+/// Spaces that have been opened, for `carousel ps`.
+struct spaces_report {
+    std::string text;
+    nlohmann::json rows = nlohmann::json::array();
+    [[nodiscard]] bool empty() const { return rows.empty(); }
 };
+/// Of all spaces that are held or still in use; with `name`, only of that one.
+[[nodiscard]] spaces_report report_spaces(const std::string& name = "");
 
-/// Lists the spaces that are held or still in use, by name; with `name`, only that one. A run's own space is
-/// listed only if it has been opened, or if `name` names it.
-[[nodiscard]] std::vector<seen_space> see_spaces(const std::string& name = "");
-
-/// As text for a terminal, and as JSON for programs.
-[[nodiscard]] std::string spaces_text(const std::vector<seen_space>& all);
-[[nodiscard]] nlohmann::json spaces_json(const std::vector<seen_space>& all);
-/// "\n  lab  (a space, held by process 812)" per space.
+/// Names for completion: without a run's own space that no process has opened.
+[[nodiscard]] std::vector<std::string> space_names();
+/// Returns true if a space of that name is held or still in use.
+[[nodiscard]] bool is_space(const std::string& name);
+/// "\n  lab  (a space, held by process 812)" per space; without the spaces of runs.
 [[nodiscard]] std::string list_of_spaces();
 
-/// Asks the holder to end, as Ctrl-C does, and waits for it; returns the message to print. Throws
-/// config_error if there is no holder, shm_error if it has not ended in time.
-[[nodiscard]] std::string end_space(const ipc::found_space& s, f64 timeout_s);
+/// Asks the holder of a space to end, as Ctrl-C does, and waits for it; returns the message to print. Empty:
+/// there is no such space, or it belongs to a living run. Throws config_error if there is no holder,
+/// shm_error if it has not ended in time.
+[[nodiscard]] std::optional<std::string> end_space(const std::string& name, f64 timeout_s);
 
-/// Throws config_error if a run of that name is alive or continues without its supervisor: the space belongs
-/// to it.
-void require_no_run(const std::string& name);
+/// Folders of spaces that no process uses. remove_dead_space(): checks again; returns "", or why it is kept.
+[[nodiscard]] std::vector<leftover> dead_spaces();
+[[nodiscard]] std::string remove_dead_space(const std::string& name);
+
+/// The space of a running pipeline, whose supervisor is the holder: programs open it by the run's name.
+/// Before the first client connects it is a lock, a listening socket and a folder; the memory is made for
+/// that client.
+class run_space {
+public:
+    virtual ~run_space() = default;
+    /// Readable when serve() has something to do.
+    [[nodiscard]] virtual int events() const noexcept = 0;
+    /// Handles what clients have sent; does not wait.
+    virtual void serve() = 0;
+};
+/// Call it before anything of the run is started. Throws config_error if another process holds a space of
+/// that name. Returns null if this build has no spaces, and, with a warning, if this machine cannot provide
+/// one; the run continues without it.
+[[nodiscard]] std::unique_ptr<run_space> space_of_run(const std::string& name, u32 mib, console& out);
 
 }  // namespace carousel::supervisor

@@ -313,6 +313,9 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
     std::string way = command_to_build(s.run, executable_folder());
     if (!way.empty())
         way = ", but it can be built: " + way;
+    else if (s.run.starts_with("carousel-") && lacks_extras(executable_folder()))
+        way = fmt::format(". This build has only the core's stages; for the others, {}{}", how_to_get_extras,
+                          did_you_mean_clause(s.run, stage_programs()));
     else
         way =
             link

@@ -32,9 +32,18 @@ std::string command_to_build(const std::string& program, const std::string& fold
     return "";
 }
 
+bool lacks_extras(const std::string& folder) {
+    std::ifstream cache(folder + "/CMakeCache.txt");
+    for (std::string line; std::getline(cache, line);)
+        if (line == "CAROUSEL_EXTRAS:BOOL=OFF") return true;
+    return false;
+}
+
 std::string program_of_ours(const std::string& name, const std::string& folder, const std::string& takes) {
     std::string path = folder + "/" + name;
     if (::access(path.c_str(), X_OK) == 0) return path;
+    if (lacks_extras(folder) && command_to_build(name, folder).empty())
+        throw config_error(fmt::format("this build has no {}: {}", name, how_to_get_extras));
     const bool can_be_built = ::access((folder + "/CMakeCache.txt").c_str(), R_OK) == 0;
     throw config_error(
         fmt::format("{} does not exist{}{}{}", path, takes.empty() ? "" : ": ", takes,

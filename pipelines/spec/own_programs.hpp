@@ -7,12 +7,18 @@
 
 namespace carousel::supervisor {
 
+/// The advice for what a build with CAROUSEL_EXTRAS=OFF lacks.
+inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTRAS=ON";
+
 /// Folder of the running executable.
 [[nodiscard]] std::string executable_folder();
 
 /// The command that builds `program` in `folder`; "": it is not a build folder, or its programs.txt has no
 /// stage of that name.
 [[nodiscard]] std::string command_to_build(const std::string& program, const std::string& folder);
+
+/// Returns true for a build folder that was configured with CAROUSEL_EXTRAS=OFF.
+[[nodiscard]] bool lacks_extras(const std::string& folder);
 
 /// Path of `name` in `folder`. If it is missing, throws config_error with the command that builds it,
 /// preceded by `takes`: a sentence about the prerequisites.

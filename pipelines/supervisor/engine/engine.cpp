@@ -120,9 +120,9 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
             seats_->label_width);
 }
 
-void engine::hold(std::unique_ptr<ipc::holder> space) {
+void engine::hold(std::unique_ptr<run_space> space) {
     space_ = std::move(space);
-    if (space_) loop_.watch(space_->events(), EPOLLIN, [this](u32) { space_->run_once(0); });
+    if (space_) loop_.watch(space_->events(), EPOLLIN, [this](u32) { space_->serve(); });
 }
 
 // run() has ended the processes, unless it was left by an exception: then they are ended here.
@@ -197,7 +197,7 @@ void engine::tick() {
     supervisor::supervise_seats(*seats_, now);
     if (const std::string text = seats_->ledgers.tick(now); !text.empty()) seats_->log_line(text);
     if (dashboard_) dashboard_->tick(now);
-    if (space_) space_->run_once(0);  // it may have paused accepting
+    if (space_) space_->serve();  // it may have paused accepting
     trace_files_.tick(now);
     if (hosts_ != nullptr) hosts_->tick(now);
     if (const std::string text = parameters_.log_text(now); !text.empty()) seats_->log_line(text);

@@ -22,15 +22,16 @@
 #include "control/stage_message.hpp"
 #include "control/tap_message.hpp"
 #include "control/trace_message.hpp"
-#include "ipc/holder.hpp"
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
+#include "runs/spaces.hpp"
 #include "shm/segment.hpp"
 #include "shm/trace_segment.hpp"
 #include "supervisor/engine/commands.hpp"
 #include "supervisor/engine/control_socket.hpp"
 #include "supervisor/engine/counter_backup.hpp"
 #include "supervisor/engine/dashboard.hpp"
+#include "supervisor/engine/other_hosts.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/problems.hpp"
 #include "supervisor/engine/progress.hpp"
@@ -41,7 +42,6 @@
 #include "supervisor/engine/trace_files.hpp"
 #include "supervisor/engine/word_audit.hpp"
 #include "supervisor/engine/word_repairs.hpp"
-#include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/process_table.hpp"
@@ -70,7 +70,7 @@ public:
     void turn(int timeout_ms) { loop_.run_once(timeout_ms); }
     [[nodiscard]] const shm::control_block& control() const noexcept { return segment_->block(); }
     /// The shared-memory space that this run offers to other programs; null: none.
-    void hold(std::unique_ptr<ipc::holder> space);
+    void hold(std::unique_ptr<run_space> space);
     /// The other hosts of the pipeline, which must outlive the engine; null: it runs on this host only.
     void work_with(other_hosts* hosts);
     /// Records the end of the run for observers that keep the control block mapped.
@@ -209,7 +209,7 @@ private:
     std::string stall_reason_;                   ///< the last logged reason for a stall
     std::unique_ptr<shm::trace_segment> trace_;  ///< set after the first request for a trace
     trace_files trace_files_;                    ///< for clients that trace this run from another host
-    std::unique_ptr<ipc::holder> space_;         ///< null: none
+    std::unique_ptr<run_space> space_;           ///< null: none
     shm::unique_fd signals_, timer_;
     std::unique_ptr<process_table> seats_;
     std::unique_ptr<shortage_watch> shortage_;

@@ -18,9 +18,9 @@
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
+#include "runs/spaces.hpp"
 #include "spec/own_programs.hpp"
 #include "supervisor/engine/engine.hpp"
-#include "supervisor/engine/run_space.hpp"
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/output_directory.hpp"
@@ -221,7 +221,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         if (before && !o.fresh) log_fresh_start(*before, out);
         lock.clear_leftovers();
     }
-    std::unique_ptr<ipc::holder> space = space_of_run(p.name, p.space_mib, out);
+    std::unique_ptr<run_space> space = space_of_run(p.name, p.space_mib, out);
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
     const machine_offer machine = probe_for(p);

@@ -13,7 +13,7 @@
 
 namespace carousel::supervisor {
 
-class other_hosts;  // supervisor/hosts/other_hosts.hpp
+class other_hosts;  // supervisor/engine/other_hosts.hpp
 
 /// Options that belong to one run and not to the pipeline.
 struct run_options {

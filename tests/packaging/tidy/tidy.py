@@ -9,18 +9,18 @@ TEXT = SOURCE + (".py", ".sh", ".cmake", ".toml", ".json", ".md", ".in", ".txt",
 MAX_PROSE = 120
 
 # Which folders a folder may include, besides itself and its own subfolders. Includes go down only. The longest name that fits counts.
+# The core never includes an extra: it is built and tested alone with -DCAROUSEL_EXTRAS=OFF.
 BASE = ["core", "shm"]
-RUN = BASE + ["ipc", "frame", "parameters", "ring", "ledger", "telemetry", "run", "dead_letters", "control"]   # what a process needs that loads no CUDA
+RUN = BASE + ["frame", "parameters", "ring", "ledger", "telemetry", "run", "dead_letters", "control"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
-    "plan", "mps", "hosts", "policy", "stores", "processes", "engine"))]
+    "plan", "mps", "policy", "stores", "processes", "engine"))]
 RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
 VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewer/panels"]
-LAYERS = {
+COMMAND = RUN + SUPERVISOR + ["cli"]
+CORE = {
     "core": [],
     "shm": ["core"],
-    "ipc": BASE,
-    "ipc/cuda": BASE + ["ipc", "device"],
     "device": BASE,
     "frame": BASE,
     "parameters": BASE,
@@ -31,8 +31,7 @@ LAYERS = {
     "run": BASE + ["ring", "ledger", "telemetry"],
     "dead_letters": BASE + ["device", "frame", "parameters"],
     "control": BASE + ["device", "frame", "parameters", "ring", "telemetry", "run"],
-    "hosts": ["core"],     # several hosts: for supervisors and links
-    "picture": ["core"],   # for who makes pictures; the library that is installed has none of it
+    "picture": ["core"],   # for programs that make pictures; the library that is installed has none of it
     "kernels": ["core", "device"],
     "stages/sdk": LIBRARY + ["kernels"],
     "stages/scene": LIBRARY + ["kernels", "stages/sdk"],
@@ -43,6 +42,21 @@ LAYERS = {
     "stages/fused": RENDERER + ["stages/vertex", "stages/fragment"],
     "stages/display": RENDERER + ["picture"],
     "stages/sharpen": RENDERER,
+    **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
+    "graph": RUN + ["os", "spec", "supervisor/plan"],
+    "top": RUN + ["os", "runs", "spec"],
+    "trace": RUN + ["os"],
+    "alloc": BASE + ["device", "run", "control"],
+    "cli": RUN + SUPERVISOR + ["graph", "top", "trace"],
+    **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
+    "viewer/watch": LIBRARY + ["picture"],
+    "viewer/peek": LIBRARY + ["viewer/watch"],
+    "viewer": LIBRARY + VIEWER,
+}
+EXTRAS = {
+    "ipc": BASE,
+    "ipc/cuda": BASE + ["ipc", "device"],
+    "hosts": ["core"],     # several hosts: for supervisors and links
     "stages/inference": RENDERER,
     "stages/compression": ["core"],
     "stages/recording": LIBRARY + ["kernels", "stages/sdk", "stages/compression"],
@@ -51,25 +65,21 @@ LAYERS = {
     "stages/hosts": LIBRARY + ["hosts", "kernels", "stages/sdk", "stages/compression", "stages/hosts/link", "stages/hosts/ucx"],
     "stages/python": LIBRARY + ["stages/sdk"],
     "stages/examples": [],   # outside projects: the public headers alone, see check_example
-    **{folder: RUN + ["ring/check"] + SUPERVISOR[:number] + ["hosts"] * (folder == "supervisor/hosts") for number, folder in enumerate(SUPERVISOR)},   # no CUDA, ever
-    "graph": RUN + ["os", "spec", "supervisor/plan"],
-    "top": RUN + ["os", "runs", "spec"],
-    "trace": RUN + ["os"],
-    "doctor": RUN + SUPERVISOR,
-    "chaos": RUN + SUPERVISOR,
+    "spaces": COMMAND + ["ipc"],
+    "alloc/space": BASE + ["alloc", "device", "ipc", "ipc/cuda"],
+    "supervisor/hosts": COMMAND + ["hosts"],
+    "doctor": COMMAND + ["ipc"],
+    "chaos": COMMAND,
+    "projects": COMMAND,
+    "recording": COMMAND,
     "plot": ["core"],
-    "lab": RUN + ["os", "plot"],
-    "bench": LIBRARY + ["ipc/cuda", "kernels", "plot", "os", "spec", "supervisor/plan", "viewer/watch"],
+    "lab": COMMAND + ["plot", "spaces"],
+    "bench": LIBRARY + ["cli", "ipc", "ipc/cuda", "kernels", "plot", "os", "spaces", "spec", "supervisor/plan", "viewer/watch"],
     "bench/threads": RENDERER + ["bench", "os", "spec", "supervisor/plan", "stages/geometry", "stages/vertex", "stages/fragment",
                                  "stages/fused", "stages/sharpen", "stages/display"],
-    "alloc": BASE + ["ipc", "ipc/cuda", "device", "run", "control"],
-    "cli": RUN + SUPERVISOR + ["graph", "top", "trace", "doctor", "chaos", "bench", "lab"],
-    **{folder: LIBRARY + VIEWER[:number] for number, folder in enumerate(VIEWER)},
-    "viewer/watch": LIBRARY + ["picture"],
-    "viewer/peek": LIBRARY + ["viewer/watch"],
     "viewer/web": LIBRARY + ["viewer/watch"],
-    "viewer": LIBRARY + VIEWER,
 }
+LAYERS = CORE | EXTRAS
 # What a stage on a GPU includes by choice; none of our own files does.
 CUDA_FOR_USERS = ("stages/sdk/carousel/cuda.hpp", "tests/gpu/device_stage.cpp")
 EXAMPLES = "stages/examples/"
@@ -148,7 +158,9 @@ def check_includes(name, text):
             continue
         target = layer_of_include(m[2])
         allowed = LAYERS.get(layer, [])
-        if target and target != layer and target not in allowed and (layer.split("/")[0], m[2]) not in EXCEPTIONS:
+        if layer in CORE and target in EXTRAS:
+            yield number, f"{layer} includes {m[2]}: the core is built without extras, and declares what an extra implements"
+        elif target and target != layer and target not in allowed and (layer.split("/")[0], m[2]) not in EXCEPTIONS:
             yield number, f"{layer} includes {m[2]}: includes go down only ({layer} may use {', '.join(allowed) or 'nothing'})"
         if name.startswith("shared/") and re.match(r"boost/interprocess/(sync/|managed_)", m[2]):
             yield number, f"{m[2]}: no Boost mutex, condition or managed segment in shared memory (a killed holder wedges everybody)"

@@ -1,4 +1,4 @@
-#include "cli/gpu_programs.hpp"
+#include "spaces/gpu_programs.hpp"
 
 #include <fcntl.h>
 

@@ -116,7 +116,7 @@ command_action add_lab_command(const command_parts& p) {
 
 }  // namespace
 
-const command lab_command{"lab", "Lessons on IPC: predict, measure here, understand, break it",
-                          add_lab_command};
+extern const command lab_command{"lab", "Lessons on IPC: predict, measure here, understand, break it",
+                                 add_lab_command};
 
 }  // namespace carousel::supervisor

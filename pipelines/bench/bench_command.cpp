@@ -56,7 +56,10 @@ command_action add_bench_command(const command_parts& p) {
 
 }  // namespace
 
-const command bench_command{"bench", "Measure the renderer's kernels, whole runs of a pipeline, or IPC",
-                            add_bench_command, preparse_bench};
+extern const command bench_command{
+    "bench", "Measure the renderer's kernels, whole runs of a pipeline, or IPC", add_bench_command,
+    preparse_bench,
+    "  carousel bench raster --peer opengl               measure rendering, compared with OpenGL\n"
+    "  carousel bench pipeline pipelines/demo.toml       measure the whole pipeline\n"};
 
 }  // namespace carousel::supervisor

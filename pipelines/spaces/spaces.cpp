@@ -1,4 +1,4 @@
-#include "runs/spaces.hpp"
+#include "spaces/spaces.hpp"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,12 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/poll_until.hpp"
+#include "core/read_file.hpp"
+#include "ipc/spaces.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
+#include "runs/spaces.hpp"
 #include "shm/peer_process.hpp"
 #include "shm/runtime_folder.hpp"
 
@@ -96,8 +99,14 @@ std::string view_text(const ipc::space_view& v) {
     return out;
 }
 
-}  // namespace
+struct seen_space {
+    ipc::found_space found;
+    std::optional<ipc::space_view> view = {};  ///< if the space is held
+    std::string error_text = {};               ///< why `view` is empty although the space is held
+};
 
+/// Spaces that are held or still in use, by name; with `name`, only that one. A run's own space is listed
+/// only if it has been opened; it exists slightly longer than the run.
 std::vector<seen_space> see_spaces(const std::string& name) {
     std::vector<seen_space> all;
     for (ipc::found_space& f : ipc::spaces_here()) {
@@ -108,8 +117,7 @@ std::vector<seen_space> see_spaces(const std::string& name) {
         } catch (const error& e) {
             s.error_text = e.what();
         }
-        const bool unopened = s.view && s.view->of_run && s.view->id.empty();
-        if (!unopened || !name.empty()) all.push_back(std::move(s));
+        if (!(s.view && s.view->of_run && s.view->id.empty())) all.push_back(std::move(s));
     }
     return all;
 }
@@ -141,19 +149,6 @@ json spaces_json(const std::vector<seen_space>& all) {
     return out;
 }
 
-std::string list_of_spaces() {
-    std::string out;
-    for (const ipc::found_space& s : ipc::spaces_here()) {
-        if (s.state == space_state::dead ||
-            (s.state == space_state::held && run::read_record(run::run_folder(s.name))))
-            continue;
-        out += fmt::format(
-            "\n  {}  (a space, {})", s.name,
-            s.state == space_state::held ? fmt::format("held by process {}", s.holder) : "without a holder");
-    }
-    return out;
-}
-
 std::string end_space(const ipc::found_space& s, f64 timeout_s) {
     if (s.state != space_state::held)
         throw config_error(
@@ -181,6 +176,65 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
     return fmt::format("the holder of the space \"{}\" has ended; {} its memory ({})", s.name,
                        counted_text(left->clients.size(), "process still uses", "processes still use"),
                        pids_text(left->clients));
+}
+
+}  // namespace
+
+spaces_report report_spaces(const std::string& name) {
+    const std::vector<seen_space> all = see_spaces(name);
+    return {spaces_text(all), spaces_json(all)};
+}
+
+std::vector<std::string> space_names() {
+    std::vector<std::string> names;
+    for (const seen_space& s : see_spaces("")) names.push_back(s.found.name);
+    return names;
+}
+
+bool is_space(const std::string& name) {
+    const auto s = ipc::find_space(name);
+    return s && s->state != space_state::dead;
+}
+
+std::string list_of_spaces() {
+    std::string out;
+    for (const ipc::found_space& s : ipc::spaces_here()) {
+        if (s.state == space_state::dead ||
+            (s.state == space_state::held && run::read_record(run::run_folder(s.name))))
+            continue;
+        out += fmt::format(
+            "\n  {}  (a space, {})", s.name,
+            s.state == space_state::held ? fmt::format("held by process {}", s.holder) : "without a holder");
+    }
+    return out;
+}
+
+std::optional<std::string> end_space(const std::string& name, f64 timeout_s) {
+    const auto s = ipc::find_space(name);
+    if (!s || s->state == space_state::dead) return std::nullopt;
+    if (const auto of_run = run::read_record(run::run_folder(name)); of_run && run::is_alive(*of_run))
+        return std::nullopt;
+    return end_space(*s, timeout_s);
+}
+
+// Memory of a space is not in the file system: a dead space leaves only its folder.
+std::vector<leftover> dead_spaces() {
+    std::vector<leftover> dead;
+    for (const ipc::found_space& s : ipc::spaces_here()) {
+        if (s.state != space_state::dead) continue;
+        dead.push_back(
+            {"space", s.place.folder, s.name, "", bytes_in(s.place.folder),
+             s.holder == 0
+                 ? "unused: no process holds it or maps its memory"
+                 : fmt::format("its holder (process {}) has ended, and no process maps its memory", s.holder),
+             ""});
+    }
+    return dead;
+}
+
+std::string remove_dead_space(const std::string& name) {
+    const auto s = ipc::find_space(name);
+    return s ? ipc::remove_dead(*s) : "";
 }
 
 void require_no_run(const std::string& name) {

@@ -11,7 +11,6 @@
 
 #include "cli/clients.hpp"
 #include "cli/options.hpp"
-#include "cli/record.hpp"
 #include "control/client.hpp"
 #include "control/ps_message.hpp"
 #include "core/user_path.hpp"
@@ -154,7 +153,7 @@ command_action add_record_command(const command_parts& p) {
 
 }  // namespace
 
-const command record_command{"record", "Record a running pipeline, by a port or by its newest frames",
-                             add_record_command};
+extern const command record_command{"record", "Record a running pipeline, by a port or by its newest frames",
+                                    add_record_command};
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-#include "os/held_space.hpp"
+#include "spaces/held_space.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // `carousel doctor`.
 
-#include "doctor/doctor.hpp"
 #include "cli/command.hpp"
 #include "core/json.hpp"
+#include "doctor/doctor.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -28,7 +28,8 @@ command_action add_doctor_command(const command_parts& p) {
 
 }  // namespace
 
-const command doctor_command{"doctor", "Check this machine: what Carousel needs, what was found, what to do",
-                             add_doctor_command};
+extern const command doctor_command{
+    "doctor", "Check this machine: what Carousel needs, what was found, what to do", add_doctor_command,
+    nullptr, "  carousel doctor                                   what this machine can do\n"};
 
 }  // namespace carousel::supervisor

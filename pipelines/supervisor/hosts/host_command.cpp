@@ -125,7 +125,7 @@ command_action add_host_command(const command_parts& p) {
 
 }  // namespace
 
-const command host_command{
+extern const command host_command{
     "host", "Run this host's part of a pipeline, for `carousel run` on the coordinator", add_host_command};
 
 }  // namespace carousel::supervisor

@@ -6,10 +6,10 @@
 
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
-#include "cli/new_stage.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/user_path.hpp"
 #include "os/own_command.hpp"
+#include "projects/new_stage.hpp"
 #include "spec/own_programs.hpp"
 #include "spec/python_program.hpp"
 
@@ -122,6 +122,8 @@ command_action add_new_command(const command_parts& p) {
 
 }  // namespace
 
-const command new_command{"new", "Create a project with your own stage", add_new_command, preparse_new};
+extern const command new_command{
+    "new", "Create a project with your own stage", add_new_command, preparse_new,
+    "  carousel new stage blur                           create a project with your own stage\n"};
 
 }  // namespace carousel::supervisor

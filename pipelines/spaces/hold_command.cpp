@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include "cli/completers.hpp"
-#include "cli/gpu_programs.hpp"
 #include "cli/options.hpp"
 #include "ipc/holder.hpp"
+#include "ipc/spaces.hpp"
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
-#include "runs/spaces.hpp"
+#include "spaces/gpu_programs.hpp"
+#include "spaces/spaces.hpp"
 #include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {
@@ -17,6 +18,14 @@ namespace {
 struct hold_arguments {
     std::string name, size, device = "cpu", device_size = "256M";
 };
+
+/// Completion: spaces without a holder.
+std::vector<std::string> orphaned_spaces(const completion_request&) {
+    std::vector<std::string> names;
+    for (const ipc::found_space& s : ipc::spaces_here())
+        if (s.state == ipc::space_state::orphaned) names.push_back(s.name);
+    return names;
+}
 
 /// "256M" in bytes; 0 for "".
 u64 bytes_from(const char* option, const std::string& text) {
@@ -90,7 +99,7 @@ command_action add_hold_command(const command_parts& p) {
 
 }  // namespace
 
-const command hold_command{"hold", "Hold memory, semaphores and queues for your own programs",
-                           add_hold_command};
+extern const command hold_command{"hold", "Hold memory, semaphores and queues for your own programs",
+                                  add_hold_command};
 
 }  // namespace carousel::supervisor

@@ -53,7 +53,7 @@ command_action add_explain_command(const command_parts& p) {
 
 }  // namespace
 
-const command explain_command{"explain", "Explain an exit code, a CUDA error, a state or a word of a log",
-                              add_explain_command};
+extern const command explain_command{
+    "explain", "Explain an exit code, a CUDA error, a state or a word of a log", add_explain_command};
 
 }  // namespace carousel::supervisor

@@ -1,7 +1,7 @@
 // `carousel new stage`: what it writes, and what it refuses. That its projects build and run is tested with
 // the installation.
 
-#include "cli/new_stage.hpp"
+#include "projects/new_stage.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "cli/python_names.hpp"
+#include "projects/python_names.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -110,8 +110,9 @@ command_action add_chaos_command(const command_parts& p) {
 
 }  // namespace
 
-const command chaos_command{"chaos",
-                            "Run a pipeline under random faults and check that no frame is lost or changed",
-                            add_chaos_command};
+extern const command chaos_command{
+    "chaos", "Run a pipeline under random faults and check that no frame is lost or changed",
+    add_chaos_command, nullptr,
+    "  carousel chaos pipelines/demo.toml                random faults, and a check of all frames\n"};
 
 }  // namespace carousel::supervisor

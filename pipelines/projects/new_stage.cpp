@@ -1,4 +1,4 @@
-#include "cli/new_stage.hpp"
+#include "projects/new_stage.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/python_names.hpp"
 #include "core/errors.hpp"
+#include "projects/python_names.hpp"
 
 namespace carousel::supervisor {
 namespace {

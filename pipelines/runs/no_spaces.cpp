@@ -1,0 +1,15 @@
+// A build without extras has no spaces.
+#include "runs/spaces.hpp"
+
+namespace carousel::supervisor {
+
+spaces_report report_spaces(const std::string&) { return {}; }
+std::vector<std::string> space_names() { return {}; }
+bool is_space(const std::string&) { return false; }
+std::string list_of_spaces() { return ""; }
+std::optional<std::string> end_space(const std::string&, f64) { return std::nullopt; }
+std::vector<leftover> dead_spaces() { return {}; }
+std::string remove_dead_space(const std::string&) { return ""; }
+std::unique_ptr<run_space> space_of_run(const std::string&, u32, console&) { return nullptr; }
+
+}  // namespace carousel::supervisor
