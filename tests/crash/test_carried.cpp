@@ -5,6 +5,7 @@
 #include "core/errors.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -24,6 +25,7 @@ std::string pipeline_of(const std::string& name, const std::string& source, cons
 }  // namespace
 
 TEST_CASE("metadata, capture time and used extents come through kills, a recording and its replay") {
+    CAROUSEL_NEEDS_EXTRAS();
     run_fixture run;
     run.start(run.pipeline("rec", pipeline_of("rec", stage_of("numbers", ""),
                                               stage_of("middle", "inputs = [\"numbers\"]\n") +

@@ -11,6 +11,7 @@
 #include "tests/crash/fork_run.hpp"
 #include "tests/crash/number_run.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/skip.hpp"
 
 namespace {
 
@@ -207,6 +208,7 @@ TEST_CASE("outputs that can't be are refused in one sentence") {
 }
 
 TEST_CASE("the ring of a second output is recorded by its name") {
+    CAROUSEL_NEEDS_EXTRAS();
     run_fixture run;
     // In addition to the join a stage reads the recorded ring, as another does when it is played.
     run.start(

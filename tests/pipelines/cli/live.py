@@ -16,6 +16,8 @@ from processes import is_alive, wait_for  # noqa: E402
 
 PROGRAMS, PIPELINES = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 CAROUSEL = os.path.join(PROGRAMS, "carousel")
+with open(os.path.join(PROGRAMS, "CMakeCache.txt"), encoding="utf-8") as cache:
+    HAS_EXTRAS = "CAROUSEL_EXTRAS:BOOL=OFF\n" not in cache.read()
 SMALL = ("--device", "cpu", "--size", "96x64", "--out", "", "--set", "geometry.triangles=500", "--fps", "30")
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -12,6 +12,7 @@
 #include "spec/options.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "tests/pipelines/spec/world.hpp"
+#include "tests/support/skip.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
@@ -27,16 +28,25 @@ std::string runnable(const world& w, const std::string& text = two_stages) {
     return w.write("p.toml", text);
 }
 
+void is_usage(const std::vector<std::string>& words, const std::string& text) {
+    const command_result s = carousel::test::carousel(words);
+    CHECK(s.code == 2);
+    CHECK(s.out.empty());
+    CHECK_THAT(s.err, Catch::Matchers::StartsWith("error: "));
+    CHECK_THAT(s.err, contains(text));
+}
+
+std::string offered(std::vector<std::string> words) {
+    words.insert(words.begin(), "__complete");
+    const command_result s = carousel::test::carousel(words);
+    CHECK(s.code == 0);
+    CHECK(s.err.empty());
+    return s.out;
+}
+
 }  // namespace
 
 TEST_CASE("usage errors are sentences and end with 2") {
-    const auto is_usage = [](const std::vector<std::string>& words, const std::string& text) {
-        const command_result s = carousel::test::carousel(words);
-        CHECK(s.code == 2);
-        CHECK(s.out.empty());
-        CHECK_THAT(s.err, Catch::Matchers::StartsWith("error: "));
-        CHECK_THAT(s.err, contains(text));
-    };
     is_usage({}, "no command given");
     is_usage({"rnu"}, "unknown command \"rnu\"; the commands are run, validate, ps");
     is_usage({"rnu"}, "did you mean \"run\"?");
@@ -45,7 +55,6 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"run", "x.toml", "--framse", "3"},
              "carousel run: unknown option \"--framse\"; did you mean \"--frames\"?");
     is_usage({"trace", "x.json", "--near", "y.json"}, "did you mean \"--coordinator\"?");
-    is_usage({"lab", "5", "--no-ask"}, "did you mean \"--no-prediction\"?");
     is_usage({"run", "x.toml", "y.toml"}, "unexpected argument \"y.toml\"");
     is_usage({"run", "x.toml", "--frames"}, "--frames");
     is_usage({"run", "x.toml", "--wait", "soon"}, "--wait soon: expected seconds, 0 or more");
@@ -63,19 +72,31 @@ TEST_CASE("usage errors are sentences and end with 2") {
     is_usage({"graph", "x.toml", "--live"}, "not both");
     is_usage({"graph", "x.toml", "--format", "svg"}, "--format");
     is_usage({"completion", "tcsh"}, "tcsh");
-    is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
     is_usage({"inject", "x", "--fault", "hnag"},
-             "unknown fault; expected hang, gpu-fault, exit, abort, scribble-input, overrun-output, "
-             "scribble-control; did you mean \"hang\"?");
+             "unknown fault; expected " + shm::fault_names(", ") + "; did you mean \"hang\"?");
     is_usage({"inject", "x", "--fault", "nothing"}, "--fault nothing: unknown fault");
-    is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");
     is_usage({"kill", "x", "--signal", "NOPE"}, "--signal NOPE: unknown signal");
+}
+
+TEST_CASE(
+    "commands of extras have usage errors, completions and examples in the help, as those of the core") {
+    CAROUSEL_NEEDS_EXTRAS();
+    is_usage({"lab", "5", "--no-ask"}, "did you mean \"--no-prediction\"?");
+    is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
+    is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");
+    CHECK(offered({"chaos", "x.toml", "--device", "=", "cu"}) == "cuda:0\n");
+    CHECK(offered({"bench", "raster", "--scene", "quad"}) == "quad-stack\nquad-stack-front-first\n");
+    CHECK(offered({"bench", "pipeline", "--size", "64"}) == "640x480\n");
+    const std::string help = carousel::test::carousel({"--help"}).out;
+    for (const char* example :
+         {"\n  carousel chaos pipelines/demo.toml ", "\n  carousel doctor ", "\n  carousel new stage blur "})
+        CHECK_THAT(help, contains(example));
 }
 
 TEST_CASE("help and version are no errors") {
     const command_result help = carousel::test::carousel({"--help"});
     CHECK(help.code == 0);
-    CHECK_THAT(help.out, contains("carousel run pipelines/demo.toml") && contains("doctor"));
+    CHECK_THAT(help.out, contains("carousel run pipelines/demo.toml") && contains("validate"));
     const command_result run = carousel::test::carousel({"run", "--help"});
     CHECK(run.code == 0);
     CHECK_THAT(run.out, contains("--set") && contains("--report") && contains("Examples:"));
@@ -105,21 +126,12 @@ TEST_CASE("every command that Tab offers has its line in the help and a help of 
 }
 
 TEST_CASE("Tab offers for an option's value what its command registered, and nothing otherwise") {
-    const auto offered = [](std::vector<std::string> words) {
-        words.insert(words.begin(), "__complete");
-        const command_result s = carousel::test::carousel(words);
-        CHECK(s.code == 0);
-        CHECK(s.err.empty());
-        return s.out;
-    };
     CHECK(offered({"run", "--device", ""}) == "auto\ncpu\ncuda:0\n");
-    CHECK(offered({"chaos", "x.toml", "--device", "=", "cu"}) == "cuda:0\n");
+    CHECK(offered({"run", "x.toml", "--device", "=", "cu"}) == "cuda:0\n");
     CHECK(offered({"run", "x.toml", "--seconds", ""}).empty());
     CHECK(offered({"kill", "a", "-s", "ST"}) == "STOP\n");
     CHECK(offered({"graph", "--format", "="}) == "dot\nmermaid\n");
     CHECK(offered({"completion", ""}) == "bash\nfish\nzsh\n");
-    CHECK(offered({"bench", "raster", "--scene", "quad"}) == "quad-stack\nquad-stack-front-first\n");
-    CHECK(offered({"bench", "pipeline", "--size", "64"}) == "640x480\n");
     CHECK(offered({"run", "--in"}) == "--insecure\n");  // --in-background is hidden
     CHECK(offered({"trace", ""}).empty());              // a file that isn't there yet
 }

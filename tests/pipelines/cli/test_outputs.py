@@ -3,7 +3,7 @@ import json
 import stat
 import threading
 
-from live import PIPELINES, PROGRAMS, SMALL, Live, main, os, subprocess
+from live import HAS_EXTRAS, PIPELINES, PROGRAMS, SMALL, Live, main, os, subprocess
 
 QUICK = (*[w for w in SMALL if w not in ("--fps", "30")], "--frames", "3")
 WITHOUT_OUT = [w for k, w in enumerate(QUICK) if "--out" not in (w, QUICK[k - 1])]
@@ -119,6 +119,8 @@ class Outputs(Live):
         self.assertIn(f"pictures: {here}/film.mp4\n", done.stderr)
 
     def test_results_of_a_benchmark_go_into_what_is_there(self):
+        if not HAS_EXTRAS:
+            self.skipTest("this build has no benchmarks")
         os.mkfifo(self.path("b.json"))
         os.symlink("there.svg", self.path("b.svg"))
         reader = Reader(self.path("b.json"))
