@@ -4,14 +4,7 @@ namespace carousel::viewer {
 
 std::vector<placed_panel> make_panels() {
     std::vector<placed_panel> all;
-    all.push_back({place::image, make_image_panel()});
-    all.push_back({place::scene, make_scene_panel()});
-    all.push_back({place::timeline, make_timeline_panel()});
-    all.push_back({place::stages, make_stages_panel()});
-    all.push_back({place::rings, make_rings_panel()});
-    all.push_back({place::plots, make_plots_panel()});
-    all.push_back({place::events, make_events_panel()});
-    all.push_back({place::events, make_depth_panel()});
+    for (const panel_row& row : panel_rows) all.push_back({row.where, row.make()});
     return all;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // A panel: one part of the window. The application owns window, layout and model. A panel draws the model's
-// contents and writes the user's requests into the model. Each panel has one file under panels/ and one line
-// in panels/list.cpp.
+// contents and writes the user's requests into the model. Each panel has one file under panels/ and one row
+// in panels/list.hpp.
 
 #include <memory>
 #include <vector>
