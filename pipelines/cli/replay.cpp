@@ -49,7 +49,7 @@ std::string dead_letters_table(const std::vector<found_dead_letter>& all) {
     if (all.empty()) return "no given-up frames are saved\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_dead_letter& f : all)
-        t.add({f.pipeline, std::to_string(f.record.ring_sequence), f.record.stage,
+        t.add({f.pipeline, std::to_string(f.record.facts.ring_sequence), f.record.stage,
                fs::path(f.record.program).filename().string(), f.record.path});
     return t.text();
 }
@@ -58,7 +58,8 @@ run::dead_letter choose(const replay_arguments& a, u64 ring_sequence) {
     std::vector<found_dead_letter> all = find_dead_letters(a.pipeline);
     const std::string kept = dead_letters_table(all);
     std::erase_if(all, [&](const found_dead_letter& f) {
-        return f.record.ring_sequence != ring_sequence || (!a.stage.empty() && f.record.stage != a.stage);
+        return f.record.facts.ring_sequence != ring_sequence ||
+               (!a.stage.empty() && f.record.stage != a.stage);
     });
     if (all.size() == 1) return all.front().record;
     const std::string of = a.stage.empty() ? "" : " of stage " + a.stage;
@@ -99,7 +100,7 @@ int replay(const replay_arguments& a, const cli_environment& env) {
 std::vector<std::string> dead_letter_frames(const completion_request&) {
     std::vector<std::string> words;
     for (const found_dead_letter& f : find_dead_letters(""))
-        words.push_back(std::to_string(f.record.ring_sequence));
+        words.push_back(std::to_string(f.record.facts.ring_sequence));
     return words;
 }
 

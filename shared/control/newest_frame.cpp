@@ -9,7 +9,6 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/poll_until.hpp"
-#include "frame/metadata.hpp"
 #include "ring/own_pages.hpp"
 
 namespace carousel::run {
@@ -90,16 +89,10 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     crash_here(crash_point::latest_leased);
     // Read under the lease; discarded below if the lease was revoked meanwhile.
     const shm::frame_header& h = control_->frames[from_.link].header[slot.index];
-    const bool is_tombstone = h.void_stage != shm::none;
-    about found{slot.ring_sequence, h.frame_number, h.born_ns, h.time_s, 0, h.capture_ns, h.clock};
-    const std::span<const std::byte> metadata = ring::metadata_of(h);
-    found.metadata.assign(metadata.begin(), metadata.end());
-    found.parameters.assign(h.parameters,
-                            h.parameters + std::min(control_->parameters.bytes, shm::max_parameter_bytes));
-    found.parameter_number = h.parameter_number;
-    if (h.used.planes != 0) found.used = h.used;
-    found.sampled_frames.assign(h.sampled_sequence,
-                                h.sampled_sequence + std::min(h.sampled_inputs, shm::max_sampled_inputs));
+    const bool is_tombstone = h.meta.is_tombstone();
+    about found;
+    ring::copy_facts(h, control_->parameters.bytes, found);
+    found.ring_sequence = slot.ring_sequence;
     const bool fits = is_tombstone || copy(q, slot, to, offset, bytes);
     crash_here(crash_point::latest_read);
     const bool leased = reader_->release();

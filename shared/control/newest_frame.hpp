@@ -19,6 +19,7 @@
 
 #include "control/mapped_ring.hpp"
 #include "device/backend.hpp"
+#include "frame/frame_facts.hpp"
 #include "ring/latest.hpp"
 
 namespace carousel::run {
@@ -35,19 +36,8 @@ public:
     /// this device.
     newest_frame(shm::control_block& c, mapped_ring from, device::context& on);
 
-    struct about {
-        u64 ring_sequence = 0, frame_number = 0, born_ns = 0;
-        f64 time_s = 0;
+    struct about : ring::frame_facts {
         u64 took_ns = 0;  ///< lease to release
-        u64 capture_ns = 0;
-        shm::capture_clock clock = shm::capture_clock::none;
-        std::vector<std::byte> metadata = {};  ///< frame/metadata.hpp
-        /// Parameter set of the run that the frame was made with; empty: none.
-        std::vector<std::byte> parameters = {};
-        u64 parameter_number = 0;  ///< of that set: number of changes before it
-        shm::used_extents used = {};
-        /// ring sequences of its producer's sampled inputs, or shm::no_sampled_frame
-        std::vector<u64> sampled_frames = {};
     };
     /// Copies `bytes` bytes from byte `offset` of the newest frame's slot on queue `q`, and waits for the
     /// copy. Returns true if `to` holds an intact frame that is newer than the last one; `what` describes it.

@@ -45,29 +45,31 @@ ring::frame_format format_from(const json& j) {
 json used_json(const dead_letter::input& of) {
     json out = json::object();
     for (std::size_t k = 0; k < of.format.planes.size(); ++k)
-        if (ring::is_used_in_part(of.used, k))
-            out[of.format.planes[k].name] = ring::used_plane(of.format, k, of.used).shape;
+        if (ring::is_used_in_part(of.facts.used, k))
+            out[of.format.planes[k].name] = ring::used_plane(of.format, k, of.facts.used).shape;
     return out;
 }
 
 json input_json(const dead_letter::input& i) {
     json sampled = json::array();
-    for (const u64 n : i.sampled) sampled.push_back(n == shm::no_sampled_frame ? json() : json(n));
+    for (const u64 n : i.facts.sampled_frames)
+        sampled.push_back(n == shm::no_sampled_frame ? json() : json(n));
     return {{"stage", i.stage},
             {"format", format_json(i.format)},
             {"used", used_json(i)},
-            {"metadata", hex_of(i.metadata)},
+            {"metadata", hex_of(i.facts.metadata)},
             {"sampled", std::move(sampled)}};
 }
 
 dead_letter::input input_from(const json& j) {
-    dead_letter::input i{
-        j.at("stage"), format_from(j.at("format")), {}, bytes_of(j.value("metadata", "")), {}};
+    dead_letter::input i{j.at("stage"), format_from(j.at("format")), {}};
+    i.facts.metadata = bytes_of(j.value("metadata", ""));
     const json used = j.value("used", json::object());  // outlives the iteration over its items
     for (const auto& [plane, extents] : used.items())
-        ring::set_used(i.used, i.format, plane, extents.get<std::vector<u64>>());
+        ring::set_used(i.facts.used, i.format, plane, extents.get<std::vector<u64>>());
     const json sampled = j.value("sampled", json::array());
-    for (const json& n : sampled) i.sampled.push_back(n.is_null() ? shm::no_sampled_frame : n.get<u64>());
+    for (const json& n : sampled)
+        i.facts.sampled_frames.push_back(n.is_null() ? shm::no_sampled_frame : n.get<u64>());
     return i;
 }
 
@@ -76,14 +78,14 @@ json sampled_json(const dead_letter::sampled_input& s, const std::string& file) 
     j["described"] = s.described;
     j["file"] = s.there ? json(file) : json();
     if (s.there)
-        j.update({{"ring_sequence", s.ring_sequence},
-                  {"frame_number", s.frame_number},
-                  {"born_ns", s.born_ns},
-                  {"capture_ns", s.capture_ns},
-                  {"clock", static_cast<u32>(s.clock)},
-                  {"time_s", s.time_s},
-                  {"parameter_number", s.parameter_number},
-                  {"parameters", hex_of(s.parameters)}});
+        j.update({{"ring_sequence", s.facts.ring_sequence},
+                  {"frame_number", s.facts.frame_number},
+                  {"born_ns", s.facts.born_ns},
+                  {"capture_ns", s.facts.capture_ns},
+                  {"clock", static_cast<u32>(s.facts.clock)},
+                  {"time_s", s.facts.time_s},
+                  {"parameter_number", s.facts.parameter_number},
+                  {"parameters", hex_of(s.facts.parameters)}});
     return j;
 }
 
@@ -93,14 +95,14 @@ dead_letter::sampled_input sampled_from(const json& j) {
     s.described = j.at("described");
     s.there = !j.at("file").is_null();
     if (!s.there) return s;
-    s.ring_sequence = j.at("ring_sequence");
-    s.frame_number = j.at("frame_number");
-    s.born_ns = j.at("born_ns");
-    s.capture_ns = j.at("capture_ns");
-    s.clock = static_cast<shm::capture_clock>(j.at("clock").get<u32>());
-    s.time_s = j.at("time_s");
-    s.parameter_number = j.at("parameter_number");
-    s.parameters = bytes_of(j.at("parameters"));
+    s.facts.ring_sequence = j.at("ring_sequence");
+    s.facts.frame_number = j.at("frame_number");
+    s.facts.born_ns = j.at("born_ns");
+    s.facts.capture_ns = j.at("capture_ns");
+    s.facts.clock = static_cast<shm::capture_clock>(j.at("clock").get<u32>());
+    s.facts.time_s = j.at("time_s");
+    s.facts.parameter_number = j.at("parameter_number");
+    s.facts.parameters = bytes_of(j.at("parameters"));
     return s;
 }
 
@@ -108,9 +110,9 @@ dead_letter dead_letter_from(const json& j) {
     dead_letter l;
     l.stage = j.at("stage");
     l.program = j.at("program");
-    l.ring_sequence = j.at("ring_sequence");
-    l.frame_number = j.at("frame_number");
-    l.time_s = j.at("time_s");
+    l.facts.ring_sequence = j.at("ring_sequence");
+    l.facts.frame_number = j.at("frame_number");
+    l.facts.time_s = j.at("time_s");
     l.attempts = j.at("attempts");
     l.width = j.at("width");
     l.height = j.at("height");
@@ -128,12 +130,12 @@ dead_letter dead_letter_from(const json& j) {
     for (const json& s : sampled) l.sampled.push_back(sampled_from(s));
     for (const json& o : j.at("outputs")) l.outputs.push_back({o.at("name"), format_from(o.at("format"))});
     for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
-    l.parameter_number = j.at("parameter_number");
-    l.parameters = bytes_of(j.at("parameters"));
+    l.facts.parameter_number = j.at("parameter_number");
+    l.facts.parameters = bytes_of(j.at("parameters"));
     if (const json schema = j.value("parameter_schema", json()); !schema.is_null())
         l.schema = ring::parameter_schema::from_json(schema);
-    l.capture_ns = j.value("capture_ns", u64{0});
-    l.metadata = bytes_of(j.value("metadata", ""));
+    l.facts.capture_ns = j.value("capture_ns", u64{0});
+    l.facts.metadata = bytes_of(j.value("metadata", ""));
     return l;
 }
 
@@ -165,9 +167,9 @@ std::string to_json(const dead_letter& l) {
         {"version", dead_letter_version},
         {"stage", l.stage},
         {"program", l.program},
-        {"ring_sequence", l.ring_sequence},
-        {"frame_number", l.frame_number},
-        {"time_s", l.time_s},
+        {"ring_sequence", l.facts.ring_sequence},
+        {"frame_number", l.facts.frame_number},
+        {"time_s", l.facts.time_s},
         {"attempts", l.attempts},
         {"width", l.width},
         {"height", l.height},
@@ -181,11 +183,11 @@ std::string to_json(const dead_letter& l) {
         {"sampled", std::move(sampled)},
         {"outputs", std::move(outputs)},
         {"assets", std::move(assets)},
-        {"parameter_number", l.parameter_number},
-        {"parameters", hex_of(l.parameters)},
+        {"parameter_number", l.facts.parameter_number},
+        {"parameters", hex_of(l.facts.parameters)},
         {"parameter_schema", l.schema ? l.schema.to_json() : json()},
-        {"capture_ns", l.capture_ns},
-        {"metadata", hex_of(l.metadata)}};
+        {"capture_ns", l.facts.capture_ns},
+        {"metadata", hex_of(l.facts.metadata)}};
     return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
@@ -219,7 +221,7 @@ std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory) {
         all.push_back(read_dead_letter(at->path().string()));
     }
     std::sort(all.begin(), all.end(), [](const dead_letter& a, const dead_letter& b) {
-        return std::tie(a.ring_sequence, a.stage) < std::tie(b.ring_sequence, b.stage);
+        return std::tie(a.facts.ring_sequence, a.stage) < std::tie(b.facts.ring_sequence, b.stage);
     });
     return all;
 }

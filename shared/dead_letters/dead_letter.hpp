@@ -18,6 +18,7 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "frame/frame_facts.hpp"
 #include "frame/used_extents.hpp"
 #include "parameters/parameter_schema.hpp"
 
@@ -27,20 +28,14 @@ struct dead_letter {
     struct input {
         std::string stage;
         ring::frame_format format;
-        shm::used_extents used{};
-        std::vector<std::byte> metadata;
-        std::vector<u64> sampled;  ///< per sampled input: its frame's ring sequence, or shm::no_sampled_frame
+        ring::frame_facts facts;  ///< of an input only what is not the frame's own: metadata, used extents,
+                                  ///< sampled frames
     };
     /// A sampled input (the key `sampled`), and the frame's copy of it. If the frame ended several processes,
     /// the copy is the last one's, which wrote the file: the copies of the others ended with them.
     struct sampled_input : input {
         bool described = true;  ///< configure() gets its format
-        bool there = false;     ///< false: it had no frame yet; the fields below have no meaning
-        u64 ring_sequence = 0, frame_number = 0, born_ns = 0, capture_ns = 0;
-        shm::capture_clock clock = shm::capture_clock::none;
-        f64 time_s = 0;
-        u64 parameter_number = 0;
-        std::vector<std::byte> parameters;
+        bool there = false;     ///< false: it had no frame yet; `facts` has no meaning
     };
     struct output {
         std::string name;  ///< "": unnamed
@@ -51,10 +46,8 @@ struct dead_letter {
         u64 bytes = 0;
     };
     std::string stage, program;  ///< name in the pipeline file; path of the executable
-    u64 ring_sequence = 0;
-    u64 frame_number = 0;  ///< as the stage sees it; on a remote host not the ring sequence
-    f64 time_s = 0;
-    u32 attempts = 0;  ///< processes that this frame ended
+    ring::frame_facts facts;     ///< as the stage would have read them
+    u32 attempts = 0;            ///< processes that this frame ended
     u32 width = 0, height = 0, in_flight = 1;
     f64 fps = 0;
     std::string settings_json;         ///< the stage's own keys
@@ -62,14 +55,10 @@ struct dead_letter {
     device::device_id device;
     std::vector<input> inputs;
     std::vector<sampled_input> sampled;
-    std::vector<output> outputs;  ///< those with readers
-    std::vector<asset> assets;    ///< made by other stages
-    u64 parameter_number = 0;
-    std::vector<std::byte> parameters;
-    ring::parameter_schema schema;  ///< the pipeline's schema of `parameters`; empty: no parameters
-    u64 capture_ns = 0;
-    std::vector<std::byte> metadata;  ///< as the stage would have read it
-    std::string path;                 ///< absolute path of its folder; not written to the file
+    std::vector<output> outputs;    ///< those with readers
+    std::vector<asset> assets;      ///< made by other stages
+    ring::parameter_schema schema;  ///< the pipeline's schema of facts.parameters; empty: no parameters
+    std::string path;               ///< absolute path of its folder; not written to the file
 };
 
 /// Path of the dead-letters folder in a run's runtime directory.

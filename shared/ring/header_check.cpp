@@ -44,20 +44,20 @@ private:
 CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
     // Copies: a function that takes a reference would read the header in code that ThreadSanitizer
     // instruments.
-    const f64 time_s = h.time_s;
+    const f64 time_s = h.meta.time_s;
     const u32 metadata_bytes = h.metadata_bytes, sampled_inputs = h.sampled_inputs;
     sum s;
     s.add(h.ring_sequence.raw().load(std::memory_order_relaxed));
-    s.add(h.epoch, h.void_stage);
-    s.add(h.tombstone_reason, h.maker_seat);
-    s.add(h.born_ns);
+    s.add(h.epoch, h.meta.void_stage);
+    s.add(h.meta.tombstone_reason, h.maker_seat);
+    s.add(h.meta.born_ns);
     s.add(h.claimed_ns);
     s.add(h.submitted_ns);
     s.add(std::bit_cast<u64>(time_s));
-    s.add(h.parameter_number);
-    s.add(h.frame_number);
-    s.add(h.capture_ns);
-    s.add(static_cast<u32>(h.clock), metadata_bytes);
+    s.add(h.meta.parameter_number);
+    s.add(h.meta.frame_number);
+    s.add(h.meta.capture_ns);
+    s.add(static_cast<u32>(h.meta.clock), metadata_bytes);
     s.add(h.metadata_omitted, h.used.planes);
     for (u32 p = 0; p < shm::max_used_planes; ++p)
         if ((h.used.planes >> p & 1U) != 0)

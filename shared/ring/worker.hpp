@@ -38,8 +38,9 @@ enum class outcome : u8 {
     revoked,   ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
 };
 
-/// A frame in work. Plain data, owned by the runner.
-struct job {
+/// A frame in work. Plain data, owned by the runner. `void_stage`, if set: pass on a tombstone frame, do not
+/// call process().
+struct job : shm::frame_meta {
     u32 index = shm::none;
     u64 version = 0;
     u64 ring_sequence = 0;
@@ -49,17 +50,9 @@ struct job {
     u32 sequence_index = shm::none;  ///< source: index of the number's word
     u64 sequence_lease = 0;
     slot_ref output[shm::max_outputs];
-    u32 void_stage = shm::none;  ///< if set: pass on a tombstone frame, do not call process()
-    u32 tombstone_reason = 0;
     bool alone = false;  ///< suspect frame: no other frame may be in flight at the same time
     u64 claimed_ns = 0, submitted_ns = 0;
-    u64 frame_number = 0;  ///< shm::frame_header::frame_number
-    u64 parameter_number = 0;
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< the first parameter_box::bytes
-    f64 time_s = 0;
-    u64 born_ns = 0;
-    shm::capture_clock clock = shm::capture_clock::none;
-    u64 capture_ns = 0;
 };
 
 /// Writes into the header what the frame's producer knows by itself. Called again before each seal, so that a

@@ -17,6 +17,11 @@ void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexce
     std::memcpy(to.metadata, from.metadata, to.metadata_bytes);
 }
 
+void take_tombstone(const shm::frame_meta& from, shm::frame_meta& to) noexcept {
+    to.void_stage = from.void_stage;
+    to.tombstone_reason = from.tombstone_reason;
+}
+
 }  // namespace
 
 // Called twice. Before the lease: the headers are those of the slots' generations if the leases that follow
@@ -38,23 +43,17 @@ bool worker::inputs_are_whole(const job& j) const noexcept {
 bool worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
-        const shm::frame_header& from = input_header(j, 0);
+        const shm::frame_meta own = j.meta();
         // at a join the first input's; a frame has the same number in every ring
-        j.frame_number = from.frame_number;
-        j.parameter_number = from.parameter_number;
-        std::memcpy(j.parameters, from.parameters, bytes);
-        j.time_s = from.time_s;
-        j.born_ns = from.born_ns;
-        for (u32 i = 0; i < j.inputs; ++i) {
-            const shm::frame_header& h = input_header(j, i);
-            if (h.void_stage != shm::none) {  // abandoned upstream: it keeps its position through all rings
-                j.void_stage = h.void_stage;
-                j.tombstone_reason = h.tombstone_reason;
-            }
-            if (j.clock == shm::capture_clock::none) {  // the first input that has one
-                j.clock = h.clock;
-                j.capture_ns = h.capture_ns;
-            }
+        j.meta() = input_header(j, 0).meta;
+        std::memcpy(j.parameters, input_header(j, 0).parameters, bytes);
+        if (!j.is_tombstone()) take_tombstone(own, j);
+        for (u32 i = 1; i < j.inputs; ++i) {
+            const shm::frame_meta& from = input_header(j, i).meta;
+            if (from.is_tombstone()) take_tombstone(from, j);  // it keeps its position through all rings
+            if (j.clock != shm::capture_clock::none) continue;
+            j.clock = from.clock;  // the first input's that has one
+            j.capture_ns = from.capture_ns;
         }
     } else {
         const shm::parameter_set* set = parameters_for(control_->parameters, j.ring_sequence);
@@ -85,16 +84,9 @@ void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_he
     h.ring_sequence.store(j.ring_sequence, std::memory_order_relaxed);
     h.epoch = epoch;
     h.maker_seat = seat;
-    h.void_stage = j.void_stage;
-    h.tombstone_reason = j.tombstone_reason;
-    h.born_ns = j.born_ns;
     h.claimed_ns = j.claimed_ns;
     h.submitted_ns = j.submitted_ns;
-    h.time_s = j.time_s;
-    h.frame_number = j.frame_number;
-    h.parameter_number = j.parameter_number;
-    h.clock = j.clock;
-    h.capture_ns = j.capture_ns;
+    h.meta = j.meta();
     std::memcpy(h.parameters, j.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
 }
 

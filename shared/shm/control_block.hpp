@@ -33,7 +33,7 @@ namespace carousel::shm {
 inline constexpr u64 control_magic = 0x4c45'5355'4f52'4143ULL;  // "CAROUSEL"
 /// Layout version of this block and of the files that several processes of a run write (ledgers). Attaching
 /// refuses a program of another version.
-inline constexpr u32 control_version = 16;
+inline constexpr u32 control_version = 17;
 
 inline constexpr u32 max_stages = 32;
 inline constexpr u32 max_seats = 64;  ///< instances of all stages
@@ -51,7 +51,6 @@ inline constexpr u32 max_assets = 16;
 inline constexpr u32 max_turns = 16;  ///< GPUs on which stages take turns
 inline constexpr u32 latency_buckets = 256;
 inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_window
-inline constexpr u32 none = ~0U;               ///< "no such index"
 
 inline constexpr u64 own_page = frame_page;  ///< what begins here and what precedes it have different writers
 

@@ -17,7 +17,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "core/types.hpp"
+#include "shm/frame_meta.hpp"
 #include "shm/number_word.hpp"
 #include "shm/parameter_bytes.hpp"
 
@@ -34,18 +34,6 @@ inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
 inline constexpr u64 no_sampled_frame = ~u64{0};  ///< instead of a sequence: no frame existed yet
 inline constexpr u64 frame_page = 4096;           ///< access rights apply to whole pages
 
-/// The clock of a frame's capture time.
-enum class capture_clock : u32 {
-    none = 0,      ///< not given
-    live = 1,      ///< CLOCK_MONOTONIC of this machine, since it was started
-    recorded = 2,  ///< of a recording: no latency can be derived from it
-};
-
-/// A capture time of this machine's clock; 0: the capture time has another clock or was not given.
-[[nodiscard]] constexpr u64 live_capture_ns(capture_clock clock, u64 capture_ns) noexcept {
-    return clock == capture_clock::live ? capture_ns : 0;
-}
-
 /// The used part of each payload plane: elements along each dimension, at most as many as the format
 /// specifies. The content of the rest of the plane is unspecified.
 struct used_extents {
@@ -54,22 +42,15 @@ struct used_extents {
     u64 of[max_used_planes][max_plane_rank];
 };
 
+/// Next to its frame_meta, which is the same in all rings: what belongs to this ring, and what a frame
+/// carries of changing size.
 struct alignas(64) frame_header {
-    sequence_word ring_sequence;  ///< the frame's position in the ring
-    u32 epoch;             ///< of the producer: the epoch that the status word in ring memory must have
-    u32 void_stage;        ///< stage that abandoned the frame, or `none`: the payload is complete
-    u32 tombstone_reason;  ///< exit_note of the last attempt
-    u32 maker_seat;
-    u64 born_ns;                   ///< source's claim
+    frame_meta meta;               ///< not a base: the layout of the block has to be a standard one
+    sequence_word ring_sequence;   ///< the frame's position in the ring
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
-    f64 time_s;                    ///< frame_number / fps
-    u64 parameter_number;          ///< which set of parameters: 0 at the start, incremented with each change
-    /// The number that stages see. Equal to `ring_sequence`, except where these rings hold only some of
-    /// another host's frames: those keep the number that they have on that host.
-    u64 frame_number;
+    u32 epoch;  ///< of the producer: the epoch that the status word in ring memory must have
+    u32 maker_seat;
     u64 seal;              ///< over what the frame carries: ring/header_check.hpp
-    u64 capture_ns;        ///< when the event that the frame shows happened, as reported by its source
-    capture_clock clock;   ///< of capture_ns
     u32 metadata_bytes;    ///< bytes of `metadata` in use
     u32 metadata_omitted;  ///< entries dropped at a join for lack of room, here or upstream
     used_extents used;     ///< of this ring's payload only: not forwarded

@@ -10,17 +10,9 @@
 namespace carousel::telemetry {
 namespace {
 
-frame_facts facts_of(const shm::frame_header& h) {
-    const std::span<const std::byte> metadata = ring::metadata_of(h);
-    frame_facts out{h.ring_sequence.load(std::memory_order_relaxed),
-                    h.capture_ns,
-                    h.clock,
-                    h.void_stage != shm::none,
-                    h.metadata_omitted,
-                    {metadata.begin(), metadata.end()}};
-    if (h.used.planes != 0) out.used = h.used;
-    const u64* const sampled = h.sampled_sequence;
-    out.sampled_frames.assign(sampled, sampled + std::min(h.sampled_inputs, shm::max_sampled_inputs));
+ring::frame_facts facts_of(const shm::control_block& c, const shm::frame_header& h) {
+    ring::frame_facts out;
+    ring::copy_facts(h, c.parameters.bytes, out);
     return out;
 }
 
@@ -33,16 +25,16 @@ u32 slots_of(const shm::control_block& c, u32 link) {
 // The slot word is READY with the same generation before and after the read, so no process has written the
 // header in between (READY is acquired first; the fence keeps the reads of the header before the second
 // load).
-std::optional<frame_facts> facts_in_passing(const shm::control_block& c, u32 link, u32 slot) {
+std::optional<ring::frame_facts> facts_in_passing(const shm::control_block& c, u32 link, u32 slot) {
     if (slot >= slots_of(c, link)) return std::nullopt;
     const u64 before = ring::load(c.link[link].slot[slot]);
     if (ring::slot_word::of(before).state != ring::slot_state::ready) return std::nullopt;
-    frame_facts out = facts_of(c.frames[link].header[slot]);
+    ring::frame_facts out = facts_of(c, c.frames[link].header[slot]);
     std::atomic_thread_fence(std::memory_order_acquire);
     return ring::load(c.link[link].slot[slot]) == before ? std::optional(std::move(out)) : std::nullopt;
 }
 
-std::optional<frame_facts> last_facts(const shm::control_block& c, u32 link) {
+std::optional<ring::frame_facts> last_facts(const shm::control_block& c, u32 link) {
     if (slots_of(c, link) == 0) return std::nullopt;
     const u64 tail = ring::load(c.link[link].tail);  // frames from the tail on were begun, but not delivered
     const shm::frame_header* last = nullptr;
@@ -52,7 +44,7 @@ std::optional<frame_facts> last_facts(const shm::control_block& c, u32 link) {
         if (h.epoch == 0 || ring_sequence >= tail) continue;
         if (last == nullptr || ring_sequence > last->ring_sequence.load(std::memory_order_relaxed)) last = &h;
     }
-    return last != nullptr ? std::optional(facts_of(*last)) : std::nullopt;
+    return last != nullptr ? std::optional(facts_of(c, *last)) : std::nullopt;
 }
 
 nlohmann::json metadata_json(std::span<const std::byte> metadata) {

@@ -50,11 +50,11 @@ inline void raise_to(shm::word& at, u64 value) noexcept {
 }
 
 /// A sink's frame: its latency from its capture on this machine's clock; a recorded frame has no latency.
-inline void count_from_capture(shm::stage_counters& n, shm::capture_clock clock, u64 capture_ns,
-                               u64 committed_ns) noexcept {
-    if (clock != shm::capture_clock::live || capture_ns >= committed_ns) return;
-    add_sample(n.from_capture, committed_ns - capture_ns);
-    raise_to(n.from_capture_max_ns, committed_ns - capture_ns);
+inline void count_from_capture(shm::stage_counters& n, const shm::frame_meta& of, u64 committed_ns) noexcept {
+    const u64 captured_ns = of.live_capture_ns();
+    if (captured_ns == 0 || captured_ns >= committed_ns) return;
+    add_sample(n.from_capture, committed_ns - captured_ns);
+    raise_to(n.from_capture_max_ns, committed_ns - captured_ns);
 }
 
 }  // namespace carousel::telemetry

@@ -138,10 +138,10 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
     const shm::frame_header& h = c.frames[&l - c.link].header[k];
     out.ring_sequence = relaxed(h.ring_sequence);
-    out.void_stage = h.void_stage == shm::none
+    out.void_stage = h.meta.void_stage == shm::none
                          ? shm::none
-                         : index_below(h.void_stage, std::min(c.stages, shm::max_stages));
-    out.born_ns = h.born_ns;
+                         : index_below(h.meta.void_stage, std::min(c.stages, shm::max_stages));
+    out.born_ns = h.meta.born_ns;
     out.claimed_ns = h.claimed_ns;
     out.submitted_ns = h.submitted_ns;
     out.committed_ns = relaxed(l.committed_ns[k]);

@@ -7,15 +7,12 @@ namespace {
 class half_frame : public frame {
 public:
     half_frame(frame& whole, input_payload in, output_payload out) : whole_(whole), in_(in), out_(out) {}
-    [[nodiscard]] u64 frame_number() const noexcept override { return whole_.frame_number(); }
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return whole_.meta(); }
     [[nodiscard]] u64 ring_sequence() const noexcept override { return whole_.ring_sequence(); }
-    [[nodiscard]] f64 time_s() const noexcept override { return whole_.time_s(); }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
         return whole_.parameter_values(type, bytes);
     }
-    [[nodiscard]] u64 parameter_number() const noexcept override { return whole_.parameter_number(); }
-    [[nodiscard]] u64 capture_ns() const noexcept override { return whole_.capture_ns(); }
     [[nodiscard]] frame_metadata metadata() noexcept override { return whole_.metadata(); }
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
         return whole_.input_metadata(i);

@@ -209,7 +209,7 @@ std::shared_ptr<frame_object> frame_object::copy() const {
 
 void frame_object::set_capture_ns(u64 ns) {
     in_stage("capture_ns").set_capture_ns(ns);
-    values_.capture_ns = ns;
+    values_.set_capture_ns(ns);
 }
 void frame_object::end_stream() { in_stage("end_stream()").end_stream(); }
 void frame_object::set_hash(u64 hash, const std::string& name) {

@@ -19,14 +19,12 @@
 namespace carousel::python {
 
 /// The properties of a frame, whichever object delivers it.
-struct frame_values {
-    u64 frame_number = 0, born_ns = 0, capture_ns = 0;
-    f64 time_s = 0;
+struct frame_values : shm::frame_meta {
     std::function<frame_metadata()> metadata;  ///< returns the current ones
 };
 template <typename Frame>
 [[nodiscard]] frame_values values_of(const Frame& f, std::function<frame_metadata()> metadata) {
-    return {f.frame_number(), f.born_ns(), f.capture_ns(), f.time_s(), std::move(metadata)};
+    return {f.meta(), std::move(metadata)};
 }
 
 /// The planes of one input, or of an output.
@@ -55,6 +53,7 @@ public:
     frame_object(const frame_object&) = delete;
     frame_object& operator=(const frame_object&) = delete;
 
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept { return values_; }
     [[nodiscard]] u64 frame_number() const noexcept { return values_.frame_number; }
     [[nodiscard]] f64 time_s() const noexcept { return values_.time_s; }
     [[nodiscard]] u64 born_ns() const noexcept { return values_.born_ns; }

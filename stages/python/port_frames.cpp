@@ -115,7 +115,7 @@ public:
         require_not_ended("capture_ns");
         port_->require_owner();
         port_->filling->set_capture_ns(ns);
-        values_.capture_ns = ns;
+        values_.set_capture_ns(ns);
     }
     void drop() {
         require_not_ended("drop()");

@@ -167,7 +167,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         if (f.number == frame_field::born_ns) out.born_ns = f.value;
         if (f.number == frame_field::time_s) out.time_s = f.as_f64();
         if (f.number == frame_field::parameter_number) out.parameter_number = f.value;
-        if (f.number == frame_field::parameters) out.parameters = f.bytes;
+        if (f.number == frame_field::parameters) out.parameters.assign(f.bytes.begin(), f.bytes.end());
         if (f.number == frame_field::capture_ns) out.capture_ns = f.value;
         if (f.number == frame_field::metadata) take_entry(f.bytes, out.metadata);
         if (f.number == frame_field::planes) plane(f);

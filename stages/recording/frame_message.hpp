@@ -18,21 +18,13 @@
 #include <string>
 #include <vector>
 
+#include "frame/frame_facts.hpp"
 #include "frame/used_extents.hpp"
 #include "stages/recording/mcap/record.hpp"
 
 namespace carousel::stages {
 
-/// What is recorded of a frame in addition to its planes.
-struct frame_facts {
-    u64 frame_number = 0, born_ns = 0;
-    f64 time_s = 0;
-    u64 parameter_number = 0;
-    std::span<const std::byte> parameters = {};
-    u64 capture_ns = 0;
-    std::vector<std::byte> metadata = {};  ///< in the format of frame/metadata.hpp
-    shm::used_extents used = {};
-};
+using ring::frame_facts;
 
 /// "foxglove.RawImage" or "carousel.Frame".
 [[nodiscard]] std::string schema_name(const ring::frame_format& format);

@@ -63,11 +63,10 @@ void recorder::finish(frame& f) {
     if (tape_->has(f.frame_number())) return;  // a predecessor wrote it, and died before its commit
     std::vector<taped_frame> unit;
     for (std::size_t k = 0; k < about_.rings.size(); ++k) {
-        frame_facts facts{f.frame_number(),     f.born_ns(),         f.time_s(),
-                          f.parameter_number(), f.parameter_bytes(), f.capture_ns()};
-        const std::span<const std::byte> metadata = f.input_metadata(k).bytes();
-        facts.metadata.assign(metadata.begin(), metadata.end());
-        if (const shm::used_extents* used = f.input(k).used(); used != nullptr) facts.used = *used;
+        frame_facts facts;
+        facts.meta() = f.meta();
+        facts.parameters.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
+        facts.set(f.input_metadata(k).bytes(), f.input(k).used());
         unit.push_back({std::move(facts), lanes_[f.lane()][k]->host_data()});
     }
     tape_->append(unit);

@@ -51,11 +51,10 @@ u64 slot_bytes(const ring::frame_format& f) {
 
 template <typename Frame>
 frame_facts facts_of(const Frame& f, const input_payload& planes) {
-    frame_facts facts{f.frame_number(),     f.born_ns(),         f.time_s(),
-                      f.parameter_number(), f.parameter_bytes(), f.capture_ns()};
-    const frame_metadata metadata = f.metadata();
-    facts.metadata.assign(metadata.bytes().begin(), metadata.bytes().end());
-    if (planes.used() != nullptr) facts.used = *planes.used();
+    frame_facts facts;
+    facts.meta() = f.meta();
+    facts.parameters.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
+    facts.set(f.metadata().bytes(), planes.used());
     return facts;
 }
 

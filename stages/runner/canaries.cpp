@@ -121,7 +121,7 @@ std::size_t stage_runner::own_canaries(const frame_in_work& f, device::canary_st
 std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
     if (f.canaries == nullptr) return 0;
     std::size_t count = first ? 0 : own_canaries(f, out);
-    for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
+    for (u32 i = 0; i < f.job.inputs && !f.job.is_tombstone(); ++i) {
         mapped_link& in = runtime_->input(i);
         if (in.canary_bytes == 0 || may_be_written_by_readers(in) != first) continue;
         const u32 slot = f.job.input[i].index;
@@ -156,7 +156,7 @@ void stage_runner::check_own_canaries(const frame_in_work& f) {
 void stage_runner::check_canaries(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     check_own_canaries(f);
-    for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
+    for (u32 i = 0; i < f.job.inputs && !f.job.is_tombstone(); ++i) {
         const mapped_link& in = runtime_->input(i);
         const u32 found = f.canaries[of_inputs + i].result();
         if (in.canary_bytes == 0 || found == device::canary_whole) continue;

@@ -65,8 +65,7 @@ void frame_in_work::require_source_at_work(const char* what) const {
 
 void frame_in_work::set_capture_ns(u64 ns) {
     require_source_at_work("set_capture_ns()");
-    job.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
-    job.capture_ns = ns;
+    job.set_capture_ns(ns);
 }
 
 }  // namespace carousel::stages

@@ -29,7 +29,7 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     // From the time at which the device could begin the frame.
     const u64 span = now - std::min(now, std::max(f.job.submitted_ns, last_complete_ns_));
     last_complete_ns_ = now;
-    if (f.job.void_stage == shm::none && reach_.add(f.by_copy, span)) log::info("{}", reach_.report());
+    if (!f.job.is_tombstone() && reach_.add(f.by_copy, span)) log::info("{}", reach_.report());
     if (!meter_.due(now)) return;
     const shm::block_open open;
     runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);

@@ -33,7 +33,7 @@ void stage_runner::play_graphs() {
 void stage_runner::enqueue_checked(frame_in_work& f) {
     device::queue& q = runtime_->queue();
     f.ended = false;
-    const bool is_tombstone = f.job.void_stage != shm::none;
+    const bool is_tombstone = f.job.is_tombstone();
     f.by_copy = !is_tombstone && reach_.next() == reach_choice::way::copy;
     // The injected write comes after the canaries that guard against it, and a graph has no place for it.
     const bool harm = is_fault_requested(*runtime_);
@@ -76,7 +76,7 @@ void stage_runner::process(frame_in_work& f) {
 void stage_runner::check_status(const frame_in_work& f, device::status_state state) {
     device::status_step step;
     step.torn = f.torn;
-    for (u32 i = 0; i < f.job.inputs && f.job.void_stage == shm::none; ++i) {
+    for (u32 i = 0; i < f.job.inputs && !f.job.is_tombstone(); ++i) {
         const shm::frame_header& h = worker_.input(i).header(f.job.input[i].index);
         step.expect(runtime_->input(i).status(f.job.input[i].index),
                     {f.job.ring_sequence, h.epoch, static_cast<u32>(device::status_state::ready)});

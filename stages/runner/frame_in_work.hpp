@@ -48,20 +48,15 @@ public:
     bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
     std::unique_ptr<device::same_work> alike;  ///< null: its launches are queued one by one
 
-    [[nodiscard]] u64 frame_number() const noexcept override { return job.frame_number; }
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return job; }
     [[nodiscard]] u64 ring_sequence() const noexcept override { return job.ring_sequence; }
-    [[nodiscard]] f64 time_s() const noexcept override { return job.time_s; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
         runtime_->require_parameters(type, bytes);
         return std::span(job.parameters).first(bytes);
     }
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override;  ///< stamp.cpp
-    [[nodiscard]] u64 parameter_number() const noexcept override { return job.parameter_number; }
-    [[nodiscard]] u64 born_ns() const noexcept override { return job.born_ns; }
-    [[nodiscard]] u64 capture_ns() const noexcept override { return job.capture_ns; }
-    [[nodiscard]] shm::capture_clock capture_clock() const noexcept override { return job.clock; }
-    [[nodiscard]] frame_metadata metadata() noexcept override;  ///< carried.cpp
+    [[nodiscard]] frame_metadata metadata() noexcept override;                           ///< carried.cpp
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
         return frame_metadata(carried_.at(i).entries());
     }

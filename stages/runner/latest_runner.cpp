@@ -24,20 +24,12 @@ namespace {
 
 ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const shm::frame_header& h) {
     ring::job j;
+    j.meta() = h.meta;
+    std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
     j.ring_sequence = slot.ring_sequence;
     j.inputs = 1;
     j.input[0] = slot;
-    j.void_stage = h.void_stage;
-    j.tombstone_reason = h.tombstone_reason;
-    j.frame_number = h.frame_number;
-    j.parameter_number = h.parameter_number;
-    std::memcpy(j.parameters, h.parameters, std::min(c.parameters.bytes, shm::max_parameter_bytes));
-    j.time_s = h.time_s;
-    j.born_ns = h.born_ns;
-    j.clock = h.clock;
-    j.capture_ns = h.capture_ns;
     j.claimed_ns = now_ns();
-    (void)c;
     return j;
 }
 
@@ -97,7 +89,7 @@ void run_latest(runtime& r, stage& s) {
         f.traced = trace.on(f.job.claimed_ns);
         f.read_tombstone();
         f.clear_local();
-        if (f.job.void_stage == shm::none) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
+        if (!f.job.is_tombstone()) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
         const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
         crash_here(crash_point::latest_read);
         const bool whole = reader.release();
@@ -124,12 +116,10 @@ void run_latest(runtime& r, stage& s) {
         telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
         if (f.job.born_ns != 0 && f.job.born_ns < now)
             telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
-        telemetry::count_from_capture(block.counters, f.job.clock, f.job.capture_ns, now);
+        telemetry::count_from_capture(block.counters, f.job, now);
         if (!f.traced) continue;
-        trace.claimed(f.job.ring_sequence, 0, f.job.claimed_ns, f.job.born_ns,
-                      shm::live_capture_ns(f.job.clock, f.job.capture_ns));
-        trace.submitted(f.job.ring_sequence, 0, f.job.void_stage != shm::none, f.job.claimed_ns,
-                        f.job.claimed_ns);
+        trace.claimed(f.job.ring_sequence, 0, f.job.claimed_ns, f.job.born_ns, f.job.live_capture_ns());
+        trace.submitted(f.job.ring_sequence, 0, f.job.is_tombstone(), f.job.claimed_ns, f.job.claimed_ns);
         trace.committed(f.job.ring_sequence, 0, complete, now, now_ns());
     }
 }

@@ -122,15 +122,13 @@ public:
             inputs_.push_back(std::make_unique<exact_memory>(env.context(), used_bytes(l.inputs[k].format)));
             env.load(l.path + "/" + run::input_file(k), inputs_.back()->data(), inputs_.back()->bytes());
         }
-        if (l.metadata.size() <= metadata_.size()) {
-            std::copy(l.metadata.begin(), l.metadata.end(), metadata_.begin());
-            metadata_bytes_ = static_cast<u32>(l.metadata.size());
+        if (const auto& metadata = l.facts.metadata; metadata.size() <= metadata_.size()) {
+            std::copy(metadata.begin(), metadata.end(), metadata_.begin());
+            metadata_bytes_ = static_cast<u32>(metadata.size());
         }
         for (std::size_t k = 0; k < l.sampled.size(); ++k) {
             const run::dead_letter::sampled_input& s = l.sampled[k];
             sampled_inputs_.push_back(nullptr);
-            about_.push_back({s.ring_sequence, s.frame_number, s.time_s, s.born_ns, s.capture_ns, s.clock,
-                              s.parameter_number, s.parameters, s.metadata});
             if (!s.there) continue;
             sampled_inputs_.back() = std::make_unique<exact_memory>(env.context(), used_bytes(s.format));
             env.load(l.path + "/" + run::sampled_file(k), sampled_inputs_.back()->data(),
@@ -141,34 +139,31 @@ public:
             names_.emplace_back(o.name, o.format);
         }
     }
-    [[nodiscard]] u64 frame_number() const noexcept override { return dead_letter_->frame_number; }
-    [[nodiscard]] u64 ring_sequence() const noexcept override { return dead_letter_->ring_sequence; }
-    [[nodiscard]] f64 time_s() const noexcept override { return dead_letter_->time_s; }
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return dead_letter_->facts; }
+    [[nodiscard]] u64 ring_sequence() const noexcept override { return dead_letter_->facts.ring_sequence; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
-        if (type != schema_->type || bytes != schema_->bytes || bytes > dead_letter_->parameters.size())
+        if (type != schema_->type || bytes != schema_->bytes || bytes > dead_letter_->facts.parameters.size())
             throw config_error(
                 fmt::format("stage {} reads parameters of type {} ({} bytes); configure() names {}, the dead "
                             "letter has {} bytes",
                             dead_letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
-                            dead_letter_->parameters.size()));
-        return std::span(dead_letter_->parameters).first(bytes);
+                            dead_letter_->facts.parameters.size()));
+        return std::span(dead_letter_->facts.parameters).first(bytes);
     }
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override {
-        return dead_letter_->parameters;
+        return dead_letter_->facts.parameters;
     }
-    [[nodiscard]] u64 parameter_number() const noexcept override { return dead_letter_->parameter_number; }
-    [[nodiscard]] u64 capture_ns() const noexcept override { return dead_letter_->capture_ns; }
     [[nodiscard]] frame_metadata metadata() noexcept override { return {metadata_, metadata_bytes_}; }
     [[nodiscard]] device::queue& queue() noexcept override { return *queue_; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
-        return {inputs_[i]->data(), &dead_letter_->inputs[i].format, &dead_letter_->inputs[i].used};
+        return {inputs_[i]->data(), &dead_letter_->inputs[i].format, &dead_letter_->inputs[i].facts.used};
     }
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
-        return frame_metadata(dead_letter_->inputs[i].metadata);
+        return frame_metadata(dead_letter_->inputs[i].facts.metadata);
     }
     [[nodiscard]] std::span<const u64> input_sampled(std::size_t i) const noexcept override {
-        return dead_letter_->inputs[i].sampled;
+        return dead_letter_->inputs[i].facts.sampled_frames;
     }
     using frame::sampled;
     [[nodiscard]] sampled_frame sampled(std::size_t i) const override {
@@ -177,7 +172,7 @@ public:
                                            dead_letter_->stage, i, sampled_inputs_.size()));
         if (!sampled_inputs_[i]) return {};
         const run::dead_letter::sampled_input& s = dead_letter_->sampled[i];
-        return {{sampled_inputs_[i]->data(), &s.format, s.used.planes != 0 ? &s.used : nullptr}, about_[i]};
+        return {{sampled_inputs_[i]->data(), &s.format, s.facts.used_in_part()}, s.facts};
     }
     [[nodiscard]] std::size_t sampled_index(std::string_view name) const override {
         const auto& all = dead_letter_->sampled;
@@ -208,7 +203,6 @@ private:
     const parameter_schema* schema_;
     /// A null sampled input: the frame had none.
     std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;
-    std::vector<sampled_frame::about> about_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;
 };
@@ -255,7 +249,8 @@ int replay_dead_letter(stage& s, const std::string& folder) {
     const run::dead_letter l = run::read_dead_letter(folder);
     const description d = configure(s, l);
     one_environment env(l);
-    log::info("replaying frame {} of stage {} on {}", l.ring_sequence, l.stage, env.context().description());
+    log::info("replaying frame {} of stage {} on {}", l.facts.ring_sequence, l.stage,
+              env.context().description());
     for (const run::dead_letter::asset& a : l.assets)
         env.load(l.path + "/../" + run::asset_file(a.name), env.make_asset(a.name, a.bytes).data(), a.bytes);
     for (const asset_description& a : d.makes) {
@@ -268,7 +263,7 @@ int replay_dead_letter(stage& s, const std::string& folder) {
     detail::call_process(s, f);
     env.queue().drain();
     if (s.commits_on_host()) s.finish(f);
-    log::info("frame {} of stage {} succeeded: this process has survived it", l.ring_sequence, l.stage);
+    log::info("frame {} of stage {} succeeded: this process has survived it", l.facts.ring_sequence, l.stage);
     return exit_code::ok;
 }
 

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/log.hpp"
-#include "frame/metadata.hpp"
 #include "frame/used_extents.hpp"
 
 namespace carousel::stages {
@@ -81,7 +79,7 @@ void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames)
     // Read under the lease: if it is revoked meanwhile, all of this may belong to another frame, and is
     // discarded.
     const shm::frame_header& h = reader_->link().header(slot.index);
-    const bool is_tombstone = h.void_stage != shm::none;  // without payload
+    const bool is_tombstone = h.meta.is_tombstone();  // without payload
     sampled_copy* to = nullptr;
     bool fits = true;
     if (!is_tombstone) {
@@ -113,30 +111,18 @@ bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h,
                                        static_cast<u32>(device::status_state::ready)};
     auto* torn = reinterpret_cast<u32*>(torn_->data());
     *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
-    to.used = h.used;
+    ring::copy_facts(h, runtime_->control().parameters.bytes, to.facts);
+    to.facts.ring_sequence = slot.ring_sequence;
     queue_->check_status(ring.status(slot.index), expected, torn);
-    if (to.used.planes == 0) {
+    if (to.facts.used_in_part() == nullptr) {
         queue_->copy(to.memory->data(), from, ring.slot_bytes);
     } else {
         for (std::size_t k = 0; k < format.planes.size(); ++k) {
-            const plane in_use = ring::used_plane(format, k, to.used);
+            const plane in_use = ring::used_plane(format, k, to.facts.used);
             queue_->copy(to.memory->data() + in_use.offset, from + in_use.offset, in_use.bytes());
         }
     }
     queue_->check_status(ring.status(slot.index), expected, torn);
-    const std::span<const std::byte> metadata = ring::metadata_of(h);
-    const std::size_t set = std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes);
-    std::copy(metadata.begin(), metadata.end(), to.metadata.begin());
-    std::memcpy(to.parameters.data(), h.parameters, set);
-    to.about = {slot.ring_sequence,
-                h.frame_number,
-                h.time_s,
-                h.born_ns,
-                h.capture_ns,
-                h.clock,
-                h.parameter_number,
-                std::span(to.parameters).first(set),
-                std::span(to.metadata).first(metadata.size())};
     event_->record(*queue_, slot.ring_sequence);
     event_->wait();
     return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
@@ -150,7 +136,7 @@ void sampled_inputs::assign(frame_in_work& f, ring::worker& w) const noexcept {
     for (u32 k = 0; k < all_.size(); ++k) {
         const sampled_copy* const copy = all_[k]->current();
         f.sampled_input[k] = copy;
-        w.note_sampled_frame(k, copy != nullptr ? copy->about.ring_sequence : shm::no_sampled_frame);
+        w.note_sampled_frame(k, copy != nullptr ? copy->facts.ring_sequence : shm::no_sampled_frame);
     }
 }
 
@@ -175,8 +161,8 @@ sampled_frame frame_in_work::sampled(std::size_t i) const {
                                        runtime_->attached().stage, i, runtime_->sampled_inputs()));
     const sampled_copy* const copy = sampled_input[i];
     if (copy == nullptr) return {};
-    const shm::used_extents* used = copy->used.planes != 0 ? &copy->used : nullptr;
-    return {{copy->memory->data(), &runtime_->sampled_input_format(i), used}, copy->about};
+    return {{copy->memory->data(), &runtime_->sampled_input_format(i), copy->facts.used_in_part()},
+            copy->facts};
 }
 
 std::size_t frame_in_work::sampled_index(std::string_view name) const {

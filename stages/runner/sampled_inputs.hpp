@@ -14,7 +14,6 @@
 //
 // Threads: the runner's main thread. Other threads read the copies that their frames hold.
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,10 +26,7 @@ namespace carousel::stages {
 /// Content of one copy. Written while no frame holds it and it is not the current one.
 struct sampled_copy {
     std::unique_ptr<device::mapping> memory;
-    sampled_frame::about about;
-    shm::used_extents used{};
-    std::array<std::byte, shm::max_metadata_bytes> metadata;
-    std::array<std::byte, shm::max_parameter_bytes> parameters;
+    ring::frame_facts facts;
 };
 
 /// One sampled input of a stage.

@@ -77,8 +77,6 @@ std::string program_of_process() {
     return fs::read_symlink("/proc/self/exe", failed).string();
 }
 
-std::vector<std::byte> copy_of(std::span<const std::byte> bytes) { return {bytes.begin(), bytes.end()}; }
-
 run::dead_letter::sampled_input sampled_input_of(const runtime& r, const frame_in_work& f, std::size_t k) {
     const sampled_input_description& named = r.attached().sampled[k];
     run::dead_letter::sampled_input s;
@@ -88,17 +86,8 @@ run::dead_letter::sampled_input sampled_input_of(const runtime& r, const frame_i
     const sampled_copy* const copy = f.sampled_input[k];
     s.there = copy != nullptr;
     if (!s.there) return s;
-    const sampled_frame::about& what = copy->about;
-    s.used = copy->used;
-    s.metadata = copy_of(what.metadata);
-    s.ring_sequence = what.ring_sequence;
-    s.frame_number = what.frame_number;
-    s.born_ns = what.born_ns;
-    s.capture_ns = what.capture_ns;
-    s.clock = what.clock;
-    s.time_s = what.time_s;
-    s.parameter_number = what.parameter_number;
-    s.parameters = copy_of(what.parameters);
+    s.facts = copy->facts;
+    s.facts.sampled_frames.clear();
     return s;
 }
 
@@ -107,9 +96,8 @@ run::dead_letter dead_letter_of(const runtime& r, frame_in_work& f) {
     run::dead_letter l;
     l.stage = a.stage;
     l.program = program_of_process();
-    l.ring_sequence = f.job.ring_sequence;
-    l.frame_number = f.job.frame_number;
-    l.time_s = f.job.time_s;
+    l.facts.meta() = f.job.meta();
+    l.facts.ring_sequence = f.job.ring_sequence;
     l.attempts = r.stage_block().max_attempts;
     l.width = a.width;
     l.height = a.height;
@@ -122,22 +110,17 @@ run::dead_letter dead_letter_of(const runtime& r, frame_in_work& f) {
     for (const input_description& i : a.inputs) {
         const std::size_t k = l.inputs.size();
         const std::span<const u64> sampled = f.input_sampled(k);
-        const shm::used_extents* used = f.input(k).used();
-        l.inputs.push_back({i.stage,
-                            i.format,
-                            used != nullptr ? *used : shm::used_extents{},
-                            copy_of(f.input_metadata(k).bytes()),
-                            {sampled.begin(), sampled.end()}});
+        l.inputs.push_back({i.stage, i.format, {}});
+        ring::frame_facts& facts = l.inputs.back().facts;
+        facts.set(f.input_metadata(k).bytes(), f.input(k).used());
+        facts.sampled_frames.assign(sampled.begin(), sampled.end());
     }
     for (std::size_t k = 0; k < r.sampled_inputs(); ++k) l.sampled.push_back(sampled_input_of(r, f, k));
     for (const output_description& o : a.outputs) l.outputs.push_back({o.name, o});
     l.assets = assets_of_other_stages(r);
-    l.parameter_number = f.job.parameter_number;
-    l.parameters.assign(f.job.parameters,
-                        f.job.parameters + std::min(r.control().parameters.bytes, shm::max_parameter_bytes));
+    l.facts.parameters.assign(f.parameter_bytes().begin(), f.parameter_bytes().end());
+    l.facts.set(f.metadata().bytes(), nullptr);
     l.schema = a.parameters;
-    l.capture_ns = f.job.capture_ns;
-    l.metadata = copy_of(f.metadata().bytes());
     return l;
 }
 
@@ -190,7 +173,7 @@ void write_dead_letter(runtime& r, const frame_in_work& f, const run::dead_lette
         if (l.sampled[k].there)
             to_file.copy(f.sampled_input[k]->memory->data(), r.sampled_input(k).slot_bytes,
                          part + "/" + run::sampled_file(k));
-    run::move_traceback(r.runtime_directory(), l.stage, l.ring_sequence, part);
+    run::move_traceback(r.runtime_directory(), l.stage, l.facts.ring_sequence, part);
     shm::write_whole_file(part + "/letter.json", run::to_json(l));
 }
 

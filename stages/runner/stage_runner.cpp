@@ -32,7 +32,6 @@ depth_rule rule_of(const runtime& r, const stage& s) {
     return rule;
 }
 
-bool is_tombstone(const frame_in_work& f) noexcept { return f.job.void_stage != shm::none; }
 u32 committer_of(const runtime& r) {
     return telemetry::ledger_committer(r.incarnation().seat, r.incarnation().epoch);
 }
@@ -213,7 +212,7 @@ void stage_runner::submit(frame_in_work& f) {
     f.traced = trace_.on(claimed);
     if (f.traced)
         trace_.claimed(f.job.ring_sequence, static_cast<u8>(f.lane()), claimed, f.job.born_ns,
-                       shm::live_capture_ns(f.job.clock, f.job.capture_ns));
+                       f.job.live_capture_ns());
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
     // This stage saves the abandoned frame before it passes the tombstone on, because afterwards no process
@@ -237,8 +236,8 @@ void stage_runner::submit(frame_in_work& f) {
     // Before the job word becomes SUBMITTED, so that a frame that any process can commit has this trace
     // record.
     if (f.traced)
-        trace_.submitted(f.job.ring_sequence, static_cast<u8>(f.lane()), f.job.void_stage != shm::none,
-                         process, now_ns());
+        trace_.submitted(f.job.ring_sequence, static_cast<u8>(f.lane()), f.job.is_tombstone(), process,
+                         now_ns());
     if (!worker_.submit(f.job)) end_unsubmitted(worker_, f.job);
     if (pool_) pool_->submit(f);
     {
@@ -338,7 +337,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
-                ledger_->mark_committed(f.job.ring_sequence, f.for_ledger(), is_tombstone(f),
+                ledger_->mark_committed(f.job.ring_sequence, f.for_ledger(), f.job.is_tombstone(),
                                         committer_of(*runtime_));
             });
         });
@@ -354,7 +353,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
 }
 
 void stage_runner::record(const frame_in_work& f) {
-    ledger_->record(f.job.ring_sequence, f.for_ledger(), is_tombstone(f), committer_of(*runtime_));
+    ledger_->record(f.job.ring_sequence, f.for_ledger(), f.job.is_tombstone(), committer_of(*runtime_));
 }
 
 // Runs what a stage does outside the ring, keyed by the frame's sequence, so that a full disk delays it
@@ -371,8 +370,7 @@ void stage_runner::account(frame_in_work& f, u64 committed_ns) {
     n.frames.fetch_add(1, std::memory_order_relaxed);
     // A tombstone frame is not a delivery: an incarnation that commits only tombstones (because of a full
     // disk, for example) counts as one without frames.
-    if (f.job.void_stage == shm::none &&
-        runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
+    if (!f.job.is_tombstone() && runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
         runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
     telemetry::raise_to(runtime_->entry().last_commit_ns, committed_ns);
     const u64 latency = committed_ns - f.job.claimed_ns;
@@ -382,7 +380,7 @@ void stage_runner::account(frame_in_work& f, u64 committed_ns) {
         telemetry::add_sample(n.end_to_end, committed_ns - f.job.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
     }
-    if (worker_.outputs() == 0) telemetry::count_from_capture(n, f.job.clock, f.job.capture_ns, committed_ns);
+    if (worker_.outputs() == 0) telemetry::count_from_capture(n, f.job, committed_ns);
     log_torn_reads(f);
 }
 

@@ -35,7 +35,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
 
 void frame_in_work::read_tombstone() {
     tombstone_text_.clear();
-    if (job.void_stage == shm::none) return;
+    if (!job.is_tombstone()) return;
     const u32 stage = std::min(job.void_stage, shm::max_stages - 1);
     tombstone_text_ = fmt::format("given up by stage {} after its last attempt (note {:#x})",
                                   runtime_->control().stage[stage].name, job.tombstone_reason);

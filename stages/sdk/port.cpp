@@ -117,7 +117,7 @@ void latest_port::state::allocate() {
     frame.memory_.reset();
     copy = fresh;
     const device::mapping& m = *copy->memory;
-    frame.planes_ = input_payload(in_host_memory ? m.host_data() : m.data(), &format, &frame.used_);
+    frame.planes_ = input_payload(in_host_memory ? m.host_data() : m.data(), &format, &frame.facts_.used);
     frame.memory_ = {copy, &m};
 }
 
@@ -145,7 +145,7 @@ void latest_port::state::follow() {
 // Completes the work on the last frame before the next one is leased: a lease lasts only as long as its copy.
 void latest_port::state::settle() {
     if (!std::exchange(delivered, false)) return;
-    event->record(*queue, frame.ring_sequence_);
+    event->record(*queue, frame.facts_.ring_sequence);
     event->wait();
 }
 
@@ -154,15 +154,7 @@ bool latest_port::state::take() {
     if (copy.use_count() > own) allocate();
     run::newest_frame::about what;
     if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
-    frame.frame_number_ = what.frame_number;
-    frame.ring_sequence_ = what.ring_sequence;
-    frame.born_ns_ = what.born_ns;
-    frame.time_s_ = what.time_s;
-    frame.capture_ns_ = what.capture_ns;
-    frame.metadata_ = std::move(what.metadata);
-    frame.parameters_ = std::move(what.parameters);
-    frame.parameter_number_ = what.parameter_number;
-    frame.used_ = what.used;
+    frame.facts_ = std::move(what);
     return delivered = true;
 }
 

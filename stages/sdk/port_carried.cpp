@@ -42,17 +42,11 @@ shm::frame_header& port_session::header() const {
     return worker_->output(0).header_to_write(job_.output[0].index);
 }
 
-void port_session::set_capture_ns(u64 ns) {
-    job_.clock = ns != 0 ? shm::capture_clock::live : shm::capture_clock::none;
-    job_.capture_ns = ns;
-}
-
 void port_session::reissue_frame() noexcept {
     shm::frame_header& h = header();
     h.metadata_bytes = 0;
     h.used.planes = 0;
-    job_.clock = shm::capture_clock::none;
-    job_.capture_ns = 0;
+    job_.set_capture_ns(0);
     touch();
 }
 

@@ -9,11 +9,8 @@
 
 namespace carousel {
 
-u64 port_frame::frame_number() const { return seat_->session().job().frame_number; }
+const shm::frame_meta& port_frame::meta() const { return seat_->session().job(); }
 u64 port_frame::ring_sequence() const { return seat_->session().job().ring_sequence; }
-f64 port_frame::time_s() const { return seat_->session().job().time_s; }
-u64 port_frame::born_ns() const { return seat_->session().job().born_ns; }
-u64 port_frame::capture_ns() const { return seat_->session().job().capture_ns; }
 device::device_kind port_frame::where() const { return seat_->session().where(); }
 device::queue& port_frame::queue() const { return seat_->session().queue(); }
 void* port_frame::stream() const {
@@ -26,7 +23,6 @@ input_payload reader_frame::input(std::size_t index) const {
 }
 frame_metadata reader_frame::metadata() const { return frame_metadata(seat_->session().read_metadata()); }
 std::span<const std::byte> port_frame::parameter_bytes() const { return seat_->session().parameter_bytes(); }
-u64 port_frame::parameter_number() const { return seat_->session().job().parameter_number; }
 void reader_frame::set_hash(u64 hash, std::string_view name) {
     (void)seat_->session();
     hash_name_ = name;

@@ -81,13 +81,17 @@ public:
 /// A frame that a port's program has taken and not yet committed.
 class port_frame {
 public:
-    [[nodiscard]] u64 frame_number() const;   ///< as frame::frame_number() of a stage
-    [[nodiscard]] u64 ring_sequence() const;  ///< as frame::ring_sequence()
-    [[nodiscard]] f64 time_s() const;         ///< frame_number / fps, seconds
+    /// The frame's number, times and parameter number, which the functions below return one by one.
+    [[nodiscard]] const shm::frame_meta& meta() const;
+    [[nodiscard]] u64 frame_number() const {
+        return meta().frame_number;
+    }                                                           ///< as frame::frame_number() of a stage
+    [[nodiscard]] u64 ring_sequence() const;                    ///< as frame::ring_sequence()
+    [[nodiscard]] f64 time_s() const { return meta().time_s; }  ///< frame_number / fps, seconds
     /// When its source began it, CLOCK_MONOTONIC in ns.
-    [[nodiscard]] u64 born_ns() const;
+    [[nodiscard]] u64 born_ns() const { return meta().born_ns; }
     /// Capture time in ns, as set by its source; 0: not set.
-    [[nodiscard]] u64 capture_ns() const;
+    [[nodiscard]] u64 capture_ns() const { return meta().capture_ns; }
     /// The kind of device whose memory holds the planes.
     [[nodiscard]] device::device_kind where() const;
     /// Enqueue GPU work here: commit() waits for it.
@@ -97,7 +101,7 @@ public:
     /// has none.
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
     /// Number of that parameter set: 0 at the start, incremented by each change.
-    [[nodiscard]] u64 parameter_number() const;
+    [[nodiscard]] u64 parameter_number() const { return meta().parameter_number; }
 
 protected:
     explicit port_frame(port_seat* of) : seat_(of) {}

@@ -286,7 +286,7 @@ port_session::wait_result port_session::begin(u64 until_ns) {
             touch();
             crash_here(crash_point::clock_started);
             check_status(device::status_state::writing);
-            if (job_.void_stage == shm::none) return wait_result::frame;
+            if (!job_.is_tombstone()) return wait_result::frame;
             // Abandoned upstream: there is no content to read, and its place in the sequence is recorded.
             s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
             passes_ = true;
@@ -314,7 +314,7 @@ void port_session::rest() noexcept { entry().processing_since_ns.store(0, std::m
 void port_session::check_status(device::status_state state) {
     device::status_step step;
     step.torn = reinterpret_cast<u32*>(torn_->data());
-    for (u32 i = 0; i < job_.inputs && job_.void_stage == shm::none; ++i) {
+    for (u32 i = 0; i < job_.inputs && !job_.is_tombstone(); ++i) {
         const shm::frame_header& h = worker_->input(i).header(job_.input[i].index);
         step.expect(reinterpret_cast<device::status_word*>(inputs_[i].slot(job_.input[i].index)),
                     {job_.ring_sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
@@ -346,7 +346,7 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 // next call resumes with the mark. If there is no next call, the supervisor writes the mark from the word
 // (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
-    const bool is_tombstone = job_.void_stage != shm::none;
+    const bool is_tombstone = job_.is_tombstone();
     if (!committed_) {
         if (ledger_) ledger_->record(job_.ring_sequence, hash, is_tombstone, committer());
         crash_here(crash_point::host_work_done);
@@ -363,12 +363,12 @@ void port_session::account() {
     shm::stage_counters& n = worker_->stage().counters;
     const u64 now = now_ns();
     n.frames.fetch_add(1, std::memory_order_relaxed);
-    if (job_.void_stage == shm::none && entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
+    if (!job_.is_tombstone() && entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
         entry().first_commit_ns.store(now, std::memory_order_relaxed);
     telemetry::raise_to(entry().last_commit_ns, now);
     telemetry::add_sample(n.latency, now - job_.claimed_ns);
     telemetry::raise_to(n.latency_max_ns, now - job_.claimed_ns);
-    if (!output_.memory) telemetry::count_from_capture(n, job_.clock, job_.capture_ns, now);
+    if (!output_.memory) telemetry::count_from_capture(n, job_, now);
     if (!output_.memory && job_.born_ns != 0 && job_.born_ns < now) {
         telemetry::add_sample(n.end_to_end, now - job_.born_ns);
         telemetry::raise_to(n.end_to_end_max_ns, now - job_.born_ns);

@@ -92,7 +92,7 @@ public:
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept;
     /// The header of a writer's frame: owned by this process until its commit.
     [[nodiscard]] shm::frame_header& header() const;
-    void set_capture_ns(u64 ns);
+    void set_capture_ns(u64 ns) noexcept { job_.set_capture_ns(ns); }
     [[nodiscard]] std::byte* output_slot() const;
 
 private:

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
+#include "frame/frame_facts.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 
@@ -14,18 +15,9 @@ namespace carousel {
 /// One frame of a sampled input; see the top of this file. Valid as long as the stage's own frame.
 class sampled_frame {
 public:
-    struct about {
-        u64 ring_sequence = 0, frame_number = 0;
-        f64 time_s = 0;
-        u64 born_ns = 0, capture_ns = 0;
-        shm::capture_clock clock = shm::capture_clock::none;
-        u64 parameter_number = 0;
-        std::span<const std::byte> parameters, metadata;
-    };
-
     /// Empty: there is no frame.
     sampled_frame() = default;
-    sampled_frame(const input_payload& payload, const about& what) noexcept
+    sampled_frame(const input_payload& payload, const ring::frame_facts& what) noexcept
         : payload_(payload), what_(&what) {}
 
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
@@ -44,6 +36,7 @@ public:
         return payload().bytes(name);
     }
     /// The properties of that frame, with the meaning that they have in class frame; times in s and ns.
+    [[nodiscard]] const shm::frame_meta& meta() const { return there(); }
     [[nodiscard]] u64 frame_number() const { return there().frame_number; }
     [[nodiscard]] u64 ring_sequence() const { return there().ring_sequence; }
     [[nodiscard]] f64 time_s() const { return there().time_s; }
@@ -56,7 +49,7 @@ public:
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const { return there().parameters; }
 
 private:
-    [[nodiscard]] const about& there() const {
+    [[nodiscard]] const ring::frame_facts& there() const {
         if (what_ != nullptr) return *what_;
         throw config_error(
             "a sampled input has no frame yet, but its planes are accessed: check `if (const auto side = "
@@ -64,7 +57,7 @@ private:
     }
 
     input_payload payload_;
-    const about* what_ = nullptr;
+    const ring::frame_facts* what_ = nullptr;
 };
 
 }  // namespace carousel

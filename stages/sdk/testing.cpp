@@ -52,13 +52,12 @@ struct chain::seat {
     std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
     /// The results of one of the frames in flight.
-    struct made_frame {
+    struct made_frame : shm::frame_meta {
         std::vector<u64> sampled_from;                        // the frame of each sampled input that it used
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};
         u32 metadata_bytes = 0;
-        u64 capture_ns = 0;
     };
     std::vector<made_frame> frames;  // chain::place_ is the index of the current one
 };
@@ -83,27 +82,22 @@ public:
         : chain_(c),
           seat_(s),
           made_(s.frames.at(c.place_)),
-          frame_number_(frame_number),
           parameters_(parameters),
           reason_(std::move(reason)) {
+        made_.frame_number = frame_number;
+        made_.time_s = static_cast<f64>(frame_number) / chain_.options_.fps;
         for (const std::string& name : seat_.sampled) {
             const seat& from = *chain_.find_ring(name).of;
             const seat::made_frame& of = from.frames.at(chain_.place_);
-            const u64 newest = from.newest.value_or(shm::no_sampled_frame);
-            sampled_frames_.push_back(
-                {.ring_sequence = newest,
-                 .frame_number = newest,
-                 .time_s = static_cast<f64>(newest) / chain_.options_.fps,
-                 .capture_ns = of.capture_ns,
-                 .clock = of.capture_ns != 0 ? shm::capture_clock::live : shm::capture_clock::none,
-                 .parameters = from.object ? parameters_ : std::span<const std::byte>(),
-                 .metadata = std::span(of.metadata).first(of.metadata_bytes)});
+            ring::frame_facts& facts = sampled_frames_.emplace_back();
+            facts.meta() = of;
+            facts.ring_sequence = facts.frame_number = from.newest.value_or(shm::no_sampled_frame);
+            facts.time_s = static_cast<f64>(facts.frame_number) / chain_.options_.fps;
+            if (from.object) facts.parameters.assign(parameters_.begin(), parameters_.end());
+            facts.set(std::span(of.metadata).first(of.metadata_bytes), nullptr);
         }
     }
-    [[nodiscard]] u64 frame_number() const noexcept override { return frame_number_; }
-    [[nodiscard]] f64 time_s() const noexcept override {
-        return static_cast<f64>(frame_number_) / chain_.options_.fps;
-    }
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return made_; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
         const parameter_schema& named = seat_.description.parameters;
@@ -116,8 +110,6 @@ public:
         if (initial_.empty()) initial_ = named.initial_values();
         return initial_;
     }
-    [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
-    [[nodiscard]] u64 capture_ns() const noexcept override { return made_.capture_ns; }
     [[nodiscard]] frame_metadata metadata() noexcept override {
         if (made_.slots.empty()) return frame_metadata(std::span(made_.metadata).first(made_.metadata_bytes));
         return {made_.metadata, made_.metadata_bytes};
@@ -128,19 +120,19 @@ public:
     }
     void set_capture_ns(u64 ns) override {
         if (!seat_.inputs.empty() || made_.slots.empty()) frame::set_capture_ns(ns);
-        made_.capture_ns = ns;
+        made_.set_capture_ns(ns);
     }
     /// Merges what its inputs carry, as a ring's worker does.
     void take_carried() {
         made_.metadata_bytes = 0;
-        made_.capture_ns = 0;
+        made_.set_capture_ns(0);
         made_.sampled_from.clear();
-        for (const sampled_frame::about& sampled : sampled_frames_)
+        for (const ring::frame_facts& sampled : sampled_frames_)
             made_.sampled_from.push_back(sampled.ring_sequence);
         for (shm::used_extents& used : made_.used) used.planes = 0;
         for (const std::string& input : seat_.inputs) {
             const seat::made_frame& from = chain_.find_ring(input).made();
-            if (made_.capture_ns == 0) made_.capture_ns = from.capture_ns;
+            if (made_.capture_ns == 0) made_.set_capture_ns(from.capture_ns);
             (void)ring::merge_metadata(made_.metadata, made_.metadata_bytes,
                                        std::span(from.metadata).first(from.metadata_bytes));
         }
@@ -175,7 +167,7 @@ public:
         return carousel::output_index(seat_.description.outputs, name);
     }
     [[nodiscard]] u32 lane() const noexcept override {
-        return static_cast<u32>(frame_number_ % chain_.options_.in_flight);
+        return static_cast<u32>(made_.frame_number % chain_.options_.in_flight);
     }
     [[nodiscard]] std::string_view tombstone_reason() const noexcept override { return reason_; }
     [[nodiscard]] bool is_owned() const noexcept override { return chain_.owned; }
@@ -191,22 +183,21 @@ public:
 
     void finish() {
         if (reason_.empty() || seat_.description.wants_tombstones) seat_.object->finish(*this);
-        if (hash_) seat_.hashes[frame_number_] = *hash_;
+        if (hash_) seat_.hashes[made_.frame_number] = *hash_;
         if (!seat_.ledger) return;
         const auto hash =
             hash_ ? telemetry::frame_hash(*hash_, hash_name_) : telemetry::frame_hash(std::nullopt);
-        seat_.ledger->record(frame_number_, hash, !reason_.empty(), chain_.options_.epoch);
-        seat_.ledger->mark_committed(frame_number_, hash, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->record(made_.frame_number, hash, !reason_.empty(), chain_.options_.epoch);
+        seat_.ledger->mark_committed(made_.frame_number, hash, !reason_.empty(), chain_.options_.epoch);
     }
 
 private:
     chain& chain_;
     seat& seat_;
     seat::made_frame& made_;
-    u64 frame_number_;
     std::span<const std::byte> parameters_;
     mutable std::vector<std::byte> initial_;
-    std::vector<sampled_frame::about> sampled_frames_;
+    std::vector<ring::frame_facts> sampled_frames_;
     std::string reason_;
     std::optional<u64> hash_;
     std::string hash_name_;

@@ -162,8 +162,8 @@ TEST_CASE("the newest frame has its metadata, its capture time and its used exte
         h.metadata_bytes = 0;
         REQUIRE(ring::set_metadata(h.metadata, h.metadata_bytes, "gain", i64{2}) ==
                 ring::metadata_change::done);
-        h.capture_ns = 77;
-        h.clock = shm::capture_clock::live;
+        h.meta.capture_ns = 77;
+        h.meta.clock = shm::capture_clock::live;
         h.used.planes = 1;
         h.used.of[0][0] = 0;
         h.sampled_inputs = 1;
@@ -205,7 +205,7 @@ TEST_CASE("a frame whose header changes in the middle of its copy is thrown away
     small_ring of;
     frame_reader reader(of);
     REQUIRE(of.r.pass(0));
-    CHECK_FALSE(reader.take([&](u32 slot) { of.block().frames[0].header[slot].capture_ns ^= 1; }));
+    CHECK_FALSE(reader.take([&](u32 slot) { of.block().frames[0].header[slot].meta.capture_ns ^= 1; }));
     CHECK(reader.newest.losses().torn == 1);
     CHECK(reader.newest.losses().revoked == 0);
     CHECK(of.leased_slot() == shm::none);
@@ -220,7 +220,7 @@ TEST_CASE("a tombstone frame is not a picture: it is counted and its memory is n
     REQUIRE(of.r.pass(0));
     for (u32 k = 0; k < of.block().link[0].slots; ++k) {
         shm::frame_header& h = of.block().frames[0].header[k];
-        h.void_stage = 0;
+        h.meta.void_stage = 0;
         ring::seal(h, of.block().parameters.bytes);
     }
     reader.value = 77;

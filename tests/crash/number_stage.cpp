@@ -57,7 +57,7 @@ volatile f64* header_of_first_ring() {
         if (line.find("/dev/shm/carousel-") == std::string::npos || line.ends_with(".trace")) continue;
         // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel tells addresses as text
         auto* const c = reinterpret_cast<shm::control_block*>(std::stoull(line, nullptr, 16));
-        return &c->frames[0].header[0].time_s;
+        return &c->frames[0].header[0].meta.time_s;
     }
     return nullptr;
 }

@@ -14,7 +14,7 @@ namespace carousel::test {
 
 struct recorded_frames {
     bool ended = false;                      ///< the file has its index
-    std::vector<stages::frame_facts> facts;  ///< of its first ring, in the file's order, without parameters
+    std::vector<stages::frame_facts> facts;  ///< of its first ring, in the file's order
 };
 
 inline recorded_frames read_recording(const std::string& path) {
@@ -29,7 +29,6 @@ inline recorded_frames read_recording(const std::string& path) {
         for (const stages::mcap::message& m : stages::mcap::read_messages(records)) {
             if (m.channel != 1) continue;
             found.facts.push_back(stages::take_frame(m.data, about.rings.front().format, nullptr));
-            found.facts.back().parameters = {};
         }
     }
     return found;

@@ -207,14 +207,14 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].ring_sequence.store(6); },
          "header.ring_sequence", "can't be in two"},
         {"a void stage that isn't",
-         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].void_stage = 30; },
+         [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].meta.void_stage = 30; },
          "header.void_stage", "names stage 30"},
         {"more metadata than there is room for",
          [](run_in_hand& r) { r.c().frames[0].header[ready_slot_of(r, 0, 7)].metadata_bytes = 1025; },
          "header.metadata_bytes", "is 1025, but there is room for only 1024"},
         {"a clock that isn't",
          [](run_in_hand& r) {
-             r.c().frames[0].header[ready_slot_of(r, 0, 7)].clock = static_cast<shm::capture_clock>(9);
+             r.c().frames[0].header[ready_slot_of(r, 0, 7)].meta.clock = static_cast<shm::capture_clock>(9);
          },
          "header.clock", "is 9, which is not a valid clock"},
         {"a lease without a job",

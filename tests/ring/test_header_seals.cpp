@@ -18,8 +18,8 @@ constexpr u32 parameter_bytes = 21, metadata_bytes = 13;  // not multiples of th
 
 /// Uses every field of a header and seals it again.
 void use_all_of(shm::frame_header& h) {
-    h.time_s = 1.5;
-    h.clock = shm::capture_clock::live;
+    h.meta.time_s = 1.5;
+    h.meta.clock = shm::capture_clock::live;
     h.metadata_bytes = metadata_bytes;
     h.sampled_inputs = shm::max_sampled_inputs;
     h.used.planes = (1U << shm::max_used_planes) - 1;
@@ -38,17 +38,17 @@ TEST_CASE("a header that differs from its seal is leased by no process, whicheve
     const std::pair<const char*, std::function<void()>> changes[] = {
         {"sequence", [&] { h.ring_sequence.raw() ^= 3; }},  // an intact word of another number
         {"epoch", [&] { h.epoch ^= 1U; }},
-        {"void_stage", [&] { h.void_stage ^= 1U << 31U; }},
-        {"tombstone_reason", [&] { h.tombstone_reason ^= 4U; }},
+        {"void_stage", [&] { h.meta.void_stage ^= 1U << 31U; }},
+        {"tombstone_reason", [&] { h.meta.tombstone_reason ^= 4U; }},
         {"maker_seat", [&] { h.maker_seat ^= 2U; }},
-        {"born_ns", [&] { h.born_ns ^= u64{1} << 63U; }},
+        {"born_ns", [&] { h.meta.born_ns ^= u64{1} << 63U; }},
         {"claimed_ns", [&] { h.claimed_ns ^= 1U; }},
         {"submitted_ns", [&] { h.submitted_ns ^= 1U; }},
-        {"time_s", [&] { h.time_s = -h.time_s; }},
-        {"frame_number", [&] { h.frame_number ^= 1U; }},
-        {"parameter_number", [&] { h.parameter_number ^= 1U; }},
-        {"capture_ns", [&] { h.capture_ns ^= 8U; }},
-        {"clock", [&] { h.clock = shm::capture_clock{static_cast<u32>(h.clock) ^ 1U}; }},
+        {"time_s", [&] { h.meta.time_s = -h.meta.time_s; }},
+        {"frame_number", [&] { h.meta.frame_number ^= 1U; }},
+        {"parameter_number", [&] { h.meta.parameter_number ^= 1U; }},
+        {"capture_ns", [&] { h.meta.capture_ns ^= 8U; }},
+        {"clock", [&] { h.meta.clock = shm::capture_clock{static_cast<u32>(h.meta.clock) ^ 1U}; }},
         {"metadata_bytes", [&] { h.metadata_bytes ^= 2U; }},  // two more bytes, which are 0
         {"metadata_omitted", [&] { h.metadata_omitted ^= 1U; }},
         {"used.planes", [&] { h.used.planes ^= 1U; }},
@@ -80,7 +80,7 @@ TEST_CASE("a latest member skips a frame with an invalid header and takes the ne
     latest_reader viewer(*r.b.c, 0, shm::max_incarnations);
     REQUIRE(viewer.joined());
     REQUIRE(test::pass(*source.w) == 0);
-    r.b.c->frames[0].header[0].born_ns ^= 1U;
+    r.b.c->frames[0].header[0].meta.born_ns ^= 1U;
     CHECK_FALSE(viewer.acquire());
     REQUIRE(test::pass(*source.w) == 1);
     const slot_ref next = viewer.acquire();
@@ -95,7 +95,7 @@ TEST_CASE("a frame whose input's header changes under its lease is not submitted
     test::seated source = r.sit(0), middle = r.sit(1);
     const std::function<void(shm::frame_header&)> changes[] = {
         [](shm::frame_header& h) { h.parameters[3] ^= std::byte{1}; },
-        [](shm::frame_header& h) { h.frame_number ^= 1U; },
+        [](shm::frame_header& h) { h.meta.frame_number ^= 1U; },
         [](shm::frame_header& h) { h.used.planes ^= 1U; },
         [](shm::frame_header& h) { h.metadata_bytes ^= 16U; },
     };
@@ -157,23 +157,27 @@ TEST_CASE("a write to a header before its seal is not sealed") {
     shm::frame_header& h = r.b.c->frames[1].header[j.output[0].index];
     const auto kept = std::make_unique<shm::frame_header>();
     shm::frame_header& before = *kept;
-    before.epoch = h.epoch, before.void_stage = h.void_stage, before.frame_number = h.frame_number;
-    before.born_ns = h.born_ns, before.time_s = h.time_s, before.parameter_number = h.parameter_number;
-    before.capture_ns = h.capture_ns, before.clock = h.clock, before.parameters[15] = h.parameters[15];
-    h.ring_sequence.raw() ^= 3, h.epoch ^= 1U, h.void_stage ^= 2U, h.maker_seat ^= 1U, h.born_ns ^= 8U;
-    h.frame_number ^= 4U, h.time_s += 1, h.parameter_number ^= 1U, h.capture_ns ^= 1U;
-    h.clock = shm::capture_clock::recorded, h.parameters[15] ^= std::byte{1};
+    before.epoch = h.epoch, before.meta.void_stage = h.meta.void_stage,
+    before.meta.frame_number = h.meta.frame_number;
+    before.meta.born_ns = h.meta.born_ns, before.meta.time_s = h.meta.time_s,
+    before.meta.parameter_number = h.meta.parameter_number;
+    before.meta.capture_ns = h.meta.capture_ns, before.meta.clock = h.meta.clock,
+    before.parameters[15] = h.parameters[15];
+    h.ring_sequence.raw() ^= 3, h.epoch ^= 1U, h.meta.void_stage ^= 2U, h.maker_seat ^= 1U,
+        h.meta.born_ns ^= 8U;
+    h.meta.frame_number ^= 4U, h.meta.time_s += 1, h.meta.parameter_number ^= 1U, h.meta.capture_ns ^= 1U;
+    h.meta.clock = shm::capture_clock::recorded, h.parameters[15] ^= std::byte{1};
     REQUIRE(middle.w->submit(j));
     CHECK(h.ring_sequence.load() == j.ring_sequence);
     CHECK(h.epoch == before.epoch);
-    CHECK(h.void_stage == before.void_stage);
+    CHECK(h.meta.void_stage == before.meta.void_stage);
     CHECK(h.maker_seat == 1);
-    CHECK(h.born_ns == before.born_ns);
-    CHECK(h.frame_number == before.frame_number);
-    CHECK(h.time_s == before.time_s);
-    CHECK(h.parameter_number == before.parameter_number);
-    CHECK(h.capture_ns == before.capture_ns);
-    CHECK(h.clock == before.clock);
+    CHECK(h.meta.born_ns == before.meta.born_ns);
+    CHECK(h.meta.frame_number == before.meta.frame_number);
+    CHECK(h.meta.time_s == before.meta.time_s);
+    CHECK(h.meta.parameter_number == before.meta.parameter_number);
+    CHECK(h.meta.capture_ns == before.meta.capture_ns);
+    CHECK(h.meta.clock == before.meta.clock);
     CHECK(h.parameters[15] == before.parameters[15]);
     CHECK(is_sealed(h, r.b.c->parameters.bytes));
 }

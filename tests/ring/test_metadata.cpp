@@ -158,7 +158,7 @@ TEST_CASE("metadata and capture time of a frame are in each ring downstream of t
     REQUIRE(source.w->begin(j, 0) == outcome::ok);
     shm::frame_header& made = b.c->frames[0].header[j.output[0].index];
     CHECK(made.metadata_bytes == 0);
-    CHECK(made.clock == shm::capture_clock::none);
+    CHECK(made.meta.clock == shm::capture_clock::none);
     REQUIRE(set_metadata(made.metadata, made.metadata_bytes, "exposure_ms", 3.5) == metadata_change::done);
     j.clock = shm::capture_clock::live;
     j.capture_ns = 42;
@@ -170,8 +170,8 @@ TEST_CASE("metadata and capture time of a frame are in each ring downstream of t
     CHECK(k.capture_ns == 42);
     const shm::frame_header& seen = b.c->frames[1].header[k.output[0].index];
     CHECK(text_of(*find_metadata(metadata_of(seen), "exposure_ms")) == "3.5");
-    CHECK(seen.clock == shm::capture_clock::live);
-    CHECK(seen.capture_ns == 42);
+    CHECK(seen.meta.clock == shm::capture_clock::live);
+    CHECK(seen.meta.capture_ns == 42);
 }
 
 TEST_CASE("a reused slot has nothing of its earlier frame") {
@@ -184,10 +184,10 @@ TEST_CASE("a reused slot has nothing of its earlier frame") {
         CHECK(made.metadata_bytes == 0);
         CHECK(made.metadata_omitted == 0);
         CHECK(made.used.planes == 0);
-        CHECK(made.clock == shm::capture_clock::none);
+        CHECK(made.meta.clock == shm::capture_clock::none);
         made.metadata_bytes = made.metadata_omitted = 5;
         made.used.planes = 1;
-        made.clock = shm::capture_clock::live;
+        made.meta.clock = shm::capture_clock::live;
         REQUIRE(source.w->submit(j));
         REQUIRE(source.w->commit(j));
         REQUIRE(source.w->complete(j));

@@ -97,7 +97,7 @@ int end_of_writer(const std::string& run_id, u32 opens, u32 writes) {
         std::signal(SIGSEGV, SIG_DFL);
         const segment seen = segment::attach(run_id);
         shm::open_frames(seen.block(), opens);
-        seen.block().frames[writes].header[1].time_s = 3;
+        seen.block().frames[writes].header[1].meta.time_s = 3;
         ::_exit(0);
     }
     int status = 0;
@@ -113,10 +113,10 @@ TEST_CASE("an attached stage can write to the headers of the ring that it opens,
     for (u32 k = 0; k < 3; ++k) made.block().link[k].slots = 10;
     made.publish();
     CHECK(end_of_writer(r.run_id, 1, 1) == 0);
-    CHECK(made.block().frames[1].header[1].time_s == 3);
+    CHECK(made.block().frames[1].header[1].meta.time_s == 3);
     CHECK(end_of_writer(r.run_id, 1, 0) == SIGSEGV);
     CHECK(end_of_writer(r.run_id, 1, 2) == SIGSEGV);
-    CHECK(made.block().frames[0].header[1].time_s == 0);
+    CHECK(made.block().frames[0].header[1].meta.time_s == 0);
 }
 
 TEST_CASE("headers have memory for the slots that the run has, and for no more") {

@@ -37,8 +37,10 @@ inline void add_frame(stages::mcap::writer& w, const stages::recording& r, u64 n
     for (std::size_t k = first; k < first + count; ++k) {
         const auto slot = slot_of(r.rings[k].format, number);
         const u64 wall = 1'000'000 + number;
-        stages::put_frame(data[k], r.rings[k].format, r.rings[k].stage, {number, number + 5, 0.5, 2, {}},
-                          wall, slot.data());
+        stages::put_frame(
+            data[k], r.rings[k].format, r.rings[k].stage,
+            {{.frame_number = number, .time_s = 0.5, .born_ns = number + 5, .parameter_number = 2}}, wall,
+            slot.data());
         unit.push_back({static_cast<u16>(k + 1), static_cast<u32>(number), wall, data[k]});
     }
     w.append(unit);

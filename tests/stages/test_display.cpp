@@ -139,13 +139,11 @@ class counted_frame : public carousel::frame {
 public:
     counted_frame(carousel::frame& of, counting_queue& q) : of_(of), queue_(q) {}
     using carousel::frame::set_hash;
-    [[nodiscard]] u64 frame_number() const noexcept override { return of_.frame_number(); }
-    [[nodiscard]] f64 time_s() const noexcept override { return of_.time_s(); }
+    [[nodiscard]] const carousel::shm::frame_meta& meta() const noexcept override { return of_.meta(); }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
         return of_.parameter_values(type, bytes);
     }
-    [[nodiscard]] u64 parameter_number() const noexcept override { return of_.parameter_number(); }
     [[nodiscard]] device::queue& queue() noexcept override { return queue_; }
     [[nodiscard]] carousel::input_payload input(std::size_t k) const noexcept override {
         return of_.input(k);

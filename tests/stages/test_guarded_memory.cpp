@@ -40,8 +40,8 @@ TEST_CASE("an address in a frame's header is described as ring, slot and offset 
     const auto c = std::make_unique<shm::control_block>();
     guard_headers(*c);
     CHECK(find_wild_write(&c->frames[0]) == wild_write{wild_write_target::header, 0, 0, 0});
-    CHECK(find_wild_write(&c->frames[5].header[3].time_s) ==
-          wild_write{wild_write_target::header, 5, 3, offsetof(shm::frame_header, time_s)});
+    CHECK(find_wild_write(&c->frames[5].header[3].meta.time_s) ==
+          wild_write{wild_write_target::header, 5, 3, offsetof(shm::frame_header, meta.time_s)});
     CHECK(find_wild_write(&c->frames[shm::max_links - 1].header[63].metadata[1023]).index ==
           shm::max_links - 1);
     CHECK(find_wild_write(&c->frames[shm::max_links]).what == wild_write_target::nothing);

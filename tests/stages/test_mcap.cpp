@@ -157,7 +157,8 @@ TEST_CASE("a unit may be of one ring, and a continued file yields each ring's la
     const auto add_one = [&](mcap::writer& w, u64 unit) {
         const recorded_ring& ring = r.rings[channels[unit] - 1U];
         mcap::buffer data;
-        put_frame(data, ring.format, ring.stage, {unit, unit + 5, 0.5, 2, {}}, 9,
+        put_frame(data, ring.format, ring.stage,
+                  {{.frame_number = unit, .time_s = 0.5, .born_ns = unit + 5, .parameter_number = 2}}, 9,
                   slot_of(ring.format, unit).data());
         const mcap::message m{channels[unit], static_cast<u32>(unit), 9, data};
         w.append({&m, 1});
@@ -275,7 +276,9 @@ TEST_CASE("another file, version, recording or a second recorder is refused by n
 
 TEST_CASE("a recorded frame has its metadata, its capture time and what of its planes was in use") {
     const recording r = two_rings();
-    frame_facts facts{7, 2, 0.5, 1, {}, 12345};
+    frame_facts facts;
+    facts.frame_number = 7;
+    facts.set_capture_ns(12345);
     std::byte room[shm::max_metadata_bytes];
     u32 used = 0;
     const std::byte raw[] = {std::byte{0}, std::byte{9}};

@@ -22,7 +22,7 @@ carried_facts carried_by(const run::newest_frame::about& frame, const ring::fram
             words.push_back(n == shm::no_sampled_frame ? "none yet" : fmt::format("frame {}", n));
         out.emplace_back("sampled inputs", fmt::format("{}", fmt::join(words, ", ")));
     }
-    if (const u64 since = shm::live_capture_ns(frame.clock, frame.capture_ns); since != 0 && since <= now)
+    if (const u64 since = frame.live_capture_ns(); since != 0 && since <= now)
         out.emplace_back("captured", fmt::format("{:.1f} ms ago", static_cast<f64>(now - since) / 1e6));
     return out;
 }

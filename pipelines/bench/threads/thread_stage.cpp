@@ -37,9 +37,11 @@ private:
 
 class thread_stage::current_frame final : public frame {
 public:
-    current_frame(thread_stage& of, u32 instance, u64 n) : of_(of), instance_(instance), n_(n) {}
-    [[nodiscard]] u64 frame_number() const noexcept override { return n_; }
-    [[nodiscard]] f64 time_s() const noexcept override { return static_cast<f64>(n_) / of_.world_.fps; }
+    current_frame(thread_stage& of, u32 instance, u64 n) : of_(of), instance_(instance), n_(n) {
+        meta_.frame_number = n;
+        meta_.time_s = static_cast<f64>(n) / of_.world_.fps;
+    }
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return meta_; }
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
         const parameter_schema& named = of_.description_.parameters;
@@ -48,7 +50,6 @@ public:
                                            of_.spec_.name, type));
         return of_.world_.parameters;
     }
-    [[nodiscard]] u64 parameter_number() const noexcept override { return 0; }
     [[nodiscard]] device::queue& queue() noexcept override { return *of_.queues_[instance_]; }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         const thread_stage& from = *of_.inputs_[i];
@@ -70,6 +71,7 @@ private:
     thread_stage& of_;
     u32 instance_;
     u64 n_, hash_ = 0;
+    shm::frame_meta meta_;
 };
 
 thread_stage::thread_stage(thread_world& world, const supervisor::pipeline& p,

@@ -31,15 +31,20 @@ json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     return out;
 }
 
+bool carries_nothing(const ring::frame_facts& f) {
+    return f.capture_ns == 0 && f.metadata.empty() && f.metadata_omitted == 0 && f.used.planes == 0 &&
+           f.sampled_frames.empty();
+}
+
 }  // namespace
 
 json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage, u32 output) {
     if (output >= std::min(st.outputs(), shm::max_outputs) || stage >= std::min(c.stages, shm::max_stages))
         return {};
     const auto f = telemetry::last_facts(c, c.stage[stage].output_link[output]);
-    if (!f || f->empty()) return {};
+    if (!f || carries_nothing(*f)) return {};
     json j{{"frame", f->ring_sequence},
-           {"tombstone", f->is_tombstone},
+           {"tombstone", f->is_tombstone()},
            {"capture_clock", clock_json(f->clock)},
            {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
            {"metadata", telemetry::metadata_json(f->metadata)},

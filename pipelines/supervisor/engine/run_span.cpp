@@ -35,7 +35,7 @@ u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexce
         const u32 stage = c.link[k].stage;
         if (stage >= std::min(c.stages, shm::max_stages) || !is_source(c.stage[stage])) continue;
         for (u32 s = 0; s < std::min(c.link[k].slots, shm::max_slots); ++s)
-            take(c.frames[k].header[s].born_ns);
+            take(c.frames[k].header[s].meta.born_ns);
     }
     return first;
 }

@@ -215,15 +215,15 @@ private:
                 add(fmt::format("{}, group {}", object, g),
                     fmt::format("has not passed frame {}, but the ring is at {}", ring_sequence, t));
         }
-        if (h.void_stage != shm::none && h.void_stage >= made_.stages)
+        if (h.meta.is_tombstone() && h.meta.void_stage >= made_.stages)
             add(object + ": header.void_stage",
-                fmt::format("names stage {}, but there are only {}", h.void_stage, made_.stages));
+                fmt::format("names stage {}, but there are only {}", h.meta.void_stage, made_.stages));
         if (h.metadata_bytes > shm::max_metadata_bytes)
             add(object + ": header.metadata_bytes", fmt::format("is {}, but there is room for only {}",
                                                                 h.metadata_bytes, shm::max_metadata_bytes));
-        if (static_cast<u32>(h.clock) > static_cast<u32>(shm::capture_clock::recorded))
+        if (static_cast<u32>(h.meta.clock) > static_cast<u32>(shm::capture_clock::recorded))
             add(object + ": header.clock",
-                fmt::format("is {}, which is not a valid clock", static_cast<u32>(h.clock)));
+                fmt::format("is {}, which is not a valid clock", static_cast<u32>(h.meta.clock)));
     }
 
     // Number n in [T, T+N) is WAIT or LEASED at its own lap, or it is done: then it is WAIT at the next lap.

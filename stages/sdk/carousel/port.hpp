@@ -43,6 +43,7 @@
 #include "core/owner_process.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
+#include "frame/frame_facts.hpp"
 #include "parameters/parameter_schema.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
@@ -81,22 +82,24 @@ struct latest_losses {
 /// A complete frame, valid until the next one is requested from its port.
 class latest_frame {
 public:
+    /// The frame's number, times and parameter number, which the functions below return one by one.
+    [[nodiscard]] const shm::frame_meta& meta() const noexcept { return facts_; }
     /// As frame::frame_number() of a stage.
-    [[nodiscard]] u64 frame_number() const noexcept { return frame_number_; }
+    [[nodiscard]] u64 frame_number() const noexcept { return facts_.frame_number; }
     /// As frame::ring_sequence() of a stage.
-    [[nodiscard]] u64 ring_sequence() const noexcept { return ring_sequence_; }
-    [[nodiscard]] f64 time_s() const noexcept { return time_s_; }  ///< frame_number / fps, seconds
+    [[nodiscard]] u64 ring_sequence() const noexcept { return facts_.ring_sequence; }
+    [[nodiscard]] f64 time_s() const noexcept { return facts_.time_s; }  ///< frame_number / fps, seconds
     /// When the frame's source began it, CLOCK_MONOTONIC in ns.
-    [[nodiscard]] u64 born_ns() const noexcept { return born_ns_; }
+    [[nodiscard]] u64 born_ns() const noexcept { return facts_.born_ns; }
     /// Capture time in ns, as set by the frame's source; 0: not set.
-    [[nodiscard]] u64 capture_ns() const noexcept { return capture_ns_; }
+    [[nodiscard]] u64 capture_ns() const noexcept { return facts_.capture_ns; }
     /// The metadata that the stages have set, read-only.
-    [[nodiscard]] frame_metadata metadata() const noexcept { return frame_metadata(metadata_); }
+    [[nodiscard]] frame_metadata metadata() const noexcept { return frame_metadata(facts_.metadata); }
     /// The run's parameters with which the frame was made, in the layout of open_run::parameters(); empty if
     /// the run has none.
-    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept { return parameters_; }
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept { return facts_.parameters; }
     /// Number of that parameter set: 0 at the start, incremented by each change.
-    [[nodiscard]] u64 parameter_number() const noexcept { return parameter_number_; }
+    [[nodiscard]] u64 parameter_number() const noexcept { return facts_.parameter_number; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
     /// The plane of that name, limited to its used extents, as in a stage. Throws config_error if there is no
     /// such plane or its element type differs.
@@ -120,11 +123,7 @@ public:
 private:
     friend class latest_port;
     std::shared_ptr<const device::mapping> memory_;
-    u64 frame_number_ = 0, ring_sequence_ = 0, born_ns_ = 0, capture_ns_ = 0;
-    f64 time_s_ = 0;
-    std::vector<std::byte> metadata_, parameters_;
-    u64 parameter_number_ = 0;
-    shm::used_extents used_{};
+    ring::frame_facts facts_;
     input_payload planes_;
     device_kind where_ = device_kind::cpu;
     device::queue* queue_ = nullptr;

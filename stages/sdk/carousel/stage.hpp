@@ -123,13 +123,15 @@ struct frame_stamp {
 class frame {
 public:
     virtual ~frame() = default;
+    /// The frame's number, times and parameter number, which the functions below return one by one.
+    [[nodiscard]] virtual const shm::frame_meta& meta() const noexcept = 0;
     /// The frame's number, from 0: the same in every stage and on every host.
-    [[nodiscard]] virtual u64 frame_number() const noexcept = 0;
+    [[nodiscard]] u64 frame_number() const noexcept { return meta().frame_number; }
     /// The frame's position in the rings of this host, from 0. It differs from the frame number only if this
     /// host processes some of another host's frames (instances of one stage on two hosts).
     [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
     /// frame_number / fps, seconds: depends only on the frame number.
-    [[nodiscard]] virtual f64 time_s() const noexcept = 0;
+    [[nodiscard]] f64 time_s() const noexcept { return meta().time_s; }
     /// The frame's parameters as its source stamped them: every stage sees the same values for one frame,
     /// independent of later changes, also when the frame is processed again after a crash. Throws
     /// config_error unless description::parameters names T.
@@ -146,16 +148,14 @@ public:
     /// The same bytes, whatever their type, for stages that forward them. Empty if there are none.
     [[nodiscard]] virtual std::span<const std::byte> parameter_bytes() const noexcept { return {}; }
     /// Number of the parameter set: 0 at the start, incremented by each change.
-    [[nodiscard]] virtual u64 parameter_number() const noexcept = 0;
+    [[nodiscard]] u64 parameter_number() const noexcept { return meta().parameter_number; }
     /// When its source began it, CLOCK_MONOTONIC in ns; 0: not known.
-    [[nodiscard]] virtual u64 born_ns() const noexcept { return 0; }
+    [[nodiscard]] u64 born_ns() const noexcept { return meta().born_ns; }
     /// Capture time in ns, as set by its source (set_capture_ns, or a recording): the same in every stage. 0:
     /// not set.
-    [[nodiscard]] virtual u64 capture_ns() const noexcept { return 0; }
+    [[nodiscard]] u64 capture_ns() const noexcept { return meta().capture_ns; }
     /// Whether capture_ns() is of this machine's clock or of a recording's.
-    [[nodiscard]] virtual shm::capture_clock capture_clock() const noexcept {
-        return shm::capture_clock::none;
-    }
+    [[nodiscard]] shm::capture_clock capture_clock() const noexcept { return meta().clock; }
     /// Small named values that travel with the frame to all stages downstream. Entries can be added in
     /// process() of a stage with an output.
     [[nodiscard]] virtual frame_metadata metadata() noexcept { return {}; }

@@ -42,8 +42,8 @@ TEST_CASE("a run that begins and ends between two ticks lasts from its first cla
     shm::control_block& c = *block;
     c.entry[0].first_commit_ns.store(2500);
     c.entry[1].first_commit_ns.store(2600);
-    c.frames[0].header[0].born_ns = 2000;
-    c.frames[0].header[1].born_ns = 2200;
+    c.frames[0].header[0].meta.born_ns = 2000;
+    c.frames[0].header[1].meta.born_ns = 2200;
     c.entry[0].last_commit_ns.store(6000);
     c.entry[2].last_commit_ns.store(7000);
     CHECK(first_frame_ns(c, started, tick) == 2000);
@@ -53,8 +53,8 @@ TEST_CASE("a run that begins and ends between two ticks lasts from its first cla
 TEST_CASE("without the first frame's header a run begins with the first commit of its source") {
     const auto block = block_of_three();
     block->entry[0].first_commit_ns.store(2500);
-    block->frames[0].header[0].born_ns = 4000;
-    block->frames[1].header[0].born_ns = 2100;  // of another ring: a copy, with the maker's own time
+    block->frames[0].header[0].meta.born_ns = 4000;
+    block->frames[1].header[0].meta.born_ns = 2100;  // of another ring: a copy, with the maker's own time
     CHECK(first_frame_ns(*block, started, tick) == 2500);
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("words that are unwritten, damaged or of another run give no time: the
     CHECK(first_frame_ns(*block, started, tick) == tick);
     CHECK(last_delivery_ns(*block, started, tick) == tick);
     block->entry[0].first_commit_ns.store(started - 1);
-    block->frames[0].header[0].born_ns = ~u64{0};
+    block->frames[0].header[0].meta.born_ns = ~u64{0};
     block->entry[2].last_commit_ns.store(tick + 1);
     CHECK(first_frame_ns(*block, started, tick) == tick);
     CHECK(last_delivery_ns(*block, started, tick) == tick);
