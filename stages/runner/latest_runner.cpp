@@ -5,10 +5,9 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "ring/latest.hpp"
+#include "session/newest_reader.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/exit_note.hpp"
@@ -33,33 +32,16 @@ ring::job job_of(const shm::control_block& c, const ring::slot_ref& slot, const 
     return j;
 }
 
-void read_frame(runtime& r, stage& s, frame_in_work& f, u32 producer_epoch, u32* torn) {
-    device::queue& q = r.queue();
-    device::status_word* status = r.input(0).status(f.job.input[0].index);
-    const device::status_word expected{f.job.ring_sequence, producer_epoch,
-                                       static_cast<u32>(device::status_state::ready)};
-    q.check_status(status, expected, torn);
-    if (is_fault_requested(r)) inject_fault(r, f.job);
-    detail::call_process(s, f);
-    q.check_status(status, expected, torn);
-    f.event = &r.event_of(shm::none, f.lane());
-    f.event->record(q, 0);
-    f.event->wait();
-}
-
 }  // namespace
 
 void run_latest(runtime& r, stage& s) {
     shm::control_block& c = r.control();
     shm::stage_block& block = r.stage_block();
-    ring::latest_reader reader(c, block.input_link[0], r.incarnation().entry);
-    if (!reader.joined())
+    session::newest_reader reader(c, block.input_link[0], r.context());
+    if (!reader.join(r.incarnation().entry))
         throw config_error(
             "all latest groups of this link are taken: a link has room for 8 viewers and displays with group "
             "= \"latest\"");
-    const auto torn = r.context().allocate_host(sizeof(u32));
-    *reinterpret_cast<u32*>(torn->host_data()) = 0;
-    u32 torn_before = 0;
     torn_lines lines;
     const shm::link_block& ring = c.link[std::min(block.input_link[0], shm::max_links - 1)];
     const torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
@@ -70,8 +52,7 @@ void run_latest(runtime& r, stage& s) {
     telemetry::trace_writer trace(c, r.incarnation().seat, r.incarnation().epoch);
     for (;;) {
         const u32 seen = shm::ticket(block.doorbell);
-        const ring::slot_ref slot = reader.acquire();
-        if (!slot) {
+        if (!reader.acquire()) {
             const u64 end = ring::load(c.end);
             if (end != ring::end_unknown && end != ring::end_stopping && reader.link().tail() >= end) return;
             const u64 began = now_ns();
@@ -81,31 +62,28 @@ void run_latest(runtime& r, stage& s) {
             continue;
         }
         telemetry::begin_busy(r.entry(), now_ns());
-        if (slot.ring_sequence >= r.hooks().hold_lease_at.value_or(~u64{0})) ::raise(SIGSTOP);
-        crash_here(crash_point::latest_leased);
-        const shm::frame_header& h = reader.link().header(slot.index);
-        f.job = job_of(c, slot, h);
+        if (reader.slot().ring_sequence >= r.hooks().hold_lease_at.value_or(~u64{0})) ::raise(SIGSTOP);
+        f.job = job_of(c, reader.slot(), reader.header());
         f.take_carried();
         f.traced = trace.on(f.job.claimed_ns);
         f.read_tombstone();
         f.clear_local();
-        if (!f.job.is_tombstone()) read_frame(r, s, f, h.epoch, reinterpret_cast<u32*>(torn->data()));
-        const u32 torn_now = *reinterpret_cast<volatile u32*>(torn->host_data());
-        crash_here(crash_point::latest_read);
-        const bool whole = reader.release();
+        if (!f.job.is_tombstone())
+            reader.read(r.queue(), r.input(0).slot(f.job.input[0].index), [&] {
+                if (is_fault_requested(r)) inject_fault(r, f.job);
+                detail::call_process(s, f);
+            });
+        const session::read_result result = reader.release();
         const u64 complete = f.traced ? now_ns() : 0;
-        crash_here(crash_point::latest_released);
-        if (!whole) {  // revoked: what was read is discarded, torn or not
+        if (result == session::read_result::revoked || result == session::read_result::changed) {
             telemetry::count_busy(r.entry(), block.counters, now_ns(), true);
-            torn_before = torn_now;
-            continue;
+            continue;  // what was read is discarded, torn or not
         }
-        if (torn_now != torn_before) {
-            lines.report(f.job.ring_sequence, torn_now - torn_before, std::span(&from, 1));
+        if (result == session::read_result::torn) {
+            lines.report(f.job.ring_sequence, reader.torn_words(), std::span(&from, 1));
             const shm::block_open open;
-            block.counters.torn.fetch_add(torn_now - torn_before, std::memory_order_relaxed);
+            block.counters.torn.fetch_add(reader.torn_words(), std::memory_order_relaxed);
         }
-        torn_before = torn_now;
         if (!f.is_hidden_from_stage()) disk.write_patiently(f.job.ring_sequence, [&] { s.finish(f); });
         const u64 now = now_ns();
         const shm::block_open open;

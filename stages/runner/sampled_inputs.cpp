@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/crash_point.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/log.hpp"
 #include "frame/used_extents.hpp"
@@ -37,22 +36,18 @@ sampled_input::sampled_input(runtime& r, u32 index)
     : runtime_(&r),
       index_(index),
       queue_(r.context().make_queue()),
-      torn_(r.context().allocate_host(sizeof(u32))),
-      event_(r.context().make_event(&event_word_)) {}
+      reader_(r.control(), r.sampled_input(index).index, r.context()) {}
 
 // Each incarnation is a separate member. All places may be taken, by viewers too, or the predecessor's place
 // may not be free yet: the stage then continues without the input and tries again.
 bool sampled_input::join() {
-    if (reader_ && reader_->joined()) return true;
-    const u32 link = runtime_->sampled_input(index_).index;
-    reader_ = std::make_unique<ring::latest_reader>(runtime_->control(), link, runtime_->incarnation().entry,
-                                                    next_);
-    if (!reader_->joined() && !full_logged_)
+    const bool joined = reader_.joined() || reader_.join(runtime_->incarnation().entry);
+    if (!joined && !full_logged_)
         log::warning(
             "all {} places for latest readers of the ring {} are taken: this stage gets no frame of it",
             shm::max_latest, runtime_->attached().sampled[index_].stage);
-    full_logged_ = !reader_->joined();
-    return reader_->joined();
+    full_logged_ = !joined;
+    return joined;
 }
 
 // A copy is overwritten when neither a frame in work nor the next frame to begin reads it. Frames that have
@@ -71,61 +66,36 @@ sampled_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work
 }
 
 void sampled_input::take(std::span<const std::unique_ptr<frame_in_work>> frames) {
-    if (!join()) return;
-    const ring::slot_ref slot = reader_->acquire();
-    if (!slot) return;
-    next_ = slot.ring_sequence + 1;
-    crash_here(crash_point::latest_leased);
-    // Read under the lease: if it is revoked meanwhile, all of this may belong to another frame, and is
-    // discarded.
-    const shm::frame_header& h = reader_->link().header(slot.index);
-    const bool is_tombstone = h.meta.is_tombstone();  // without payload
+    if (!join() || !reader_.acquire()) return;
     sampled_copy* to = nullptr;
-    bool fits = true;
-    if (!is_tombstone) {
+    if (!reader_.is_tombstone()) {
         const copy_clock clock(runtime_->entry());
         to = &spare(frames);
-        fits = copy(slot, h, *to);
+        copy(*to);
     }
-    crash_here(crash_point::latest_read);
-    const bool whole = reader_->release();
-    crash_here(crash_point::latest_released);
-    if (!whole || is_tombstone) return;
-    if (fits) {
-        current_ = to;
-        return;
-    }
+    const session::read_result result = reader_.release();
+    if (result == session::read_result::whole) current_ = to;
+    if (result != session::read_result::torn) return;
     log::error("frame {} of the sampled input {} is torn: its status word changed under a lease",
-               slot.ring_sequence, runtime_->attached().sampled[index_].stage);
+               reader_.slot().ring_sequence, runtime_->attached().sampled[index_].stage);
     const shm::block_open open;
     runtime_->stage_block().counters.torn.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The copy is complete on return, because the lease is released afterwards. Returns false if a status word
-// does not match.
-bool sampled_input::copy(const ring::slot_ref& slot, const shm::frame_header& h, sampled_copy& to) {
+// The copy is complete on return, because the lease is released afterwards.
+void sampled_input::copy(sampled_copy& to) {
     const mapped_link& ring = runtime_->sampled_input(index_);
     const frame_format& format = runtime_->sampled_input_format(index_);
-    std::byte* const from = ring.slot(slot.index);
-    const device::status_word expected{slot.ring_sequence, h.epoch,
-                                       static_cast<u32>(device::status_state::ready)};
-    auto* torn = reinterpret_cast<u32*>(torn_->data());
-    *reinterpret_cast<volatile u32*>(torn_->host_data()) = 0;
-    ring::copy_facts(h, runtime_->control().parameters.bytes, to.facts);
-    to.facts.ring_sequence = slot.ring_sequence;
-    queue_->check_status(ring.status(slot.index), expected, torn);
-    if (to.facts.used_in_part() == nullptr) {
-        queue_->copy(to.memory->data(), from, ring.slot_bytes);
-    } else {
+    std::byte* const from = ring.slot(reader_.slot().index);
+    ring::copy_facts(reader_.header(), runtime_->control().parameters.bytes, to.facts);
+    to.facts.ring_sequence = reader_.slot().ring_sequence;
+    reader_.read(*queue_, from, [&] {
+        if (to.facts.used_in_part() == nullptr) return queue_->copy(to.memory->data(), from, ring.slot_bytes);
         for (std::size_t k = 0; k < format.planes.size(); ++k) {
             const plane in_use = ring::used_plane(format, k, to.facts.used);
             queue_->copy(to.memory->data() + in_use.offset, from + in_use.offset, in_use.bytes());
         }
-    }
-    queue_->check_status(ring.status(slot.index), expected, torn);
-    event_->record(*queue_, slot.ring_sequence);
-    event_->wait();
-    return *reinterpret_cast<volatile u32*>(torn_->host_data()) == 0;
+    });
 }
 
 sampled_inputs::sampled_inputs(runtime& r) {

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "ring/latest.hpp"
+#include "session/newest_reader.hpp"
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {
@@ -42,18 +42,14 @@ public:
 private:
     [[nodiscard]] bool join();
     [[nodiscard]] sampled_copy& spare(std::span<const std::unique_ptr<frame_in_work>> frames);
-    [[nodiscard]] bool copy(const ring::slot_ref& slot, const shm::frame_header& h, sampled_copy& to);
+    void copy(sampled_copy& to);
 
     runtime* runtime_;
     u32 index_;
     std::unique_ptr<device::queue> queue_;  ///< a separate queue: a copy waits for none of the stage's work
-    std::unique_ptr<device::mapping> torn_;
-    shm::word event_word_{0};
-    std::unique_ptr<device::event> event_;
-    std::unique_ptr<ring::latest_reader> reader_;
+    session::newest_reader reader_;
     std::vector<std::unique_ptr<sampled_copy>> copies_;  ///< as many as were ever in use at once, plus one
     const sampled_copy* current_ = nullptr;
-    u64 next_ = 0;  ///< lowest sequence that is taken
     bool full_logged_ = false;
 };
 

@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "control/client.hpp"
-#include "control/newest_frame.hpp"
 #include "control/parameter_message.hpp"
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/did_you_mean.hpp"
 #include "core/json.hpp"
 #include "device/bind_thread.hpp"
+#include "session/newest_frame.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/sdk/port_attachment.hpp"
 
@@ -73,14 +73,14 @@ struct latest_port::state {
     u64 slot_bytes = 0;
     shm::word event_word{0};
     std::unique_ptr<device::event> event;
-    std::unique_ptr<run::newest_frame>
+    std::unique_ptr<session::newest_frame>
         newest;  ///< null: there is no ring at present; `failure` has the reason
     latest_frame frame;
     bool delivered = false;
     std::string failure;
     u64 next_retry_ns = 0;
     owner_process owner;
-    run::discarded lost;  ///< in rings that no longer exist
+    session::discarded lost;  ///< in rings that no longer exist
 };
 
 // At the start, or after a run has restarted.
@@ -104,7 +104,7 @@ void latest_port::state::attach() {
     frame.where_ = in_host_memory ? device_kind::cpu : device_kind::cuda;
     frame.queue_ = queue.get();
     allocate();
-    newest = std::make_unique<run::newest_frame>(block->attached->block(), std::move(ring), *device);
+    newest = std::make_unique<session::newest_frame>(block->attached->block(), std::move(ring), *device);
 }
 
 // If the allocation fails the port keeps its memory, and the next call tries again.
@@ -127,7 +127,7 @@ void latest_port::state::follow() {
     const u64 now = now_ns();
     if (to->ended() || (newest && block == to->block()) || now < next_retry_ns) return;
     if (newest) {
-        const run::discarded& l = newest->losses();
+        const session::discarded& l = newest->losses();
         lost = {lost.revoked + l.revoked, lost.torn + l.torn, lost.tombstones + l.tombstones};
     }
     newest.reset();
@@ -152,7 +152,7 @@ void latest_port::state::settle() {
 bool latest_port::state::take() {
     constexpr long own = 2;  // this port's and its frame's
     if (copy.use_count() > own) allocate();
-    run::newest_frame::about what;
+    session::newest_frame::about what;
     if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
     frame.facts_ = std::move(what);
     return delivered = true;
@@ -207,8 +207,8 @@ const std::string& latest_port::stage() const noexcept { return state_->stage; }
 const ring::frame_format& latest_port::format() const noexcept { return state_->format; }
 
 latest_losses latest_port::losses() const noexcept {
-    const run::discarded& before = state_->lost;
-    const run::discarded now = state_->newest ? state_->newest->losses() : run::discarded{};
+    const session::discarded& before = state_->lost;
+    const session::discarded now = state_->newest ? state_->newest->losses() : session::discarded{};
     return {before.revoked + now.revoked, before.torn + now.torn, before.tombstones + now.tombstones};
 }
 

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "control/newest_frame.hpp"
 #include "core/errors.hpp"
 #include "device/cpu/memfd.hpp"
 #include "frame/metadata.hpp"
 #include "ring/header_check.hpp"
 #include "ring/recovery.hpp"
+#include "session/newest_frame.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
 
@@ -91,10 +91,10 @@ struct frame_reader {
 
     small_ring* ring;
     std::pair<shm::unique_fd, shm::unique_fd> ends = shm::socket_pair();
-    run::newest_frame newest;
+    session::newest_frame newest;
     std::unique_ptr<device::queue> queue;
     u64 value = ~u64{0};
-    run::newest_frame::about what;
+    session::newest_frame::about what;
 };
 
 /// How the pages of the ring are mapped in this process, each mapping by itself: "r--s", "rw-s".

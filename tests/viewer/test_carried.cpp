@@ -12,7 +12,7 @@ using viewer::carried_facts;
 TEST_CASE("a frame's table has its metadata, its used extents and its capture age") {
     ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
     (void)format.lay_out();
-    run::newest_frame::about frame;
+    session::newest_frame::about frame;
     CHECK(viewer::carried_by(frame, format, 0).empty());
     CHECK(viewer::line_of({}).empty());
     std::byte room[shm::max_metadata_bytes];
@@ -41,7 +41,7 @@ TEST_CASE("a frame's table has its metadata, its used extents and its capture ag
 TEST_CASE("a frame's table has the sampled frames of its producer") {
     ring::frame_format format{"t", {{"boxes", ring::element::f32_, {50, 4}, {}, 0}}, {}};
     (void)format.lay_out();
-    run::newest_frame::about frame;
+    session::newest_frame::about frame;
     frame.sampled_frames = {12, shm::no_sampled_frame};
     CHECK(viewer::carried_by(frame, format, 0) == carried_facts{{"sampled inputs", "frame 12, none yet"}});
 }

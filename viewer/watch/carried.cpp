@@ -8,7 +8,8 @@
 
 namespace carousel::viewer {
 
-carried_facts carried_by(const run::newest_frame::about& frame, const ring::frame_format& format, u64 now) {
+carried_facts carried_by(const carousel::session::newest_frame::about& frame,
+                         const ring::frame_format& format, u64 now) {
     carried_facts out;
     ring::metadata_reader entries(frame.metadata);
     for (ring::metadata_entry e; entries.next(e);) out.emplace_back(e.key, ring::text_of(e.value));

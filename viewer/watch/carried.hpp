@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/newest_frame.hpp"
+#include "session/newest_frame.hpp"
 
 namespace carousel::viewer {
 
@@ -15,7 +15,7 @@ using carried_facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Lists what `frame` carries. `now`: CLOCK_MONOTONIC, in ns. The age is left out if the capture time comes
 /// from a recording.
-[[nodiscard]] carried_facts carried_by(const run::newest_frame::about& frame,
+[[nodiscard]] carried_facts carried_by(const carousel::session::newest_frame::about& frame,
                                        const ring::frame_format& format, u64 now);
 /// The facts on one line: "exposure_ms 3.5 · camera "left""; "" if there are none.
 [[nodiscard]] std::string line_of(const carried_facts& facts);

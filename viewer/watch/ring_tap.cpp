@@ -18,7 +18,7 @@ ring_tap::ring_tap(shm::control_block& c, const std::string& socket_path, const 
     format_ = ring.format;
     choose_plane(ring, what.plane);
     open_device(ring, make, way);
-    newest_ = std::make_unique<run::newest_frame>(c, std::move(ring), *context_);
+    newest_ = std::make_unique<carousel::session::newest_frame>(c, std::move(ring), *context_);
 }
 
 void ring_tap::choose_plane(const run::mapped_ring& ring, const std::string& plane) {
@@ -80,7 +80,7 @@ taken_frame ring_tap::make_room() {
 
 // A picture that stays on the GPU is shown whole: only the frame's metadata reports the used part.
 bool ring_tap::take(taken_frame& to, u64 only) {
-    run::newest_frame::about what;
+    carousel::session::newest_frame::about what;
     if (!newest_->take(*queue_, to.bytes->data(), picture_.offset, picture_.bytes, what, only)) return false;
     to.ring_sequence = what.ring_sequence;
     to.took_ms = static_cast<f64>(what.took_ns) / 1e6;

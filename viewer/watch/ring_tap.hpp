@@ -1,5 +1,5 @@
 #pragma once
-// Reads one plane of one ring, frame by frame. control/newest_frame.hpp takes a frame completely or not at
+// Reads one plane of one ring, frame by frame. session/newest_frame.hpp takes a frame completely or not at
 // all, and never blocks the run. Use from one thread at a time. The constructor throws error (no answer, no
 // such picture, no such device here); take() throws cuda_error if the GPU failed.
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "control/newest_frame.hpp"
 #include "device/backend.hpp"
+#include "session/newest_frame.hpp"
 #include "viewer/watch/interop.hpp"
 #include "viewer/watch/picture_choice.hpp"
 
@@ -51,7 +51,7 @@ public:
         return newest_->may_arrive(ring_sequence);
     }
     [[nodiscard]] shm::doorbell_word& bell() const noexcept { return newest_->bell(); }
-    [[nodiscard]] const run::discarded& losses() const noexcept { return newest_->losses(); }
+    [[nodiscard]] const carousel::session::discarded& losses() const noexcept { return newest_->losses(); }
 
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const plane_picture& picture() const noexcept { return picture_; }
@@ -74,7 +74,7 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_, window_queue_;
     std::unique_ptr<interop> interop_;
-    std::unique_ptr<run::newest_frame> newest_;
+    std::unique_ptr<carousel::session::newest_frame> newest_;
 };
 
 }  // namespace carousel::viewer

@@ -23,7 +23,7 @@
 
 namespace carousel::viewer {
 
-using run::discarded;
+using carousel::session::discarded;
 
 class tap {
 public:

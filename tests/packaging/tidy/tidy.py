@@ -12,7 +12,7 @@ MAX_PROSE = 120
 # The core never includes an extra: it is built and tested alone with -DCAROUSEL_EXTRAS=OFF.
 BASE = ["core", "shm"]
 RUN = BASE + ["frame", "parameters", "ring", "ledger", "telemetry", "run", "dead_letters", "control"]   # what a process needs that loads no CUDA
-LIBRARY = RUN + ["device"]
+LIBRARY = RUN + ["device", "session"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
     "plan", "mps", "policy", "stores", "processes", "engine"))]
 RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
@@ -31,6 +31,7 @@ CORE = {
     "run": BASE + ["ring", "ledger", "telemetry"],
     "dead_letters": BASE + ["device", "frame", "parameters"],
     "control": BASE + ["device", "frame", "parameters", "ring", "telemetry", "run"],
+    "session": RUN + ["device"],
     "picture": ["core"],   # for programs that make pictures; the library that is installed has none of it
     "kernels": ["core", "device"],
     "stages/sdk": LIBRARY + ["kernels"],

@@ -1,9 +1,7 @@
 #pragma once
-// Reads the newest frame of one ring from a process that is not a stage: joins the link as a `latest` member,
-// takes a lease, copies the frame and releases the lease. It never blocks a producer. A frame that is
-// returned is always intact: a frame whose lease was revoked meanwhile, or whose status word or header does
-// not match before or after the copy, is discarded. The lease covers only the copy: the caller may use the
-// copy for any time.
+// Copies the newest frame of one ring to a process that is not a stage (newest_reader.hpp), with the ring's
+// memory from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; others are
+// discarded. The lease covers only the copy: the caller may use the copy for any time.
 //
 // If the supervisor dies, the ring remains and frames are read as before. A supervisor that takes the run
 // over receives a new request (retried ten times per second) and assigns another place instead of the old
@@ -20,9 +18,9 @@
 #include "control/mapped_ring.hpp"
 #include "device/backend.hpp"
 #include "frame/frame_facts.hpp"
-#include "ring/latest.hpp"
+#include "session/newest_reader.hpp"
 
-namespace carousel::run {
+namespace carousel::session {
 
 /// Frames that were read and discarded.
 struct discarded {
@@ -34,7 +32,7 @@ public:
     /// Joins the ring and maps it. `c` is a writable mapping of the run's block; `c` and `on` must outlive
     /// this object. Throws config_error: all places are taken; device_error: the memory cannot be mapped on
     /// this device.
-    newest_frame(shm::control_block& c, mapped_ring from, device::context& on);
+    newest_frame(shm::control_block& c, run::mapped_ring from, device::context& on);
 
     struct about : ring::frame_facts {
         u64 took_ns = 0;  ///< lease to release
@@ -50,23 +48,18 @@ public:
     /// Doorbell that rings at every change of the ring.
     [[nodiscard]] shm::doorbell_word& bell() const noexcept;
     [[nodiscard]] const discarded& losses() const noexcept { return losses_; }
-    [[nodiscard]] const mapped_ring& ring() const noexcept { return from_; }
+    [[nodiscard]] const run::mapped_ring& ring() const noexcept { return from_; }
 
 private:
     void join();
     void check_connection(u64 now);
-    [[nodiscard]] bool copy(device::queue& q, const ring::slot_ref& slot, std::byte* to, u64 offset,
-                            u64 bytes);
 
     shm::control_block* control_;
-    mapped_ring from_;
-    std::unique_ptr<device::mapping> memory_, torn_;
-    shm::word event_word_{0};
-    std::unique_ptr<device::event> event_;
-    std::unique_ptr<ring::latest_reader> reader_;
-    u64 next_ = 0;  ///< only frames from this ring sequence on
+    run::mapped_ring from_;
+    std::unique_ptr<device::mapping> memory_;
+    newest_reader reader_;
     u64 next_check_ns_ = 0;
     discarded losses_;
 };
 
-}  // namespace carousel::run
+}  // namespace carousel::session

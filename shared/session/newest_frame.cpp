@@ -1,0 +1,101 @@
+#include "session/newest_frame.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "core/poll_until.hpp"
+#include "ring/own_pages.hpp"
+
+namespace carousel::session {
+namespace {
+
+constexpr u64 connection_check_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
+
+/// The only event on this connection is its end.
+bool has_ended(const shm::process_fd& connection) {
+    return !connection || events_of(connection.get(), POLLIN) != 0;
+}
+
+}  // namespace
+
+newest_frame::newest_frame(shm::control_block& c, run::mapped_ring from, device::context& on)
+    : control_(&c),
+      from_(std::move(from)),
+      memory_(on.map(from_.memory, device::access::read)),
+      reader_(c, from_.link, on) {
+    shm::open_pages(c, ring::pages_of_reader(c, from_.link).pages());
+    join();
+}
+
+void newest_frame::join() {
+    if (!reader_.join(from_.entry))
+        throw config_error(
+            fmt::format("all {} places for viewers, ports and displays at the ring of {} are "
+                        "taken: close one",
+                        shm::max_latest, from_.stage));
+}
+
+// Another supervisor leases the same memory, which is already mapped. A supervisor that is still taking the
+// run over refuses, and another process may take a free place first: both are retried. The owner of the
+// block's mapping detects that the run is over or has other memory.
+void newest_frame::check_connection(u64 now) {
+    if (now < next_check_ns_) return;
+    next_check_ns_ = now + connection_check_ns;
+    try {
+        if (has_ended(from_.connection)) {
+            run::mapped_ring again =
+                run::map_ring(*control_, from_.socket_path, from_.stage, answer_patience_ns);
+            if (again.link != from_.link || again.slot_bytes != from_.slot_bytes ||
+                again.slots != from_.slots || again.format != from_.format)
+                return;
+            from_ = std::move(again);
+            join();
+        } else if (!reader_.joined()) {
+            join();
+        }
+    } catch (const error&) {
+    }
+}
+
+bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what, u64 only) {
+    check_connection(now_ns());
+    if (!reader_.joined() || !reader_.acquire(only)) return false;
+    const u64 began = now_ns();
+    about found;
+    ring::copy_facts(reader_.header(), control_->parameters.bytes, found);
+    found.ring_sequence = reader_.slot().ring_sequence;
+    if (!reader_.is_tombstone()) {
+        const std::byte* const at = memory_->slot(reader_.slot().index, from_.slot_bytes);
+        reader_.read(q, at, [&] { q.copy(to, at + offset, bytes); });
+    }
+    const read_result result = reader_.release();
+    if (result != read_result::whole) {
+        ++(result == read_result::tombstone ? losses_.tombstones
+           : result == read_result::revoked ? losses_.revoked
+                                            : losses_.torn);
+        return false;
+    }
+    what = std::move(found);
+    what.took_ns = now_ns() - began;
+    return true;
+}
+
+// The ring's tail passes a frame that no blocking reader needs any more: its slot is free, or soon will be,
+// except the newest frame's slot, which is kept for latest members.
+bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
+    const ring::link_ref& link = reader_.link();
+    return ring_sequence >= reader_.next() && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
+}
+
+// The reader's doorbell: the producer's also rings for its inputs.
+shm::doorbell_word& newest_frame::bell() const noexcept {
+    const shm::link_block& l = control_->link[from_.link];
+    const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;
+    return control_->stage[std::min(stage, shm::max_stages - 1)].doorbell;
+}
+
+}  // namespace carousel::session
