@@ -1,8 +1,6 @@
 #include "stages/runner/attach.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -15,17 +13,14 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "core/json_text.hpp"
 #include "run/directory.hpp"
-#include "shm/process_id.hpp"
 #include "stages/runner/membership.hpp"
 
 namespace carousel::stages {
 namespace {
 using nlohmann::json;
 
-constexpr int first_high_fd = 900;
-constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that accepts no connection
+constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that does not answer
 
 shm::unique_fd connect_within(const std::string& path, double wait_s) {
     const u64 until = now_ns() + static_cast<u64>(wait_s * 1e9);
@@ -40,16 +35,6 @@ shm::unique_fd connect_within(const std::string& path, double wait_s) {
                             path, errno_text(why), wait_s > 0 ? fmt::format(" after {} s", wait_s) : ""));
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
-}
-
-std::vector<attached_block> blocks_of(const json& list, const char* index,
-                                      const std::vector<shm::unique_fd>& fds) {
-    std::vector<attached_block> out;
-    for (const json& j : list)
-        out.push_back({j.at(index), j.value("name", ""), run::read_memory(j, fds),
-                       j.value("canary_bytes", u64{0}), j.value("others_write", false),
-                       j.value("readers_write", false)});
-    return out;
 }
 
 // A missing field leaves the control block's value in effect: the runner then chooses nothing.
@@ -73,7 +58,8 @@ depth_rule depth_of(const json& j) {
     return r;
 }
 
-void take(run::attach_message&& m, attachment& a) {
+void take(session::attached&& from, attachment& a) {
+    run::attach_message& m = from.message;
     a.run_id = std::move(m.run_id);
     a.runtime_directory = std::move(m.runtime_directory);
     a.output_directory = std::move(m.output_directory);
@@ -98,52 +84,21 @@ void take(run::attach_message&& m, attachment& a) {
     if (!m.parameters.is_null()) a.parameters = ring::parameter_schema::from_json(m.parameters);
     a.depth = depth_of(m.depth);
     a.graphs = m.graphs;
-    a.links = blocks_of(m.links, "link", a.fds);
-    a.assets = blocks_of(m.assets, "index", a.fds);
+    a.links = std::move(from.links);
+    a.assets = std::move(from.assets);
+    a.fds = std::move(from.fds);
 }
 
 }  // namespace
 
-void move_above_driver(shm::unique_fd& socket) {
-    const int high = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, first_high_fd);
-    // On failure (a low RLIMIT_NOFILE) deaths are seen later, by the pidfd.
-    if (high >= 0) socket.reset(high);
-}
-
 attachment attach(const attach_request& request) {
     attachment a;
     a.socket = connect_within(run::control_socket(request.directory), request.wait_s);
-    move_above_driver(a.socket);
+    session::move_above_driver(a.socket);
     join_folder(request.directory);
     crash_here(crash_point::connected);
-    run::hello_message hello{request.stage, request.incarnation, getpid()};
-    hello.start_time = shm::this_process().start_time;
-    hello.clock = own_clock();
-    if (!shm::send_message(a.socket.get(), run::to_json(hello).dump()))
-        throw shm_error(
-            fmt::format("connecting stage {} to the supervisor: {}", request.stage, errno_text(errno)));
-    crash_here(crash_point::introduced);
-    shm::message m;
-    const shm::receive_status got = shm::receive_message(a.socket.get(), m, 30 * ns_per_s);
-    if (got != shm::receive_status::ok)
-        throw shm_error(
-            fmt::format("stage {} got no answer from the supervisor at {} ({}): check whether it is running "
-                        "(`carousel ps`)",
-                        request.stage, request.directory,
-                        got == shm::receive_status::closed ? "it closed the connection" : "30 s passed"));
-    a.fds = std::move(m.fds);
+    take(session::introduce(a.socket.get(), {request.stage, request.incarnation}, accept_patience_ns), a);
     crash_here(crash_point::memory_received);
-    try {
-        take(run::read_attach(parse_json(m.text, json_channel::message)), a);
-    } catch (const json::exception& e) {
-        throw shm_error(fmt::format(
-            "stage {} can't read the supervisor's answer: {}: check that both have the same version",
-            request.stage, e.what()));
-    } catch (const std::logic_error& e) {  // from std::stoul: a memory handle is not hexadecimal
-        throw shm_error(fmt::format(
-            "stage {} can't read the supervisor's answer: {}: check that both have the same version",
-            request.stage, e.what()));
-    }
     return a;
 }
 

@@ -19,19 +19,13 @@
 #include "device/backend.hpp"
 #include "frame/frame_format.hpp"
 #include "ring/participants.hpp"
-#include "shm/fd_socket.hpp"
+#include "session/attach.hpp"
 #include "stages/runner/depth_governor.hpp"
 
 namespace carousel::stages {
 
-struct attached_block {
-    u32 index = 0;  ///< index of the link or asset in the control block
-    std::string name;
-    device::memory_handle memory;
-    u64 canary_bytes = 0;       ///< per slot of a ring, at its end; 0: no canaries
-    bool others_write = false;  ///< processes other than one instance of the producer can write into canaries
-    bool readers_write = false;  ///< a reader is among those processes
-};
+using session::attached_block;
+using session::mapped_link;
 
 struct sampled_input_description : input_description {
     bool described = true;  ///< configure() receives its format
@@ -70,7 +64,5 @@ struct attach_request {
 /// Connects (retrying for wait_s seconds), introduces the stage and receives the attach message. Throws
 /// shm_error that names what is missing.
 [[nodiscard]] attachment attach(const attach_request& request);
-/// Moves the socket's fd above the driver's fds.
-void move_above_driver(shm::unique_fd& socket);
 
 }  // namespace carousel::stages

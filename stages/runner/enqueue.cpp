@@ -71,21 +71,9 @@ void stage_runner::process(frame_in_work& f) {
     f.in_process = false;
 }
 
-// The inputs' words must be what their producers left, the outputs' words become this frame's: one launch on
-// a GPU. A tombstone frame's inputs are not checked.
+// One launch on a GPU.
 void stage_runner::check_status(const frame_in_work& f, device::status_state state) {
-    device::status_step step;
-    step.torn = f.torn;
-    for (u32 i = 0; i < f.job.inputs && !f.job.is_tombstone(); ++i) {
-        const shm::frame_header& h = worker_.input(i).header(f.job.input[i].index);
-        step.expect(runtime_->input(i).status(f.job.input[i].index),
-                    {f.job.ring_sequence, h.epoch, static_cast<u32>(device::status_state::ready)});
-    }
-    step.value = {f.job.ring_sequence, worker_.epoch(), static_cast<u32>(state)};
-    for (u32 k = 0; k < runtime_->outputs(); ++k)
-        step.store_at(runtime_->output(k)->status(f.job.output[k].index));
-    static_assert(device::status_step::most >= shm::max_inputs &&
-                  device::status_step::most >= shm::max_outputs);
+    const device::status_step step = status_.step(f.job, f.lane(), state);
     if (step.count == 0 && step.writes == 0) return;
     std::array<device::canary_step, device::most_canaries> canaries;
     const bool first = state == device::status_state::writing;

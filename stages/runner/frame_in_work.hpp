@@ -38,10 +38,8 @@ public:
     std::string hash_name;        ///< what the hash covers
     bool in_process = false;      ///< process() of this frame is running
     device::canary_check* canaries =
-        nullptr;          ///< results for its outputs, then its inputs; null: no canaries
-    u32* torn = nullptr;  ///< mismatched status words of its inputs, counted by the device
-    u32 torn_seen = 0;    ///< how many of them are already counted
-    bool ended = false;   ///< end_stream() was called: the stream ends before this frame
+        nullptr;         ///< results for its outputs, then its inputs; null: no canaries
+    bool ended = false;  ///< end_stream() was called: the stream ends before this frame
     /// Copies of sampled inputs that the frame uses; null: none yet. Set by the main thread when it takes the
     /// lane.
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};

@@ -3,9 +3,9 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "session/accounts.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/orphan_cleanup.hpp"
-#include "telemetry/busy_time.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -29,9 +29,7 @@ void heartbeat::beat() {
     while (!stop_.load(std::memory_order_acquire)) {
         {
             const shm::block_open open;
-            runtime_->entry().heartbeat_ns.store(now_ns(), std::memory_order_release);
-            runtime_->entry().cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
-            telemetry::count_busy(runtime_->entry(), runtime_->stage_block().counters, now_ns(), false);
+            session::beat(runtime_->entry(), runtime_->stage_block().counters);
         }
         runtime_->supervisor().watch(beat_ms);
         exit_after_grace();

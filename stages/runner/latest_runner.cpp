@@ -7,15 +7,14 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
+#include "session/accounts.hpp"
 #include "session/newest_reader.hpp"
+#include "session/status_words.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
 #include "stages/sdk/process_call.hpp"
-#include "stages/sdk/torn_lines.hpp"
-#include "telemetry/busy_time.hpp"
-#include "telemetry/histogram.hpp"
 #include "telemetry/trace_writer.hpp"
 
 namespace carousel::stages {
@@ -42,9 +41,9 @@ void run_latest(runtime& r, stage& s) {
         throw config_error(
             "all latest groups of this link are taken: a link has room for 8 viewers and displays with group "
             "= \"latest\"");
-    torn_lines lines;
+    session::torn_lines lines;
     const shm::link_block& ring = c.link[std::min(block.input_link[0], shm::max_links - 1)];
-    const torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
+    const session::torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
     frame_in_work f(r, 0);
     finish_clock clock(r.entry().finishing_since_ns);  // never started: this reader blocks no other process
     external_pause outside(r.entry(), clock);
@@ -92,9 +91,7 @@ void run_latest(runtime& r, stage& s) {
         r.entry().commits.fetch_add(1, std::memory_order_relaxed);
         telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);
         telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
-        if (f.job.born_ns != 0 && f.job.born_ns < now)
-            telemetry::add_sample(block.counters.end_to_end, now - f.job.born_ns);
-        telemetry::count_from_capture(block.counters, f.job, now);
+        session::count_delivery(block.counters, f.job, now);
         if (!f.traced) continue;
         trace.claimed(f.job.ring_sequence, 0, f.job.claimed_ns, f.job.born_ns, f.job.live_capture_ns());
         trace.submitted(f.job.ring_sequence, 0, f.job.is_tombstone(), f.job.claimed_ns, f.job.claimed_ns);

@@ -145,35 +145,19 @@ shm::stage_block& runtime::stage_block() const noexcept {
 u32 runtime::instance() const { return control().seat[incarnation().seat].instance; }
 
 mapped_link runtime::map_link(u32 link, device::access wanted) {
-    for (const attached_block& b : attachment_.links) {
-        if (b.index != link) continue;
-        const shm::link_block& l = control().link[link];
-        mapped_link m;
-        m.index = link;
-        m.canary_bytes = b.canary_bytes;
-        m.others_write = b.others_write;
-        m.readers_write = b.readers_write;
-        m.slot_bytes = l.slot_bytes - std::min(b.canary_bytes, l.slot_bytes);
-        m.slots = l.slots;
-        if (m.canary_bytes != 0 && wanted == device::access::write)
-            m.planted.resize(std::min(m.slots, shm::max_slots));
-        const bool known = b.canary_bytes == 0 || b.canary_bytes == device::canary_bytes;
-        if (m.slots > shm::max_slots || !known || !b.memory.holds(m.slots, l.slot_bytes))
-            throw shm_error(
-                fmt::format("link {}: {} slots of {} bytes do not fit into its memory of {}: the control "
-                            "block is damaged, restart the run",
-                            l.name, m.slots, l.slot_bytes, b.memory.bytes));
-        m.memory = context_->map(b.memory, wanted);
-        if (b.memory.pieces > 0 && wanted == device::access::write && !m.memory->has_gaps())
-            log::warning(
-                "the ring {} is mapped without gaps: this GPU uses other addresses for host memory than the "
-                "CPU, so that a write of this stage beyond a slot can corrupt another frame",
-                l.name);
-        const bool peer = hooks_.peer_rings || on_another_gpu(b.memory, attachment_.device);
-        if (peer && !maps_peer_rings_) m.staging = context_->allocate(m.slot_bytes);
-        return m;
-    }
-    throw shm_error(fmt::format("the supervisor sent no memory for link {}", link));
+    const attached_block& b = session::block_of_link(attachment_.links, link);
+    mapped_link m = session::map_link(control(), b, *context_, wanted);
+    const bool writes = wanted == device::access::write;
+    if (m.canary_bytes != 0 && writes) m.planted.resize(m.slots);
+    if (b.memory.pieces > 0 && writes && !m.memory->has_gaps())
+        log::warning(
+            "the ring {} is mapped without gaps: this GPU uses other addresses for host memory than the CPU, "
+            "so "
+            "that a write of this stage beyond a slot can corrupt another frame",
+            control().link[link].name);
+    const bool peer = hooks_.peer_rings || on_another_gpu(b.memory, attachment_.device);
+    if (peer && !maps_peer_rings_) m.staging = context_->allocate(m.slot_bytes);
+    return m;
 }
 
 void runtime::map_links() {

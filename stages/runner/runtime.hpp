@@ -21,27 +21,6 @@
 
 namespace carousel::stages {
 
-/// The mapped ring memory of one link.
-struct mapped_link {
-    u32 index = shm::none;
-    std::unique_ptr<device::mapping> memory;
-    u64 slot_bytes = 0;    ///< without what follows the payload
-    u64 canary_bytes = 0;  ///< after the payload; 0: no canary
-    u32 slots = 0;
-    /// For an output: the canary_key() that this process has planted after each slot; 0: none.
-    std::vector<u64> planted;
-    /// processes other than one of the producer can write to its canaries: each frame plants
-    bool others_write = false;
-    bool readers_write = false;  ///< a reader is among them, according to the plan
-    /// for a ring on another GPU: one slot on this process's GPU (reach.hpp); else null
-    std::unique_ptr<device::mapping> staging;
-    [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }
-    [[nodiscard]] u64* canary(u32 k) const noexcept { return reinterpret_cast<u64*>(slot(k) + slot_bytes); }
-    [[nodiscard]] device::status_word* status(u32 k) const noexcept {
-        return reinterpret_cast<device::status_word*>(slot(k));
-    }
-};
-
 /// Where a runtime gets its control block and its device. Tests that run several stages as threads of one
 /// process pass their own.
 struct runtime_sources {
@@ -99,6 +78,8 @@ public:
     [[nodiscard]] const ring::frame_format& sampled_input_format(std::size_t i) const {
         return attachment_.sampled[i].format;
     }
+    [[nodiscard]] std::span<const mapped_link> input_links() const noexcept { return inputs_; }
+    [[nodiscard]] std::span<const mapped_link> output_links() const noexcept { return outputs_; }
     [[nodiscard]] std::size_t outputs() const noexcept { return outputs_.size(); }
     /// Null if there is no output k.
     [[nodiscard]] mapped_link* output(std::size_t k = 0) {

@@ -33,7 +33,7 @@ device::access runtime::access_to_inputs(const description& d) const {
 }
 
 void runtime::publish_guard() {
-    u32 guard_of = shm::memory_guard::mapped;
+    u32 guard_of = session::guards_of(inputs_, outputs_) | session::guards_of(sampled_inputs_, {});
     if (guard_ != shm::block_guard::off) guard_of |= shm::memory_guard::block_pages;
     if (guard_ == shm::block_guard::keys || guard_ == shm::block_guard::emulated)
         guard_of |= shm::memory_guard::block_keys;
@@ -44,17 +44,11 @@ void runtime::publish_guard() {
         const mapped_link& in = *each;
         guard(*in.memory, ring::wild_write_target::input, in.index, in.slot_bytes + in.canary_bytes,
               in.slots);
-        if (in.memory->read_only()) continue;
-        guard_of |= shm::memory_guard::inputs_writable;
-        if (of_others_ == device::access::read) warn_of_writable("input", control().link[in.index].name);
+        if (!in.memory->read_only() && of_others_ == device::access::read)
+            warn_of_writable("input", control().link[in.index].name);
     }
-    bool gaps = false, guarded = true;  // each output by a gap, or by canaries if another one has gaps
-    for (const mapped_link& out : outputs_) {
+    for (const mapped_link& out : outputs_)
         guard(*out.memory, ring::wild_write_target::output, out.index, out.slot_bytes, out.slots);
-        gaps = gaps || out.memory->has_gaps();
-        guarded = guarded && (out.memory->has_gaps() || out.canary_bytes != 0);
-    }
-    if (gaps && guarded) guard_of |= shm::memory_guard::output_gaps;
     const shm::block_open open;
     entry().guard = guard_of;
 }

@@ -11,12 +11,11 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "ring/latest.hpp"
+#include "session/accounts.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/save_dead_letter.hpp"
 #include "stages/runner/waiting.hpp"
-#include "telemetry/busy_time.hpp"
-#include "telemetry/histogram.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -57,6 +56,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
       finishing_(r.entry().finishing_since_ns),
       outside_(r.entry(), finishing_),
       pause_(r.control(), outside_),
+      status_(r.control(), worker_, r.context(), r.input_links(), r.output_links(), r.in_flight()),
       turn_(r.control(), r.attached().depth.token, r.incarnation().seat),
       reach_(r.reaches_peer_memory()),
       depth_(rule_of(r, s), r.in_flight(), worker_.outputs() > 0 ? worker_.output(0).window() : 0),
@@ -70,7 +70,6 @@ stage_runner::stage_runner(runtime& r, stage& s)
         idle_.push_back(frames_.back().get());
     }
     if (r.sampled_inputs() > 0) sampled_inputs_ = std::make_unique<sampled_inputs>(r);
-    map_torn_words();
     map_canary_words();
     play_graphs();
     // Threads start here and not in run(), so that a standby that takes over has them already, and a process
@@ -342,7 +341,8 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
             });
         });
     const u64 committed = now_ns();
-    account(f, committed);
+    session::count_commit(worker_, runtime_->entry(), f.job, committed);
+    status_.report(f.job, f.lane());
     telemetry::count_busy(runtime_->entry(), worker_.stage().counters, committed, false);
     open.leave_for(
         [&] { guarded("committed", f.job.ring_sequence, [&] { stage_->committed(f.job.ring_sequence); }); });
@@ -363,25 +363,6 @@ void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work)
     guarded(
         what, f.job.ring_sequence, [&] { pause_.write_patiently(f.job.ring_sequence, work); },
         [&] { return on_device(); });
-}
-
-void stage_runner::account(frame_in_work& f, u64 committed_ns) {
-    shm::stage_counters& n = worker_.stage().counters;
-    n.frames.fetch_add(1, std::memory_order_relaxed);
-    // A tombstone frame is not a delivery: an incarnation that commits only tombstones (because of a full
-    // disk, for example) counts as one without frames.
-    if (!f.job.is_tombstone() && runtime_->entry().commits.fetch_add(1, std::memory_order_relaxed) == 0)
-        runtime_->entry().first_commit_ns.store(committed_ns, std::memory_order_relaxed);
-    telemetry::raise_to(runtime_->entry().last_commit_ns, committed_ns);
-    const u64 latency = committed_ns - f.job.claimed_ns;
-    telemetry::add_sample(n.latency, latency);
-    telemetry::raise_to(n.latency_max_ns, latency);
-    if (worker_.outputs() == 0 && f.job.born_ns != 0 && f.job.born_ns < committed_ns) {
-        telemetry::add_sample(n.end_to_end, committed_ns - f.job.born_ns);
-        telemetry::raise_to(n.end_to_end_max_ns, committed_ns - f.job.born_ns);
-    }
-    if (worker_.outputs() == 0) telemetry::count_from_capture(n, f.job, committed_ns);
-    log_torn_reads(f);
 }
 
 void stage_runner::released(frame_in_work& f) {

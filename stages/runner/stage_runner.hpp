@@ -26,6 +26,7 @@
 #include "device/profiler.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/helper.hpp"
+#include "session/status_words.hpp"
 #include "stages/runner/depth_governor.hpp"
 #include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/finish_clock.hpp"
@@ -36,7 +37,6 @@
 #include "stages/runner/reach.hpp"
 #include "stages/runner/sampled_inputs.hpp"
 #include "stages/runner/work_meter.hpp"
-#include "stages/sdk/torn_lines.hpp"
 #include "telemetry/trace_writer.hpp"
 
 namespace carousel::stages {
@@ -71,8 +71,6 @@ private:
     void check_canaries(const frame_in_work& f);
     void check_own_canaries(const frame_in_work& f);
     void check_after_finish(const frame_in_work& f);
-    void map_torn_words();  ///< torn.cpp, with the next one
-    void log_torn_reads(frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
@@ -91,7 +89,6 @@ private:
     template <typename F>
     void host_work(const char* what, const frame_in_work& f, F&& work);
     void record(const frame_in_work& f);
-    void account(frame_in_work& f, u64 committed_ns);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
     void update_depth();  ///< depth.cpp, with the next three
@@ -112,8 +109,7 @@ private:
     finish_clock finishing_;
     external_pause outside_;
     disk_full_pause pause_;
-    std::unique_ptr<device::mapping> torn_;      ///< one u32 per frame, written by the device
-    torn_lines torn_lines_;                      ///< used by the completion thread
+    session::status_words status_;
     std::unique_ptr<device::mapping> canaries_;  ///< canary words of the frames; null: no ring has canaries
     std::mutex recheck_mutex_;                   ///< guards the next two
     std::unique_ptr<device::queue> recheck_queue_;  ///< null: finish() writes to no slot that has a canary

@@ -130,7 +130,7 @@ void supervisor_link::write_to(int fd) {
 void supervisor_link::try_return() {
     shm::unique_fd s = shm::connect_to(run::control_socket(a_->runtime_directory), connect_patience_ns);
     if (!s) return;
-    move_above_driver(s);
+    session::move_above_driver(s);
     const bool was_ready = [this] {
         const std::lock_guard lock(mutex_);
         return ready_;

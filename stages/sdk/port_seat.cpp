@@ -32,7 +32,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
         const bool last = now_ns() >= until;
         try {
             if (connect()) break;
-        } catch (const port_taken&) {  // its holder may have died a moment ago
+        } catch (const session::seat_taken&) {  // its holder may have died a moment ago
             if (last) throw;
         } catch (const shm_error&) {  // a supervisor that is starting, or taking the run over
             if (last) throw;
@@ -87,7 +87,7 @@ bool port_seat::reconnect(u64 until_ns) {
     for (;; ::usleep(try_again_us)) {
         try {
             return connect();
-        } catch (const port_taken&) {
+        } catch (const session::seat_taken&) {
             unsupervised_since_ns_ = 0;
         } catch (const shm_error&) {
             ended_ = has_run_ended(now_ns());

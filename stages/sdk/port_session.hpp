@@ -27,29 +27,23 @@
 #include <thread>
 #include <vector>
 
-#include "control/attach_message.hpp"
 #include "core/errors.hpp"
 #include "device/backend.hpp"
 #include "frame/frame_format.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/worker.hpp"
+#include "session/attach.hpp"
+#include "session/status_words.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_fd.hpp"
 #include "shm/segment.hpp"
-#include "stages/sdk/torn_lines.hpp"
 
 namespace carousel {
-
-/// Refused now, perhaps not later: the seat is held, by a process whose death may be about to be detected.
-class port_taken : public config_error {
-public:
-    using config_error::config_error;
-};
 
 class port_session {
 public:
     using device_source = std::function<device::context&(const device::device_id&)>;
-    /// Joins the run. Throws port_taken, config_error (refused permanently), shm_error (no reply),
+    /// Joins the run. Throws session::seat_taken, config_error (refused permanently), shm_error (no reply),
     /// device_error.
     port_session(const std::string& folder, const std::string& stage, bool writes,
                  const device_source& device);
@@ -96,24 +90,15 @@ public:
     [[nodiscard]] std::byte* output_slot() const;
 
 private:
-    struct ring_map {
-        std::unique_ptr<device::mapping> memory;
-        u64 slot_bytes = 0;
-        [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes); }
-    };
     void join(const std::string& folder, const std::string& stage, bool writes, const device_source& device);
-    [[nodiscard]] run::attach_message send_hello(const std::string& folder, const std::string& stage,
-                                                 bool writes, std::vector<shm::unique_fd>& fds);
+    [[nodiscard]] session::attached introduce(const std::string& folder, const std::string& stage,
+                                              bool writes);
     void take_lock(const std::string& folder);
-    [[nodiscard]] ring_map map_link(const run::attach_message& a, u32 link, device::access wanted,
-                                    const std::vector<shm::unique_fd>& fds);
     void publish_guard();
     void run_heartbeat();
     void touch() noexcept;
     void check_status(device::status_state state);
     [[nodiscard]] bool finish(const telemetry::frame_hash& hash);
-    void account();
-    void log_torn_reads();
     void disconnect() noexcept;
     [[nodiscard]] shm::incarnation& entry() const noexcept {
         return block_->block().entry[incarnation_.entry];
@@ -129,16 +114,13 @@ private:
     std::unique_ptr<ring::worker> worker_;
     device::context* context_ = nullptr;
     std::unique_ptr<device::queue> queue_;
-    std::vector<ring_map> inputs_;
-    ring_map output_;
+    std::vector<session::mapped_link> inputs_, outputs_;
     std::vector<ring::frame_format> input_formats_;
     std::vector<std::string> input_names_;
     ring::frame_format output_format_;
     shm::word event_word_{0};
     std::unique_ptr<device::event> event_;
-    std::unique_ptr<device::mapping> torn_;  ///< u32, written by the device
-    u32 torn_seen_ = 0;
-    torn_lines torn_lines_;
+    std::unique_ptr<session::status_words> status_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< only for a reader
     ring::job job_;
     bool committed_ = false;  ///< the word of job_ is COMMITTED; the steps after it may be repeated

@@ -1,6 +1,6 @@
 // The log lines about torn frames: they name the torn ring and the stage that fills it, and are limited in
 // number.
-#include "stages/sdk/torn_lines.hpp"
+#include "session/status_words.hpp"
 
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 #include "tests/support/exception_text.hpp"
 
 using namespace carousel;
+using namespace carousel::session;
 using test::contains;
 
 TEST_CASE("the ring whose word differs is named with who fills it, each of several by its own line") {

@@ -1,0 +1,44 @@
+#pragma once
+// What a process counts in the control block about itself and its frames: plain sums, for display and for the
+// supervisor's policies; no step of the protocol depends on them. Any thread; a crash loses the last
+// addition.
+
+#include "core/clock.hpp"
+#include "ring/worker.hpp"
+#include "telemetry/busy_time.hpp"
+#include "telemetry/histogram.hpp"
+
+namespace carousel::session {
+
+/// The heartbeat of the process that holds `entry`.
+inline void beat(shm::incarnation& entry, shm::stage_counters& n) noexcept {
+    const u64 now = now_ns();
+    entry.heartbeat_ns.store(now, std::memory_order_release);
+    entry.cpu_ns.store(process_cpu_ns(), std::memory_order_relaxed);
+    telemetry::count_busy(entry, n, now, false);
+}
+
+/// The latencies of a frame that leaves the run here, in a stage without an output.
+inline void count_delivery(shm::stage_counters& n, const shm::frame_meta& of, u64 committed_ns) noexcept {
+    if (of.born_ns != 0 && of.born_ns < committed_ns) {
+        telemetry::add_sample(n.end_to_end, committed_ns - of.born_ns);
+        telemetry::raise_to(n.end_to_end_max_ns, committed_ns - of.born_ns);
+    }
+    telemetry::count_from_capture(n, of, committed_ns);
+}
+
+/// A frame that the process of `entry` has committed. A tombstone frame is not a delivery: an incarnation
+/// that commits only tombstones (because of a full disk, for example) counts as one without frames.
+inline void count_commit(ring::worker& w, shm::incarnation& entry, const ring::job& j,
+                         u64 committed_ns) noexcept {
+    shm::stage_counters& n = w.stage().counters;
+    n.frames.fetch_add(1, std::memory_order_relaxed);
+    if (!j.is_tombstone() && entry.commits.fetch_add(1, std::memory_order_relaxed) == 0)
+        entry.first_commit_ns.store(committed_ns, std::memory_order_relaxed);
+    telemetry::raise_to(entry.last_commit_ns, committed_ns);
+    telemetry::add_sample(n.latency, committed_ns - j.claimed_ns);
+    telemetry::raise_to(n.latency_max_ns, committed_ns - j.claimed_ns);
+    if (w.outputs() == 0) count_delivery(n, j, committed_ns);
+}
+
+}  // namespace carousel::session

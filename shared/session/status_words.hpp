@@ -1,0 +1,64 @@
+#pragma once
+// The status words of a frame's slots (device/backend.hpp): a reader expects its inputs' words as their
+// producers left them, before and after its work; a producer sets its outputs'. The device counts words that
+// do not match, in one word per frame in flight, for all of its inputs; if the CPU can access the ring, the
+// affected input is determined.
+//
+// Threads: step() on the thread that enqueues, report() on the thread that commits.
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ring/worker.hpp"
+#include "session/attach.hpp"
+
+namespace carousel::session {
+
+struct torn_input {
+    std::string_view ring;   ///< its name
+    std::string_view maker;  ///< the stage that fills it
+    bool differs = false;    ///< the CPU sees a word other than the expected one: differs_now()
+};
+
+/// Call it while the slot is still leased. False if the CPU can't read the memory (of a GPU).
+[[nodiscard]] bool differs_now(const device::mapping& of, const device::status_word* at,
+                               const device::status_word& expected) noexcept;
+
+/// One thread at a time.
+class torn_lines {
+public:
+    /// Reports a frame for which the device has counted `words` mismatching status words among its `inputs`:
+    /// one line for each input that differs now, or one line that names all inputs if none does.
+    void report(u64 ring_sequence, u32 words, std::span<const torn_input> inputs);
+
+private:
+    u64 next_ns_ = 0;
+    u64 unlogged_ = 0;  ///< words not yet logged
+};
+
+class status_words {
+public:
+    /// All arguments must outlive this object. `frames`: in flight at most.
+    status_words(shm::control_block& c, ring::worker& w, device::context& on,
+                 std::span<const mapped_link> inputs, std::span<const mapped_link> outputs,
+                 std::size_t frames);
+    /// The step that expects the words of job `j`'s inputs and sets its outputs' to `state`, and counts in
+    /// word `frame`. A tombstone's inputs are not checked.
+    [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
+    /// Counts and logs words that have not matched since the last call for `frame`. While the inputs are
+    /// leased, so that no process with a right to their slots fills them meanwhile. If a helper has released
+    /// them already, a word may differ because of that; then one ring too many is named.
+    void report(const ring::job& j, u32 frame);
+
+private:
+    shm::control_block* control_;
+    ring::worker* worker_;
+    std::span<const mapped_link> inputs_, outputs_;
+    std::unique_ptr<device::mapping> torn_;  ///< one u32 per frame, written by the device
+    std::vector<u32> seen_;                  ///< how many of them are counted
+    torn_lines lines_;
+};
+
+}  // namespace carousel::session
