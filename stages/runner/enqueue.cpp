@@ -38,7 +38,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     // The injected write comes after the canaries that guard against it, and a graph has no place for it.
     const bool harm = is_fault_requested(*runtime_);
     device::same_work* const alike = is_tombstone || harm ? nullptr : f.alike.get();
-    plant_canaries(f);
+    canaries_->plant(f);
     if (alike != nullptr) alike->begin();
     check_status(f, device::status_state::writing);
     if (harm) inject_fault(*runtime_, f.job);
@@ -77,7 +77,7 @@ void stage_runner::check_status(const frame_in_work& f, device::status_state sta
     if (step.count == 0 && step.writes == 0) return;
     std::array<device::canary_step, device::most_canaries> canaries;
     const bool first = state == device::status_state::writing;
-    const std::size_t count = canaries_of(f, first, canaries.data());
+    const std::size_t count = canaries_->steps(f, first, canaries.data());
     device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count), first);
 }
 

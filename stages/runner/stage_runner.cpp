@@ -70,7 +70,7 @@ stage_runner::stage_runner(runtime& r, stage& s)
         idle_.push_back(frames_.back().get());
     }
     if (r.sampled_inputs() > 0) sampled_inputs_ = std::make_unique<sampled_inputs>(r);
-    map_canary_words();
+    canaries_ = std::make_unique<frame_canaries>(r, worker_, frames_, commits_on_host_);
     play_graphs();
     // Threads start here and not in run(), so that a standby that takes over has them already, and a process
     // that gets none ends before it reports ready.
@@ -305,7 +305,7 @@ void stage_runner::on_device_done(frame_in_work& f, u64 wait_began) {
     runtime_->entry().device_since_ns.store(0, std::memory_order_release);
     turn_.complete();
     crash_here(crash_point::work_complete);
-    check_canaries(f);
+    canaries_->check(f);
     f.complete_ns = f.traced ? now_ns() : 0;
 }
 
@@ -316,7 +316,7 @@ void stage_runner::finish(frame_in_work& f) {
     const device::profiler_range shown(profiler_, "finish", f.job.ring_sequence);
     host_work("finish", f, [&] { stage_->finish(f); });
     guarded(
-        "the check after finish()", f.job.ring_sequence, [&] { check_after_finish(f); },
+        "the check after finish()", f.job.ring_sequence, [&] { canaries_->check_after_finish(f); },
         [&] { return on_device(); });
     f.wait_for_link(false);
 }

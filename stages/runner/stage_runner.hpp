@@ -10,9 +10,9 @@
 // Every wait has a timeout: sleeps on the stage's doorbell last 100 ms at most; the supervisor bounds the
 // wait for a job's event, because it kills a stage whose frame exceeds frame_timeout_ms (clocks:
 // pipelines/supervisor/policy/clocks.hpp). Errors: a device failure ends the process with
-// exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot (canaries.cpp)
-// with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit, with a note for the
-// supervisor.
+// exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot
+// (frame_canaries.hpp) with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit,
+// with a note for the supervisor.
 
 #include <array>
 #include <condition_variable>
@@ -22,7 +22,6 @@
 #include <thread>
 #include <vector>
 
-#include "device/guarded_status.hpp"
 #include "device/profiler.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/helper.hpp"
@@ -31,6 +30,7 @@
 #include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
+#include "stages/runner/frame_canaries.hpp"
 #include "stages/runner/frame_in_work.hpp"
 #include "stages/runner/gpu_turn.hpp"
 #include "stages/runner/guarded.hpp"
@@ -64,13 +64,6 @@ private:
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void check_status(const frame_in_work& f, device::status_state state);
-    void map_canary_words();  ///< canaries.cpp, with the next six
-    void plant_canaries(const frame_in_work& f);
-    [[nodiscard]] std::size_t own_canaries(const frame_in_work& f, device::canary_step* out);
-    [[nodiscard]] std::size_t canaries_of(const frame_in_work& f, bool first, device::canary_step* out);
-    void check_canaries(const frame_in_work& f);
-    void check_own_canaries(const frame_in_work& f);
-    void check_after_finish(const frame_in_work& f);
     void end_stream(frame_in_work& f);  ///< stream_end.cpp
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
@@ -110,11 +103,8 @@ private:
     external_pause outside_;
     disk_full_pause pause_;
     session::status_words status_;
-    std::unique_ptr<device::mapping> canaries_;  ///< canary words of the frames; null: no ring has canaries
-    std::mutex recheck_mutex_;                   ///< guards the next two
-    std::unique_ptr<device::queue> recheck_queue_;  ///< null: finish() writes to no slot that has a canary
-    std::unique_ptr<device::event> recheck_done_;
     std::vector<std::unique_ptr<frame_in_work>> frames_;
+    std::unique_ptr<frame_canaries> canaries_;
     std::unique_ptr<sampled_inputs> sampled_inputs_;  ///< used by the main thread; null: the stage has none
     gpu_turn turn_;
     reach_choice reach_;

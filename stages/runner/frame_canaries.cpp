@@ -1,29 +1,9 @@
-// Canaries after slots (device/canary.hpp). The last launch of a frame checks the canaries of its inputs and
-// outputs, after all work that the stage has enqueued. Damage persists, so a check after the work sees what a
-// check before it would have seen, and one launch with several checks costs a GPU less than two launches with
-// one each. An input that this process or another reader can write to is checked by the first launch instead,
-// because later damage is probably not its producer's. The host reads the results here, between the event and
-// the commit. So a stage with a canary is never helped (stage_flag::owner_commits): no other process reads
-// the results.
-//
-// A canary is planted when this process makes its first frame in that slot, before that frame's graph; a
-// canary that is intact after one frame needs no planting for the next. If other processes can write there
-// too (instances that fill the same ring, readers that map it for writing), each frame plants, because a wild
-// write into a free slot could not be attributed.
-//
-// A stage whose output is completed on the host (commits_on_host) writes after that check. So a second check
-// follows its finish(), on a separate queue, because the stage's queue belongs to the main thread.
-//
-// What a crash leaves. Before the event: work that R2 has aborted, in a quarantined slot. Between the event
-// and the commit, including the check: a SUBMITTED job, which R2 aborts; a damaged canary is discarded with
-// its slot. After the commit: a frame whose canary was intact. A successor has planted nothing yet and uses
-// another pattern, so it plants before anything else.
+#include "stages/runner/frame_canaries.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <mutex>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -31,7 +11,6 @@
 #include "core/log.hpp"
 #include "ring/wild_write.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/stage_runner.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -57,38 +36,39 @@ std::string_view last_plane(const ring::frame_format& format) noexcept {
 
 }  // namespace
 
-void stage_runner::map_canary_words() {
-    bool any = runtime_->plants_canaries();
-    for (u32 i = 0; i < worker_.stage().inputs; ++i) any = any || runtime_->input(i).canary_bytes != 0;
+frame_canaries::frame_canaries(runtime& r, ring::worker& w,
+                               std::span<const std::unique_ptr<frame_in_work>> frames, bool again)
+    : runtime_(&r), worker_(&w) {
+    bool any = r.plants_canaries();
+    for (const mapped_link& in : r.input_links()) any = any || in.canary_bytes != 0;
     if (!any) return;
     constexpr u64 a_frame = of_inputs + shm::max_inputs;
-    canaries_ = runtime_->context().allocate_host(frames_.size() * a_frame * sizeof(device::canary_check));
-    auto* at = reinterpret_cast<device::canary_check*>(canaries_->data());
-    for (const auto& f : frames_) {
+    words_ = r.context().allocate_host(frames.size() * a_frame * sizeof(device::canary_check));
+    auto* at = reinterpret_cast<device::canary_check*>(words_->data());
+    for (const auto& f : frames) {
         f->canaries = at;
         at += a_frame;
     }
-    if (!commits_on_host_ || !runtime_->plants_canaries()) return;
-    recheck_queue_ = runtime_->context().make_queue();
-    recheck_done_ = runtime_->context().make_event(nullptr);
+    if (!again || !r.plants_canaries()) return;
+    queue_ = r.context().make_queue();
+    done_ = r.context().make_event(nullptr);
 }
 
-// Runs on any thread of the pool; without a pool on the completion thread.
-void stage_runner::check_after_finish(const frame_in_work& f) {
-    if (!recheck_queue_) return;
+void frame_canaries::check_after_finish(const frame_in_work& f) {
+    if (!queue_) return;
     std::array<device::canary_step, device::most_canaries> canaries;
-    const std::size_t count = own_canaries(f, canaries.data());
+    const std::size_t count = own_steps(f, canaries.data());
     {
-        const std::lock_guard lock(recheck_mutex_);
-        device::guarded_status(*recheck_queue_, {}, std::span(canaries).first(count));
-        recheck_done_->record(*recheck_queue_, 0);
-        recheck_done_->wait();
+        const std::lock_guard lock(mutex_);
+        device::guarded_status(*queue_, {}, std::span(canaries).first(count));
+        done_->record(*queue_, 0);
+        done_->wait();
     }
-    check_own_canaries(f);
+    check_own(f);
 }
 
-// Runs on the main thread. Not part of a graph, because other frames in the same lane need no planting.
-void stage_runner::plant_canaries(const frame_in_work& f) {
+// Not part of a graph, because other frames in the same lane need no planting.
+void frame_canaries::plant(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     std::array<device::canary_step, device::most_canaries> canaries;
     std::size_t count = 0;
@@ -96,36 +76,34 @@ void stage_runner::plant_canaries(const frame_in_work& f) {
         mapped_link& own = *runtime_->output(k);
         if (own.canary_bytes == 0) continue;
         const u32 slot = f.job.output[k].index;
-        const u64 key = device::canary_key(own.index, slot, worker_.epoch());
+        const u64 key = device::canary_key(own.index, slot, worker_->epoch());
         if (std::exchange(own.planted.at(slot), key) == key && !own.others_write) continue;
         canaries[count++] = {own.canary(slot), key, nullptr};
     }
     device::plant_canaries(runtime_->queue(), std::span(canaries).first(count));
 }
 
-std::size_t stage_runner::own_canaries(const frame_in_work& f, device::canary_step* out) {
+std::size_t frame_canaries::own_steps(const frame_in_work& f, device::canary_step* out) {
     std::size_t count = 0;
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         mapped_link& own = *runtime_->output(k);
         if (own.canary_bytes == 0) continue;
         const u32 slot = f.job.output[k].index;
         f.canaries[k].clear();
-        out[count++] = {own.canary(slot), device::canary_key(own.index, slot, worker_.epoch()),
+        out[count++] = {own.canary(slot), device::canary_key(own.index, slot, worker_->epoch()),
                         &f.canaries[k]};
     }
     return count;
 }
 
-// Collects the canaries that a frame's first or last launch checks, clears their words and returns their
-// number.
-std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device::canary_step* out) {
+std::size_t frame_canaries::steps(const frame_in_work& f, bool first, device::canary_step* out) {
     if (f.canaries == nullptr) return 0;
-    std::size_t count = first ? 0 : own_canaries(f, out);
+    std::size_t count = first ? 0 : own_steps(f, out);
     for (u32 i = 0; i < f.job.inputs && !f.job.is_tombstone(); ++i) {
         mapped_link& in = runtime_->input(i);
         if (in.canary_bytes == 0 || may_be_written_by_readers(in) != first) continue;
         const u32 slot = f.job.input[i].index;
-        const u32 epoch = worker_.input(i).header(slot).epoch;
+        const u32 epoch = worker_->input(i).header(slot).epoch;
         device::canary_check& found = f.canaries[of_inputs + i];
         found.clear();
         out[count++] = {in.canary(slot), device::canary_key(in.index, slot, epoch), &found};
@@ -135,7 +113,7 @@ std::size_t stage_runner::canaries_of(const frame_in_work& f, bool first, device
 
 // A damaged canary of an output was written by this process, which ends with that in its entry; the frame is
 // made again.
-void stage_runner::check_own_canaries(const frame_in_work& f) {
+void frame_canaries::check_own(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
         const u32 found = f.canaries[k].result();
@@ -153,9 +131,9 @@ void stage_runner::check_own_canaries(const frame_in_work& f) {
 
 // The canary of an input was intact when the frame was committed, so damage means that the frame is torn, as
 // with its status word. It is counted here, before the commit, so that a crash cannot lose the count.
-void stage_runner::check_canaries(const frame_in_work& f) {
+void frame_canaries::check(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
-    check_own_canaries(f);
+    check_own(f);
     for (u32 i = 0; i < f.job.inputs && !f.job.is_tombstone(); ++i) {
         const mapped_link& in = runtime_->input(i);
         const u32 found = f.canaries[of_inputs + i].result();
@@ -172,7 +150,7 @@ void stage_runner::check_canaries(const frame_in_work& f) {
             f.job.ring_sequence, last_plane(runtime_->input_format(i)), ring.name, first_damaged(found),
             writer_text);
         const shm::block_open open;
-        worker_.stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
+        worker_->stage().counters.torn.fetch_add(1, std::memory_order_relaxed);
     }
 }
 
