@@ -5,11 +5,6 @@
 
 namespace carousel::stages {
 
-void frame_in_work::in_parts(u32 parts, const std::function<void(u32 part)>& body) {
-    if (pool == nullptr) return frame::in_parts(parts, body);
-    pool->run_parts(parts, body);
-}
-
 finish_pool::finish_pool(unsigned threads, step arrive, step finish)
     : arrive_(std::move(arrive)), finish_(std::move(finish)) {
     try {

@@ -53,15 +53,15 @@ public:
         runtime_->require_parameters(type, bytes);
         return std::span(job.parameters).first(bytes);
     }
-    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override;  ///< stamp.cpp
-    [[nodiscard]] frame_metadata metadata() noexcept override;                           ///< carried.cpp
+    [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override;
+    [[nodiscard]] frame_metadata metadata() noexcept override;
     [[nodiscard]] frame_metadata input_metadata(std::size_t i) noexcept override {
         return frame_metadata(carried_.at(i).entries());
     }
-    void set_capture_ns(u64 ns) override;  ///< carried.cpp
+    void set_capture_ns(u64 ns) override;
     /// Copies what the inputs carry into process-local memory before process(), so that the comparison of
     /// their headers before SUBMITTED also covers everything that is read later, in finish() too.
-    void take_carried();  ///< carried.cpp
+    void take_carried();
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
         mapped_link& in = runtime_->input(i);
@@ -69,8 +69,8 @@ public:
         return {at, &runtime_->input_format(i), used_of_input(i)};
     }
     using frame::sampled;
-    [[nodiscard]] sampled_frame sampled(std::size_t i) const override;              ///< sampled_inputs.cpp
-    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override;  ///< sampled_inputs.cpp
+    [[nodiscard]] sampled_frame sampled(std::size_t i) const override;
+    [[nodiscard]] std::size_t sampled_index(std::string_view name) const override;
     [[nodiscard]] std::span<const u64> input_sampled(std::size_t i) const noexcept override {
         const carried_input& c = carried_.at(i);
         return std::span(c.sampled_input).first(c.sampled_inputs);
@@ -99,15 +99,15 @@ public:
     [[nodiscard]] telemetry::frame_hash for_ledger() const {
         return hash ? telemetry::frame_hash(*hash, hash_name) : telemetry::frame_hash(std::nullopt);
     }
-    void in_parts(u32 parts, const std::function<void(u32 part)>& body) override;  ///< finish_pool.cpp
-    void wait_for_link(bool waits) override;                                       ///< edge.cpp
-    void carry(std::span<const std::byte> metadata, const shm::used_extents& used) override;  ///< carried.cpp
-    void stamp(const frame_stamp& with) override;                                             ///< stamp.cpp
-    void pass_tombstone() override;                                                           ///< stamp.cpp
-    void end_stream() override;  ///< stream_end.cpp
+    void in_parts(u32 parts, const std::function<void(u32 part)>& body) override;
+    void wait_for_link(bool waits) override;
+    void carry(std::span<const std::byte> metadata, const shm::used_extents& used) override;
+    void stamp(const frame_stamp& with) override;
+    void pass_tombstone() override;
+    void end_stream() override;
 
     /// Called before the stage's code: determines whether the job is a tombstone, which tombstone_reason()
-    /// then reports. stamp.cpp
+    /// then reports.
     void read_tombstone();
     /// True for a tombstone that the stage's code does not receive. False for a frame that the stage itself
     /// has passed as a tombstone in process(), because finish() of that frame belongs to that process().

@@ -1,13 +1,10 @@
 #include "stages/runner/sampled_inputs.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/log.hpp"
 #include "frame/used_extents.hpp"
 
@@ -123,28 +120,6 @@ void sampled_inputs::wait_for_copies(frame_in_work& f, std::span<const std::uniq
         }
         if (all) return;
     }
-}
-
-sampled_frame frame_in_work::sampled(std::size_t i) const {
-    if (i >= runtime_->sampled_inputs())
-        throw config_error(fmt::format("stage {} requests sampled input {}; its pipeline file names {}",
-                                       runtime_->attached().stage, i, runtime_->sampled_inputs()));
-    const sampled_copy* const copy = sampled_input[i];
-    if (copy == nullptr) return {};
-    return {{copy->memory->data(), &runtime_->sampled_input_format(i), copy->facts.used_in_part()},
-            copy->facts};
-}
-
-std::size_t frame_in_work::sampled_index(std::string_view name) const {
-    std::vector<std::string> names;
-    for (const sampled_input_description& s : runtime_->attached().sampled) {
-        if (s.stage == name) return names.size();
-        names.push_back(s.stage);
-    }
-    throw config_error(fmt::format("stage {} requests the sampled input \"{}\"; its pipeline file names {}{}",
-                                   runtime_->attached().stage, name,
-                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
-                                   did_you_mean_clause(std::string(name), names)));
 }
 
 }  // namespace carousel::stages

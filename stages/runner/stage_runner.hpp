@@ -58,17 +58,17 @@ private:
     [[nodiscard]] ring::outcome begin(frame_in_work& f, u32 in_flight);
     void start_clocks(const frame_in_work& f);
     void submit(frame_in_work& f);
-    void play_graphs();  ///< enqueue.cpp, with the next five
+    void play_graphs();  ///< stage_runner_enqueue.cpp, with the next five
     void enqueue_checked(frame_in_work& f);
     void process(frame_in_work& f);
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void check_status(const frame_in_work& f, device::status_state state);
-    void end_stream(frame_in_work& f);  ///< stream_end.cpp
+    void end_stream(frame_in_work& f);  ///< stage_runner_waiting.cpp, with the next seven
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
     [[nodiscard]] bool poll_rings();
-    [[nodiscard]] bool due(u32 seen);  ///< edge.cpp, with the next three
+    [[nodiscard]] bool due(u32 seen);
     [[nodiscard]] bool ready(u64 ring_sequence, u32 in_flight);
     void wait_for_link(bool waits);
     void paced(u64 claimed_ns);
@@ -84,7 +84,7 @@ private:
     void record(const frame_in_work& f);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
-    void update_depth();  ///< depth.cpp, with the next three
+    void update_depth();  ///< stage_runner_depth.cpp, with the next three
     void update_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
     void measure(const frame_in_work& f, u64 wait_began);

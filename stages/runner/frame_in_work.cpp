@@ -1,0 +1,169 @@
+#include "stages/runner/frame_in_work.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
+#include "ring/header_check.hpp"
+#include "stages/runner/external_pause.hpp"
+#include "stages/runner/finish_pool.hpp"
+#include "stages/runner/sampled_inputs.hpp"
+
+namespace carousel::stages {
+
+std::span<const std::byte> frame_in_work::parameter_bytes() const noexcept {
+    return std::span(job.parameters)
+        .first(std::min(runtime_->control().parameters.bytes, shm::max_parameter_bytes));
+}
+
+// Changes this process's own job, whose values are entered into the header at SUBMITTED.
+void frame_in_work::stamp(const frame_stamp& with) {
+    require_source_at_work("stamp()");
+    const std::size_t bytes = parameter_bytes().size();
+    if (!with.parameters.empty() && with.parameters.size() != bytes)
+        throw config_error(fmt::format("frame {}: parameters of {} bytes, but the pipeline's have {}",
+                                       job.ring_sequence, with.parameters.size(), bytes));
+    job.time_s = with.time_s;
+    if (with.capture_ns != 0) {
+        job.clock = with.captured_here ? shm::capture_clock::live : shm::capture_clock::recorded;
+        job.capture_ns = with.capture_ns;
+    }
+    if (with.frame_number) job.frame_number = *with.frame_number;
+    if (with.born_ns != 0) job.born_ns = with.born_ns;
+    if (with.parameters.empty()) return;
+    job.parameter_number = with.parameter_number;
+    std::memcpy(job.parameters, with.parameters.data(), bytes);
+}
+
+void frame_in_work::read_tombstone() {
+    tombstone_text_.clear();
+    if (!job.is_tombstone()) return;
+    const u32 stage = std::min(job.void_stage, shm::max_stages - 1);
+    tombstone_text_ = fmt::format("given up by stage {} after its last attempt (note {:#x})",
+                                  runtime_->control().stage[stage].name, job.tombstone_reason);
+}
+
+// Like stamp(), changes the job only. The tombstone names this stage; its log contains where and why the
+// frame was abandoned.
+void frame_in_work::pass_tombstone() {
+    if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_tombstone();
+    job.void_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;
+    job.tombstone_reason = static_cast<u32>(exit_code::stage_failed);
+}
+
+// The header belongs to this process from FILL to SUBMITTED, when it becomes final; until then a stage may
+// change it.
+frame_metadata frame_in_work::metadata() noexcept {
+    if (runtime_->output() == nullptr) return frame_metadata(std::span(metadata_).first(metadata_bytes_));
+    shm::frame_header& h = own_header();
+    if (in_process) return {h.metadata, h.metadata_bytes};
+    return frame_metadata(ring::metadata_of(h));
+}
+
+void frame_in_work::take_carried() {
+    for (u32 i = 0; i < job.inputs; ++i) {
+        const shm::frame_header& from = header_of_input(i);
+        carried_input& to = carried_[i];
+        const std::span<const std::byte> entries = ring::metadata_of(from);
+        to.metadata_bytes = static_cast<u32>(entries.size());
+        std::copy(entries.begin(), entries.end(), to.metadata.begin());
+        to.sampled_inputs = std::min(from.sampled_inputs, shm::max_sampled_inputs);
+        std::copy_n(from.sampled_sequence, to.sampled_inputs, to.sampled_input.begin());
+        to.used.planes = 0;
+        if (from.used.planes != 0) to.used = from.used;
+    }
+    if (runtime_->output() != nullptr) return;
+    metadata_bytes_ = 0;
+    for (u32 i = 0; i < job.inputs; ++i)
+        if (const auto entries = carried_[i].entries(); !entries.empty())
+            (void)ring::merge_metadata(metadata_, metadata_bytes_, entries);
+}
+
+// Runs after SUBMITTED, which is allowed only for a stage without helpers (owner_commits). Until its owner
+// commits, no reader accesses the header, and COMMITTED (release) follows the seal; the audit inspects READY
+// slots. A crash here leaves the header of a frame that no process reads; a revoked process writes into a
+// quarantined slot. A header that another process has changed meanwhile is left as found, unsealed: no
+// process leases it, and the audit reports it.
+void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
+    const bool fits = metadata.size() <= shm::max_metadata_bytes;
+    if (in_process || runtime_->outputs() != 1 || !fits ||
+        (runtime_->stage_block().flags & shm::stage_flag::owner_commits) == 0)
+        frame::carry(metadata, used);
+    const shm::block_open open;
+    shm::frame_header& h = own_header();
+    if (!ring::is_sealed(h, runtime_->control().parameters.bytes)) return;
+    h.metadata_bytes = static_cast<u32>(metadata.size());
+    std::copy(metadata.begin(), metadata.end(), h.metadata);
+    h.used = used;
+    const u32 bytes = runtime_->control().parameters.bytes;
+    ring::enter(job, runtime_->incarnation().seat, runtime_->epoch(), bytes, h);
+    ring::seal(h, bytes);
+}
+
+void frame_in_work::require_source_at_work(const char* what) const {
+    if (in_process && job.inputs == 0 && runtime_->output() != nullptr) return;
+    throw std::logic_error(std::string(what) +
+                           " is for process() of a source: a stage without inputs, in a run");
+}
+
+void frame_in_work::set_capture_ns(u64 ns) {
+    require_source_at_work("set_capture_ns()");
+    job.set_capture_ns(ns);
+}
+
+sampled_frame frame_in_work::sampled(std::size_t i) const {
+    if (i >= runtime_->sampled_inputs())
+        throw config_error(fmt::format("stage {} requests sampled input {}; its pipeline file names {}",
+                                       runtime_->attached().stage, i, runtime_->sampled_inputs()));
+    const sampled_copy* const copy = sampled_input[i];
+    if (copy == nullptr) return {};
+    return {{copy->memory->data(), &runtime_->sampled_input_format(i), copy->facts.used_in_part()},
+            copy->facts};
+}
+
+std::size_t frame_in_work::sampled_index(std::string_view name) const {
+    std::vector<std::string> names;
+    for (const sampled_input_description& s : runtime_->attached().sampled) {
+        if (s.stage == name) return names.size();
+        names.push_back(s.stage);
+    }
+    throw config_error(fmt::format("stage {} requests the sampled input \"{}\"; its pipeline file names {}{}",
+                                   runtime_->attached().stage, name,
+                                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")),
+                                   did_you_mean_clause(std::string(name), names)));
+}
+
+void frame_in_work::in_parts(u32 parts, const std::function<void(u32 part)>& body) {
+    if (pool == nullptr) return frame::in_parts(parts, body);
+    pool->run_parts(parts, body);
+}
+
+void frame_in_work::wait_for_link(bool waits) {
+    if (waits == waits_for_link || outside == nullptr) return;
+    waits_for_link = waits;
+    waits ? outside->begin(shm::pause_reason::link) : outside->end(shm::pause_reason::link);
+}
+
+void frame_in_work::end_stream() {
+    const shm::stage_block& s = runtime_->stage_block();
+    const auto refuse = [&](const char* why) {
+        throw std::logic_error(
+            fmt::format("stage {} calls end_stream() for frame {}, but {}", s.name, job.ring_sequence, why));
+    };
+    if (s.source == shm::none)
+        refuse("it reads other stages: only a stage without inputs can end the stream");
+    if ((s.flags & shm::stage_flag::ends) == 0)
+        refuse(
+            "its configure() does not declare it: set description::ends, which the downstream stages are "
+            "checked against");
+    if (!in_process) refuse("not inside process(): the frame is already complete");
+    ended = true;
+}
+
+}  // namespace carousel::stages

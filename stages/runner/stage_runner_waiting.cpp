@@ -1,0 +1,140 @@
+// While no frame can begin: the main thread frees slots, commits what its producers have finished, and then
+// sleeps on its doorbell. A source whose frames come from outside is asked whether a frame is available
+// before anything begins, and a sink whose frames go to another host may wait for that host. Neither is a
+// hang; nor is the pause of a source with a configured rate. At the end of a source's stream the frame that
+// does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "core/crash_point.hpp"
+#include "core/log.hpp"
+#include "ring/latest.hpp"
+#include "shm/doorbell.hpp"
+#include "stages/runner/external_pause.hpp"
+#include "stages/runner/guarded.hpp"
+#include "stages/runner/running_clock.hpp"
+#include "stages/runner/stage_runner.hpp"
+#include "stages/runner/waiting.hpp"
+
+namespace carousel::stages {
+
+using telemetry::wait_reason;
+
+namespace {
+constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so that metrics lag by no more
+}  // namespace
+
+// When the stage would idle, it frees slots, commits what its producers have finished, and then sleeps on its
+// doorbell.
+bool stage_runner::poll_rings() {
+    bool changed = false;
+    for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
+    for (u32 i = 0; i < worker_.stage().inputs; ++i) changed |= helper_.help(worker_.input(i)) > 0;
+    return changed;
+}
+
+void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
+    const u64 began = now_ns();
+    const device::profiler_range shown(profiler_, text_of(why));
+    bool changed = poll_rings();
+    // Polls long only after a change, so that an idle run sleeps.
+    const u64 poll = std::min(last_wait_changed_ ? poll_ns_ : std::min(poll_ns_, poll_ns), at_most_ns);
+    while (!changed && poll != 0 && now_ns() - began < poll) {
+        changed = shm::ticket(worker_.stage().doorbell) != seen || poll_rings();
+    }
+    if (!changed) {
+        for (u32 k = 0; k < worker_.outputs(); ++k)
+            ring::revoke_stale_leases(runtime_->control(), worker_.output(k).index(), began);
+        changed = shm::wait(worker_.stage().doorbell, seen, std::min(at_most_ns, shm::max_sleep_ns));
+    }
+    last_wait_changed_ = changed;
+    const u64 now = now_ns();
+    u64& waited = waited_ns_[static_cast<std::size_t>(why)];
+    waited += now - began;
+    if (waited > uncounted_ns) count_waits();
+    if (trace_.on(now)) trace_.waiting(why, began, now);
+}
+
+// Short waits stay with this thread until it begins a frame, in whose scope they are counted. A crash loses
+// them.
+void stage_runner::count_waits() {
+    const shm::block_open open;
+    for (std::size_t why = 0; why < waited_ns_.size(); ++why)
+        if (const u64 ns = std::exchange(waited_ns_[why], 0); ns != 0)
+            counter_of(worker_.stage().counters, static_cast<wait_reason>(why))
+                .fetch_add(ns, std::memory_order_relaxed);
+}
+
+// Runs on the thread of process(). begin() chooses the sequence again after this; it cannot choose a lower
+// one, because ready() receives the bound below which all sequences are done, and this seat has only one
+// process.
+bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {
+    const bool source = worker_.stage().source != shm::none;
+    bool there = false;
+    guarded("ready", ring_sequence,
+            [&] { there = stage_->ready(ring_sequence, source ? worker_.done_below() : 0); });
+    wait_for_link(source && !there && in_flight == 0);  // frames in flight have their own clocks
+    return there;
+}
+
+void stage_runner::wait_for_link(bool waits) {
+    if (waits == waits_for_link_) return;
+    waits_for_link_ = waits;
+    waits ? outside_.begin(shm::pause_reason::link) : outside_.end(shm::pause_reason::link);
+}
+
+// A source with a configured rate spaces its claims. The time of the next claim is in the control block, so
+// that a successor keeps the rhythm. A source that is late catches up by one frame at most.
+bool stage_runner::due(u32 seen) {
+    shm::control_block& c = runtime_->control();
+    if (c.fps <= 0 || worker_.stage().source == shm::none) return true;
+    const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
+    if (next <= now) return true;
+    const u64 rest = std::min(next - now, shm::max_sleep_ns);
+    if (sampled_inputs_)  // their frames ring the doorbell
+        shm::wait(worker_.stage().doorbell, seen, rest);
+    else
+        std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
+    const u64 woken = now_ns();
+    const shm::block_open open;
+    // the clock is a source's input
+    worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
+    return woken >= next;
+}
+
+void stage_runner::paced(u64 claimed_ns) {
+    shm::control_block& c = runtime_->control();
+    if (c.fps <= 0 || worker_.stage().source == shm::none) return;
+    const u64 step = static_cast<u64>(1e9 / c.fps);
+    const u64 planned = c.next_source_ns.load(std::memory_order_relaxed) + step;
+    const shm::block_open open;
+    c.next_source_ns.store(std::max(planned, claimed_ns), std::memory_order_relaxed);
+}
+
+// The job stays OPEN, and nothing else begins, until END is known; then the frame is given back and frames
+// below END continue. This loop waits for others: the supervisor's next check, or this stage's frames in
+// flight, which have their own clocks.
+void stage_runner::end_stream(frame_in_work& f) {
+    log::info("the stream ends before frame {}", f.job.ring_sequence);
+    turn_.on_idle();
+    for (;;) {
+        const u32 seen = shm::ticket(worker_.stage().doorbell);
+        const ring::outcome result = worker_.end_stream(f.job);
+        if (result == ring::outcome::revoked) die(exit_code::revoked);
+        if (result == ring::outcome::ok && in_flight() == 1) break;
+        wait_for_change(seen, telemetry::wait_reason::own_work, shm::max_sleep_ns);
+    }
+    {
+        // the completion thread has nothing to wait for
+        const running_clock clock(runtime_->entry().device_since_ns);
+        guarded("the device's work", f.job.ring_sequence, [&] { runtime_->queue().drain(); });
+    }
+    crash_here(crash_point::end_known);
+    if (!worker_.give_back(f.job)) die(exit_code::revoked);
+    released(f);
+}
+
+}  // namespace carousel::stages
