@@ -65,7 +65,7 @@ std::string engine::state_name() const {
         case phase::ending:
             return "ending";
         case phase::rebuilding:
-            return "restarting";
+            return "rebuilding";
         case phase::running:
             break;
     }

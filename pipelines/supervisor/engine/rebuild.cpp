@@ -177,7 +177,7 @@ void engine::finish_rebuild() {
         shm::segment::remove(run_id_);
         make_block(first, end_ == ring::end_stopping ? setup_->end : end_);
     } catch (const error& e) {
-        seats_->log_line(fmt::format("the restart failed: {}", e.what()));
+        seats_->log_line(fmt::format("the rebuild failed: {}", e.what()));
         seats_->fail("carousel-alloc", e.what(), e.code());
         phase_ = phase::ending;
         phase_since_ns_ = now_ns();
