@@ -26,11 +26,11 @@ const lesson descriptors_lesson{
          "Memory is owned by the process or by the driver.",
          "cpu",
          true,
-         {{{equal("lives.number", 10), equal("lives.damaged", 0), equal("lives.count", 10)},
-           "Each of {lives.number} clients found every word as its dead predecessor had left it. A new "
+         {{{equal("processes.number", 10), equal("processes.damaged", 0), equal("processes.count", 10)},
+           "Each of {processes.number} clients found every word as its dead predecessor had left it. A new "
            "process gets the descriptor in {descriptor.us} us and reads the first word {map.us} us later.",
            1},
-          {{equal("lives.number", 10), above("lives.damaged", 9)},
+          {{equal("processes.number", 10), above("processes.damaged", 9)},
            "No client found the expected contents.",
            0}}},
         {"its holder is also killed",
@@ -57,8 +57,8 @@ const lesson descriptors_lesson{
          "The driver owns it; or: the exporter must keep running.",
          "gpu",
          true,
-         {{{equal("cuda.lives.number", 3), equal("cuda.lives.damaged", 0)},
-           "{cuda.mib} MiB of cuMemCreate; its creator was killed, then each of {cuda.lives.number} "
+         {{{equal("cuda.processes.number", 3), equal("cuda.processes.damaged", 0)},
+           "{cuda.mib} MiB of cuMemCreate; its creator was killed, then each of {cuda.processes.number} "
            "processes that used it: every word was right. Import {cuda.import.us} us, map {cuda.map.us} "
            "us."}}},
         {"CUDA: memory of a GPU that no process uses",

@@ -143,8 +143,8 @@ void ten_incarnations() {
     const double got = now_us();
     unsigned* const at = map(fd);
     const unsigned first = *at;
-    std::printf("figure lives.number %zu\nfigure lives.damaged %u\nfigure lives.count %u\n", times.size(),
-                damaged, first);
+    std::printf("figure processes.number %zu\nfigure processes.damaged %u\nfigure processes.count %u\n",
+                times.size(), damaged, first);
     std::printf("figure descriptor.us %.1f\nfigure map.us %.1f\n", got - begin, now_us() - got);
     std::printf("figure held.by %d\n", holders(name));
     kill(holder, SIGKILL);

@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
     unsigned number_of = 0, damaged = 0;
     for (; fd >= 0 && number_of < incarnations; ++number_of)
         damaged += end_of(start([&] { return user(fd, number_of); })) != -SIGKILL;
-    figure("cuda.lives.number", number_of), figure("cuda.lives.damaged", damaged);
+    figure("cuda.processes.number", number_of), figure("cuda.processes.damaged", damaged);
     if (fd >= 0)
         (void)end_of(start([&] { return read_only(fd); })),
             (void)end_of(start([&] { return still_intact(fd); }));
