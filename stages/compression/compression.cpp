@@ -103,7 +103,7 @@ void decompress(std::string_view how, std::span<const std::byte> from, std::span
 #ifdef CAROUSEL_WITH_ZSTD
     if (how == "zstd") return zstd_decompress(from, to);
 #endif
-    if (!how.empty())
+    if (!how.empty() && how != "none")
         throw config_error(fmt::format("it is compressed by {}, which this program was built without", how));
     if (from.size() != to.size())
         throw compression_error("the number of bytes differs from the declared size");

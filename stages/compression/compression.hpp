@@ -27,8 +27,8 @@ void compress(std::string_view how, std::span<const std::byte> from, std::vector
 /// unknown name and for "none".
 [[nodiscard]] u64 most_uncompressed(std::string_view how, u64 compressed) noexcept;
 /// Decompresses `from` into `to`, whose size must be the decompressed size; never writes beyond `to`. `how`:
-/// the name of the format, or "" if the bytes are not compressed. Throws compression_error; config_error if
-/// this build does not have the format.
+/// the name of the format; "none" and "" if the bytes are not compressed. Throws compression_error;
+/// config_error if this build does not have the format.
 void decompress(std::string_view how, std::span<const std::byte> from, std::span<std::byte> to);
 
 }  // namespace carousel::stages

@@ -25,11 +25,16 @@ TEST_CASE("bytes come back as they were, and only into room of their size") {
     std::vector<std::byte> packed, out(in.size());
     compress(how, in, packed);
     if (how != "none") CHECK(packed.size() < in.size() / 4);
-    decompress(how == "none" ? "" : how, packed, out);
+    decompress(how, packed, out);
     CHECK(out == in);
+    if (how == "none") {  // the name that a recording has for it
+        out.assign(in.size(), std::byte{0});
+        decompress("", packed, out);
+        CHECK(out == in);
+    }
     for (const std::size_t wrong : {in.size() - 1, in.size() + 1, std::size_t{0}}) {
         std::vector<std::byte> other(wrong);
-        CHECK_THROWS_AS(decompress(how == "none" ? "" : how, packed, other), compression_error);
+        CHECK_THROWS_AS(decompress(how, packed, other), compression_error);
     }
 }
 
