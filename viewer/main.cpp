@@ -7,6 +7,7 @@
 #include "core/errors.hpp"
 #include "core/standard_output.hpp"
 #include "viewer/app.hpp"
+#include "viewer/watch/command_line.hpp"
 #include "viewer/watch/ring_tap.hpp"
 
 namespace {
@@ -34,12 +35,12 @@ int main(int argc, char** argv) {
         "It reads only the newest frame and never blocks the pipeline."};
     app.name("carousel-viewer");
     std::string size;
-    std::string way = "best", stage, beside, range, colours;
+    std::string way = "best", stage, compare, range, colours;
     bool offscreen = false, null = false;
     app.add_option("-p,--name", o.name, "name of the pipeline to watch (default: the only running pipeline)");
     app.add_option("--stage", stage,
                    "output to show, STAGE or STAGE/PLANE (default: the input of the last sink)");
-    app.add_option("--beside", beside,
+    app.add_option("--compare", compare,
                    "another ring, STAGE or STAGE/PLANE: the same frame, shown on the right");
     app.add_option("--range", range,
                    "range of values: auto (without 0.5 % at either end), extremes, or LOW..HIGH [auto]")
@@ -81,11 +82,10 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        const int code = app.exit(e);
-        return code == 0 ? carousel::after_output(code) : carousel::exit_code::usage;
+        return viewer::usage_exit_code(app, e);
     }
     o.what.first = viewer::plane_from_text(stage);
-    if (!beside.empty()) o.what.beside = viewer::plane_from_text(beside);
+    if (!compare.empty()) o.what.compare = viewer::plane_from_text(compare);
     o.way = way == "copy"      ? carousel::viewer::picture_way::copy
             : way == "interop" ? carousel::viewer::picture_way::interop
                                : carousel::viewer::picture_way::best;

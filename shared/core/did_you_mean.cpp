@@ -9,9 +9,16 @@ namespace {
 
 constexpr std::size_t longest_word = 256;  // longer words are not typing errors
 
-/// Words that users wrote before version 0.2.0: keys of pipeline files and options (CHANGELOG.md).
-constexpr std::pair<std::string_view, std::string_view> renamed[] = {
-    {"latest", "sampled"}, {"--near", "--coordinator"}, {"--no-ask", "--no-prediction"}};
+/// Words that users wrote before version 0.2.0: keys of pipeline files and of the web UI, and options
+/// (CHANGELOG.md).
+constexpr std::pair<std::string_view, std::string_view> renamed[] = {{"latest", "sampled"},
+                                                                     {"beside", "compare"},
+                                                                     {"beside_plane", "compare_plane"},
+                                                                     {"beside_range", "compare_range"},
+                                                                     {"beside_colours", "compare_colours"},
+                                                                     {"--near", "--coordinator"},
+                                                                     {"--no-ask", "--no-prediction"},
+                                                                     {"--beside", "--compare"}};
 
 std::string lower(std::string_view text) {
     std::string out(text);

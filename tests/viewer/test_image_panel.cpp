@@ -75,18 +75,18 @@ TEST_CASE("a picture of values has its scale, plain colours have none, and of tw
     w.m.picture.shown[0].scale = {};
     s.draw(w.m);
     CHECK(canvas::find("image.legend.0") == nullptr);
-    CHECK(canvas::find("look.0.range") == nullptr);
+    CHECK(canvas::find("style.0.range") == nullptr);
     w.m.picture.width = 640 * 2 + 8;
     w.m.picture.shown.push_back(depth_of("vertex"));
     w.m.picture.shown[1].x = 648;
-    w.m.picture.wanted.beside = viewer::plane_choice{"vertex", ""};
+    w.m.picture.wanted.compare = viewer::plane_choice{"vertex", ""};
     w.m.picture.note = "frame 12 next to frame 14";
     s.draw(w.m);
     const widget *left = canvas::find("image.legend.0"), *right = canvas::find("image.legend.1");
     REQUIRE((left != nullptr && right != nullptr));
     CHECK(left->x + left->width < right->x);
     CHECK(canvas::find("image.note") != nullptr);
-    CHECK(canvas::find("look.1.range") != nullptr);
+    CHECK(canvas::find("style.1.range") != nullptr);
     CHECK(canvas::sane());
 }
 
@@ -112,9 +112,9 @@ TEST_CASE("keys select ring, plane, range, colours and the second picture") {
     press('U');  // the first ring follows the last one
     CHECK(p.wanted.first == viewer::plane_choice{"geometry", ""});
     press('B');
-    CHECK(p.wanted.beside == viewer::plane_choice{"geometry", ""});
+    CHECK(p.wanted.compare == viewer::plane_choice{"geometry", ""});
     for (int k = 0; k < 3; ++k) press('B');
-    CHECK_FALSE(p.wanted.beside);
+    CHECK_FALSE(p.wanted.compare);
 }
 
 TEST_CASE("the ring of a second output is listed, and is selected and shown next to the first") {
@@ -135,9 +135,9 @@ TEST_CASE("the ring of a second output is listed, and is selected and shown next
     press('U');
     CHECK(w.m.picture.wanted.first == viewer::plane_choice{"fork.square", ""});
     press('B');
-    CHECK(w.m.picture.wanted.beside == viewer::plane_choice{"fork", ""});
+    CHECK(w.m.picture.wanted.compare == viewer::plane_choice{"fork", ""});
     press('B');
-    CHECK(w.m.picture.wanted.beside == viewer::plane_choice{"fork.square", ""});
+    CHECK(w.m.picture.wanted.compare == viewer::plane_choice{"fork.square", ""});
 }
 
 TEST_CASE("the mouse asks for the value under it, and only there") {

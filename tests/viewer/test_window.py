@@ -114,11 +114,17 @@ class Window(WindowCase):
             f.write(FORKED)
         self.start(os.path.join(PROGRAMS, "carousel"), "run", path, "--device", "cpu", "--size", "320x180", "--fps", "30", "--no-color")
         self.wait_running()
-        self.start_viewer("--null", "--stage", "scene.slope", "--beside", "scene")
+        self.start_viewer("--null", "--stage", "scene.slope", "--compare", "scene")
         slope, scene = wait_for("both pictures", lambda: len(self.seen().get("shown", [])) == 2 and self.seen()["shown"])
         self.assertEqual([(p["stage"], p["plane"], p["values"]) for p in (slope, scene)], [("scene.slope", "slope", True), ("scene", "color", False)])
         self.assertEqual(slope["ring_sequence"], scene["ring_sequence"])
         self.frames_continue()
+
+    def test_an_option_of_an_earlier_version_is_answered_with_its_new_name(self):
+        for program in ("carousel-viewer", "carousel-web"):
+            out = subprocess.run([os.path.join(PROGRAMS, program), "--beside", "scene"], env=self.environment, capture_output=True, timeout=30, text=True)
+            self.assertEqual(out.returncode, 2, out.stderr)
+            self.assertIn('Unknown option "--beside"; did you mean "--compare"?', out.stderr)
 
     def test_no_display_is_a_sentence(self):
         self.environment.pop("DISPLAY", None)

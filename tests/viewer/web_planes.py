@@ -105,7 +105,7 @@ class Planes(PlanesRig):
 
     def test_two_rings_are_shown_of_one_frame_or_the_reason_why_not(self):
         run, dashboard = self.running_planes()
-        self.assertEqual(self.show(dashboard, stage="slope", beside="scene", beside_plane="depth")[0], 200)
+        self.assertEqual(self.show(dashboard, stage="slope", compare="scene", compare_plane="depth")[0], 200)
         left, right = self.shown(dashboard, lambda s: len(s) == 2)
         self.assertEqual((left["stage"], right["stage"], right["plane"]), ("slope", "scene", "depth"))
         self.assertEqual((left["zoom"], right["zoom"], right["x"]), (2, 1, 328))
@@ -126,7 +126,7 @@ class Planes(PlanesRig):
         self.assertNotEqual(left["frame"], right["frame"])
         self.assertEqual(dashboard.act("look", "cont")[0], 200)
         self.shown(dashboard, lambda s: len(s) == 2 and s[0]["frame"] == s[1]["frame"])
-        self.show(dashboard, beside="")
+        self.show(dashboard, compare="")
         self.shown(dashboard, lambda s: len(s) == 1)
         self.assertIsNone(run.poll())
 
@@ -136,7 +136,7 @@ class Planes(PlanesRig):
                          [("scene", ["look"]), ("scene.slope", ["look"])])
         first, = self.shown(dashboard, lambda s: len(s) == 1)   # what the last sink reads
         self.assertEqual((first["stage"], first["plane"], first["width"]), ("scene.slope", "slope", 160))
-        self.assertEqual(self.show(dashboard, stage="scene", plane="depth", beside="scene.slope")[0], 200)
+        self.assertEqual(self.show(dashboard, stage="scene", plane="depth", compare="scene.slope")[0], 200)
         left, right = self.shown(dashboard, lambda s: len(s) == 2)
         self.assertEqual((left["stage"], right["stage"], left["frame"]), ("scene", "scene.slope", right["frame"]))
         numbers = [dashboard.json(f"/pixel.json?x={x}&y=0") for x in (0, 329)]
@@ -158,7 +158,7 @@ class Planes(PlanesRig):
         first, = self.shown(dashboard, lambda s: s[0]["stage"] == "scene")
         request = dashboard.json()["picture"]["request"]
         self.assertEqual((request["stage"], first["width"]), ("scene", 320))
-        self.assertEqual(self.show(dashboard, stage="scene.slope", beside="scene.scene")[0], 200)
+        self.assertEqual(self.show(dashboard, stage="scene.slope", compare="scene.scene")[0], 200)
         self.shown(dashboard, lambda s: [each["stage"] for each in s] == ["scene.slope", "scene"])
         status, text = self.show(dashboard, stage="scene.scen")
         self.assertEqual((status, 'no stage "scene.scen" with an output; did you mean "scene.scene"' in text), (400, True), text)
@@ -183,7 +183,8 @@ class Planes(PlanesRig):
         before = dashboard.json()["picture"]["request"]
         for request, sentence in (({"stage": "scen"}, 'did you mean "scene"'), ({"range": "3..1"}, "LOW..HIGH"), ({"colours": "jet"}, "viridis"),
                                ({"plain": "x"}, "not one of stage, plane"), ({"stage": 7}, "expected a text"), ({}, "not a JSON object with members"),
-                               ({"beside_plane": "depth"}, "no second picture is shown"), ({"plane": "raw", "beside": "look"}, 'no stage "look" with an output')):
+                               ({"beside_plane": "x"}, 'did you mean "compare_plane"'),
+                               ({"compare_plane": "depth"}, "no second picture is shown"), ({"plane": "raw", "compare": "look"}, 'no stage "look" with an output')):
             status, text = self.show(dashboard, **request)
             self.assertEqual(status, 400, request)
             self.assertIn(sentence, text)
@@ -219,7 +220,7 @@ class PlanesSeen(PlanesRig):
         self.assertIn("NaN", b.value("document.getElementById('scales').textContent"))
         self.choose(b, "range", "fixed")
         wait_for("two numbers", lambda: b.value("document.querySelectorAll('[data-range=range]').length") == 2)
-        self.choose(b, "beside", "scene.slope")
+        self.choose(b, "compare", "scene.slope")
         wait_for("two pictures", lambda: b.value("document.querySelectorAll('.scale').length") == 2)
         wait_for("both in the picture", lambda: b.value("live.naturalWidth") == 640 * 2 + 8)
         x, y = b.value("(r => [r.left + r.width / 4, r.top + r.height / 2])(live.getBoundingClientRect())")

@@ -49,22 +49,22 @@ void choose_ring(model& m) {
     const std::string now = !m.picture.wanted.first.stage.empty() ? m.picture.wanted.first.stage
                             : s != nullptr                        ? s->stage
                                                                   : "last ring";
-    const std::string taken = list("look.ring", now, rings_of(m), px(110), "the ring that is shown  [U]");
+    const std::string taken = list("style.ring", now, rings_of(m), px(110), "the ring that is shown  [U]");
     if (!taken.empty() && taken != now) m.picture.wanted.first = {taken, ""};
 }
 
-void choose_beside(model& m) {
+void choose_compared(model& m) {
     std::vector<std::string> rings = rings_of(m);
     rings.insert(rings.begin(), no_ring);
-    std::optional<plane_choice>& beside = m.picture.wanted.beside;
-    const std::string now = beside ? beside->stage : no_ring;
+    std::optional<plane_choice>& compared = m.picture.wanted.compare;
+    const std::string now = compared ? compared->stage : no_ring;
     const std::string taken =
-        list("look.beside", now, rings, px(110), "the same frame in another ring, shown on the right  [B]");
+        list("style.compare", now, rings, px(110), "the same frame in another ring, shown on the right  [B]");
     if (taken.empty() || taken == now) return;
     if (taken == no_ring)
-        beside.reset();
+        compared.reset();
     else
-        beside = plane_choice{taken, ""};
+        compared = plane_choice{taken, ""};
 }
 
 void choose_plane(model& m, std::size_t which, plane_choice& of) {
@@ -72,7 +72,7 @@ void choose_plane(model& m, std::size_t which, plane_choice& of) {
     if (s == nullptr || s->planes.empty()) return;
     const std::string now = of.plane.empty() ? s->plane : of.plane;
     const std::string taken =
-        list(fmt::format("look.{}.plane", which), now, s->planes, px(100), "its plane  [Y]");
+        list(fmt::format("style.{}.plane", which), now, s->planes, px(100), "its plane  [Y]");
     if (!taken.empty() && taken != now) of.plane = taken;
     ImGui::SameLine();
 }
@@ -91,7 +91,7 @@ void choose_colours(model& m, std::size_t which) {
     ui::text("range", theme::colors().muted);
     ImGui::SameLine();
     const std::string& now = ranges[static_cast<std::size_t>(l.range)];
-    const std::string taken = list(fmt::format("look.{}.range", which), now, ranges, px(84),
+    const std::string taken = list(fmt::format("style.{}.range", which), now, ranges, px(84),
                                    "auto: without 0.5 % of the values at either end (8 bit: the full range)\n"
                                    "extremes: from the smallest to the largest; fixed: as entered  [E]");
     if (taken == "fixed")
@@ -103,11 +103,11 @@ void choose_colours(model& m, std::size_t which) {
         ImGui::SameLine();
         ImGui::SetNextItemWidth(px(80));
         bool changed = ImGui::InputDouble(fmt::format("##low{}", which).c_str(), &low, 0, 0, "%.6g");
-        ui::mark(fmt::format("look.{}.low", which));
+        ui::mark(fmt::format("style.{}.low", which));
         ImGui::SameLine();
         ImGui::SetNextItemWidth(px(80));
         changed = ImGui::InputDouble(fmt::format("##high{}", which).c_str(), &high, 0, 0, "%.6g") || changed;
-        ui::mark(fmt::format("look.{}.high", which));
+        ui::mark(fmt::format("style.{}.high", which));
         if (changed && low < high) {
             l.low = low;
             l.high = high;
@@ -116,7 +116,7 @@ void choose_colours(model& m, std::size_t which) {
     ImGui::SameLine();
     ui::text("colours", theme::colors().muted);
     ImGui::SameLine();
-    const std::string map = list(fmt::format("look.{}.colours", which), colours_text(l), maps, px(84),
+    const std::string map = list(fmt::format("style.{}.colours", which), colours_text(l), maps, px(84),
                                  "auto: floats in viridis, whole numbers in grey  [V]");
     if (!map.empty()) (void)read_colours(map, l);
     ImGui::SameLine();
@@ -128,18 +128,18 @@ T next_of(const std::vector<T>& all, const T& now) {
     return at == all.end() || at + 1 == all.end() ? all.front() : *(at + 1);
 }
 
-void next_beside(model& m) {
+void next_compared(model& m) {
     std::vector<std::string> rings = rings_of(m);
     rings.insert(rings.begin(), no_ring);
-    std::optional<plane_choice>& beside = m.picture.wanted.beside;
-    const std::string next = next_of(rings, beside ? beside->stage : std::string(no_ring));
-    beside = next == no_ring ? std::nullopt : std::optional(plane_choice{next, ""});
+    std::optional<plane_choice>& compared = m.picture.wanted.compare;
+    const std::string next = next_of(rings, compared ? compared->stage : std::string(no_ring));
+    compared = next == no_ring ? std::nullopt : std::optional(plane_choice{next, ""});
 }
 
 }  // namespace
 
 f32 style_height(const model& m) {
-    return (ImGui::GetFontSize() + px(12)) * (m.picture.wanted.beside ? 2.0F : 1.0F);
+    return (ImGui::GetFontSize() + px(12)) * (m.picture.wanted.compare ? 2.0F : 1.0F);
 }
 
 void draw_style(model& m) {
@@ -154,12 +154,12 @@ void draw_style(model& m) {
     choose_colours(m, 0);
     ui::text("second ring", theme::colors().muted);
     ImGui::SameLine();
-    choose_beside(m);
-    if (m.picture.wanted.beside) {
+    choose_compared(m);
+    if (m.picture.wanted.compare) {
         ImGui::AlignTextToFramePadding();
-        ui::text(m.picture.wanted.beside->stage, theme::colors().muted);
+        ui::text(m.picture.wanted.compare->stage, theme::colors().muted);
         ImGui::SameLine();
-        choose_plane(m, 1, *m.picture.wanted.beside);
+        choose_plane(m, 1, *m.picture.wanted.compare);
         choose_colours(m, 1);
         ImGui::NewLine();
     }
@@ -180,7 +180,7 @@ bool style_key(model& m, const key_press& k) {
             if (s != nullptr && !s->planes.empty()) p.wanted.first.plane = next_of(s->planes, s->plane);
             return true;
         case 'B':
-            next_beside(m);
+            next_compared(m);
             return true;
         case 'E':
             if (l.range == range_choice::extremes && s != nullptr)

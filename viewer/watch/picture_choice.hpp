@@ -17,7 +17,7 @@ struct plane_choice {
 };
 struct picture_choice {
     plane_choice first;
-    std::optional<plane_choice> beside = {};  ///< the same frame in another ring, shown to the right
+    std::optional<plane_choice> compare = {};  ///< the same frame in another ring, shown to the right
     bool operator==(const picture_choice&) const = default;
 };
 /// The styles of the first picture and of the one next to it.

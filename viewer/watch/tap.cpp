@@ -21,9 +21,10 @@ constexpr u64 pair_patience_ns = 500 * ns_per_ms, pair_poll_ns = 5 * ns_per_ms;
 tap::tap(shm::control_block& c, const std::string& socket_path, const picture_choice& what,
          interop_maker make, picture_way way, const picture_styles& styles)
     : styles_(styles) {
-    const bool two = what.beside.has_value();
+    const bool two = what.compare.has_value();
     first_ = std::make_unique<ring_tap>(c, socket_path, what.first, two ? nullptr : make, way);
-    if (two) beside_ = std::make_unique<ring_tap>(c, socket_path, *what.beside, nullptr, picture_way::copy);
+    if (two)
+        compared_ = std::make_unique<ring_tap>(c, socket_path, *what.compare, nullptr, picture_way::copy);
     lay_out();
     for (shot* s : {&front_, &ready_, &back_}) {
         for (std::size_t k = 0; k < places_.size(); ++k) s->frame[k] = of(k).make_room();
@@ -47,8 +48,8 @@ tap::~tap() {
 // stays visible.
 void tap::lay_out() {
     places_.push_back(first_->about());
-    if (beside_) {
-        places_.push_back(beside_->about());
+    if (compared_) {
+        places_.push_back(compared_->about());
         shown_picture &a = places_[0], &b = places_[1];
         shown_picture &small = u64{a.width} * a.height < u64{b.width} * b.height ? a : b,
                       &large = &small == &a ? b : a;
@@ -77,11 +78,11 @@ void tap::paint(shot& s, const picture_styles& styles) const {
         s.shown[k].ring_sequence = s.frame[k].ring_sequence;
         s.shown[k].carried = s.frame[k].carried;
     }
-    if (!beside_ && s.rgba.empty()) {
+    if (!compared_ && s.rgba.empty()) {
         if (!on_gpu()) blacken_unused(width_, height_, s.frame[0].used, s.frame[0].bytes->host_data());
         return;
     }
-    if (!beside_) return paint_one(s, 0, s.rgba.data());
+    if (!compared_) return paint_one(s, 0, s.rgba.data());
     for (std::size_t k = 0; k < places_.size(); ++k) {
         const shown_picture& p = places_[k];
         s.part.resize(std::max(s.part.size(), std::size_t{p.width} * p.height * 4));
@@ -122,7 +123,7 @@ bool tap::take_shown(std::size_t which) {
 // no new frame, the other one may still advance: its frame is shown next to the last of the first, with a
 // note.
 bool tap::take_pair() {
-    const std::size_t lead = beside_leads_ ? 1 : 0;
+    const std::size_t lead = compared_leads_ ? 1 : 0;
     const bool leads = of(lead).take(back_.frame[lead]);
     const std::size_t first = leads ? lead : 1 - lead, other = 1 - first;
     ring_tap &ahead = of(first), &trailing = of(other);
@@ -131,7 +132,7 @@ bool tap::take_pair() {
     const u64 began = now_ns();
     if (unpaired_since_ns_ == 0) unpaired_since_ns_ = began;
     // The frame passed the other ring before it reached this one, or both rings are equally fast.
-    if (leads && !trailing.may_arrive(a.ring_sequence)) beside_leads_ = !beside_leads_;
+    if (leads && !trailing.may_arrive(a.ring_sequence)) compared_leads_ = !compared_leads_;
     while (trailing.may_arrive(a.ring_sequence) && now_ns() < began + pair_patience_ns && !is_stopping()) {
         const u32 seen = shm::ticket(trailing.bell());
         if (trailing.take(b, a.ring_sequence)) {
@@ -152,7 +153,7 @@ bool tap::take_pair() {
     return true;
 }
 
-bool tap::take_frames() { return beside_ ? take_pair() : first_->take(back_.frame[0]); }
+bool tap::take_frames() { return compared_ ? take_pair() : first_->take(back_.frame[0]); }
 
 // Copies the newest frame into back_, then swaps it into ready_. Returns true if the frame is complete.
 bool tap::take_one() {
@@ -165,10 +166,10 @@ bool tap::take_one() {
     if (taken) paint(back_, styles);
     const std::lock_guard lock(mutex_);
     losses_ = first_->losses();
-    if (beside_) {
-        losses_.revoked += beside_->losses().revoked;
-        losses_.torn += beside_->losses().torn;
-        losses_.tombstones += beside_->losses().tombstones;
+    if (compared_) {
+        losses_.revoked += compared_->losses().revoked;
+        losses_.torn += compared_->losses().torn;
+        losses_.tombstones += compared_->losses().tombstones;
     }
     if (!taken) return false;
     back_.there = true;
@@ -186,7 +187,7 @@ void tap::loop() {
                 wake_.wait(lock, [this] { return stop_ || wanted_; });
                 if (stop_) return;
             }
-            shm::doorbell_word& bell = of(beside_ && beside_leads_ ? 1 : 0).bell();
+            shm::doorbell_word& bell = of(compared_ && compared_leads_ ? 1 : 0).bell();
             const u32 seen = shm::ticket(bell);
             if (!take_one()) shm::wait(bell, seen, 20 * ns_per_ms);
         }

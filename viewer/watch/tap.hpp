@@ -58,7 +58,7 @@ public:
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
     /// The one or two pictures that are shown.
     [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }
-    /// Why two pictures do not show the same frame: "frame 14 beside frame 12: ..."; "": they do.
+    /// Why two pictures do not show the same frame: "frame 14 next to frame 12: ..."; "": they do.
     [[nodiscard]] const std::string& note() const noexcept { return front_.note; }
     /// The content of a pixel of the whole image; nullopt: outside every picture, no picture yet, or it is on
     /// the GPU.
@@ -77,7 +77,7 @@ private:
     void lay_out();
     void paint(shot& s, const picture_styles& styles) const;
     void paint_one(shot& s, std::size_t which, std::byte* to) const;
-    [[nodiscard]] ring_tap& of(std::size_t which) const noexcept { return which == 0 ? *first_ : *beside_; }
+    [[nodiscard]] ring_tap& of(std::size_t which) const noexcept { return which == 0 ? *first_ : *compared_; }
     void loop();
     [[nodiscard]] bool take_one();
     [[nodiscard]] bool take_frames();
@@ -85,13 +85,13 @@ private:
     [[nodiscard]] bool take_shown(std::size_t which);
     [[nodiscard]] bool is_stopping();
 
-    std::unique_ptr<ring_tap> first_, beside_;
+    std::unique_ptr<ring_tap> first_, compared_;
     std::vector<shown_picture> places_;  ///< positions of the pictures
     u32 width_ = 0, height_ = 0;
     shot front_, ready_, back_;  ///< shown; taken; being taken
     // Used by the tap's thread only.
-    bool beside_leads_ = false;  ///< frames reach its ring first
-    u64 unpaired_since_ns_ = 0;  ///< 0: the last two frames were a pair
+    bool compared_leads_ = false;  ///< frames reach its ring first
+    u64 unpaired_since_ns_ = 0;    ///< 0: the last two frames were a pair
     // Shared by the two threads, under the mutex.
     std::mutex mutex_;
     std::condition_variable wake_;

@@ -67,12 +67,12 @@ function controls(s) {
   const row = (x, prefix) => !x ? [] : [choice('plane', prefix + 'plane', x.planes, x.plane),
     ...(x.values ? [...rangeChoice(prefix + 'range', p.request[prefix + 'range']),
       choice('colours', prefix + 'colours', ['auto', 'grey', 'viridis'], p.request[prefix + 'colours'])] : [])];
-  const first = shown[0], second = p.request.beside ? shown[1] : null;
+  const first = shown[0], second = p.request.compare ? shown[1] : null;
   // The command that started the dashboard may have used another of the ring's names.
   const own = (request, ring) => rings.includes(request) || !ring ? request : ring.stage;
   const rows = [el('div', {class: 'request'}, choice('ring', 'stage', rings, own(p.request.stage, first)), ...row(first, ''),
-    choice('beside it', 'beside', ['', ...rings], own(p.request.beside, second)))];
-  if (second) rows.push(el('div', {class: 'request'}, second.stage, ...row(second, 'beside_')));
+    choice('compare with', 'compare', ['', ...rings], own(p.request.compare, second)))];
+  if (second) rows.push(el('div', {class: 'request'}, second.stage, ...row(second, 'compare_')));
   set.replaceChildren(...rows);
   set.disabled = !s.may_act;
   set.title = s.may_act ? '' : 'open the address with the token, which was printed when the web UI was started';
@@ -82,7 +82,7 @@ document.addEventListener('change', e => {
   if (d.request) {
     let value = e.target.value;
     if (value === 'fixed') {
-      const of = shownNow[d.request.startsWith('beside') ? 1 : 0].values;
+      const of = shownNow[d.request.startsWith('compare') ? 1 : 0].values;
       value = `${of.low}..${of.high > of.low ? of.high : of.low + 1}`;
     }
     e.target.blur();

@@ -15,6 +15,7 @@
 #include "core/unexpected.hpp"
 #include "run/dashboard_record.hpp"
 #include "run/directory.hpp"
+#include "viewer/watch/command_line.hpp"
 #include "viewer/web/server.hpp"
 
 namespace {
@@ -116,13 +117,13 @@ int main(int argc, char** argv) {
         "Also /snapshot.png, /stream.mjpg, /status.json, /metrics and /healthz. It reads only the newest "
         "frame and never blocks the pipeline."};
     app.name("carousel-web");
-    std::string stage, beside;
+    std::string stage, compare;
     app.add_option("-p,--name", o.name, "name of the pipeline (default: the only running pipeline)");
     app.add_option("--http", o.http,
                    "where to serve: ADDRESS:PORT or a port; port 0: any (default: 127.0.0.1:8080)");
     app.add_option("--stage", stage,
                    "pictures to show, STAGE or STAGE/PLANE (default: the input of the last sink)");
-    app.add_option("--beside", beside,
+    app.add_option("--compare", compare,
                    "another ring, STAGE or STAGE/PLANE: the same frame, shown on the right");
     app.add_option("--fps", o.served.fps, "most pictures per second in the stream (default: 25)")
         ->check(CLI::Range(0.1, 240.0));
@@ -139,11 +140,10 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        const int code = app.exit(e);
-        return code == 0 ? after_output(code) : exit_code::usage;
+        return viewer::usage_exit_code(app, e);
     }
     o.served.request.what.first = viewer::plane_from_text(stage);
-    if (!beside.empty()) o.served.request.what.beside = viewer::plane_from_text(beside);
+    if (!compare.empty()) o.served.request.what.compare = viewer::plane_from_text(compare);
     try {
         serve(o);
         return exit_code::ok;

@@ -14,6 +14,9 @@ using nlohmann::json;
 
 namespace {
 
+/// In the order in which they are applied: a ring comes before its plane, whatever their order in the body.
+constexpr const char* picture_keys[] = {"stage",   "plane",         "range",         "colours",
+                                        "compare", "compare_plane", "compare_range", "compare_colours"};
 constexpr int ramp_colours = 17;  ///< of a map, for a client that draws the scale
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
@@ -31,24 +34,24 @@ json ramp_of(colour_map map) {
 std::string take(picture_request& w, const std::string& key, const std::string& value,
                  const std::map<std::string, std::string>& rings) {
     const auto ring = rings.find(value);
-    if ((key == "stage" || key == "beside") && !value.empty() && ring == rings.end()) {
+    if ((key == "stage" || key == "compare") && !value.empty() && ring == rings.end()) {
         std::vector<std::string> names;
         for (const auto& [name, own] : rings) names.push_back(name);
         return fmt::format("no stage \"{}\" with an output{}", value, did_you_mean_clause(value, names));
     }
     if (key == "stage") {
         w.what.first = {value.empty() ? "" : ring->second, ""};
-    } else if (key == "beside") {
-        w.what.beside = value.empty() ? std::nullopt : std::optional(plane_choice{ring->second, ""});
+    } else if (key == "compare") {
+        w.what.compare = value.empty() ? std::nullopt : std::optional(plane_choice{ring->second, ""});
     } else if (key == "plane") {
         w.what.first.plane = value;
-    } else if (key == "beside_plane") {
-        if (!w.what.beside) return "beside_plane: no second picture is shown";
-        w.what.beside->plane = value;
-    } else if (key == "range" || key == "beside_range") {
+    } else if (key == "compare_plane") {
+        if (!w.what.compare) return "compare_plane: no second picture is shown";
+        w.what.compare->plane = value;
+    } else if (key == "range" || key == "compare_range") {
         if (!read_range(value, w.styles.of[key == "range" ? 0 : 1]))
             return fmt::format("{}: expected auto, extremes or LOW..HIGH", key);
-    } else if (key == "colours" || key == "beside_colours") {
+    } else if (key == "colours" || key == "compare_colours") {
         if (!read_colours(value, w.styles.of[key == "colours" ? 0 : 1]))
             return fmt::format("{}: expected auto, grey or viridis", key);
     }
@@ -62,32 +65,30 @@ json picture_request_json(const picture_request& w) {
             {"plane", w.what.first.plane},
             {"range", range_text(w.styles.of[0])},
             {"colours", colours_text(w.styles.of[0])},
-            {"beside", w.what.beside ? w.what.beside->stage : ""},
-            {"beside_plane", w.what.beside ? w.what.beside->plane : ""},
-            {"beside_range", range_text(w.styles.of[1])},
-            {"beside_colours", colours_text(w.styles.of[1])}};
+            {"compare", w.what.compare ? w.what.compare->stage : ""},
+            {"compare_plane", w.what.compare ? w.what.compare->plane : ""},
+            {"compare_range", range_text(w.styles.of[1])},
+            {"compare_colours", colours_text(w.styles.of[1])}};
 }
 
 std::optional<picture_request> read_picture_request(const std::string& body,
                                                     const std::map<std::string, std::string>& rings,
                                                     picture_request now, std::string& why) {
     const json asked = parse_json_or_discard(body, json_channel::message);
-    const json known = picture_request_json(now);
     if (!asked.is_object() || asked.empty()) {
         why = R"(the body is not a JSON object with members: expected {"stage": "NAME", ...})";
         return std::nullopt;
     }
+    const std::vector<std::string> known(std::begin(picture_keys), std::end(picture_keys));
     for (const auto& [key, value] : asked.items()) {
-        if (!known.contains(key))
-            why = fmt::format("\"{}\" is not one of stage, plane, range, colours, beside, beside_plane, ...",
-                              key.substr(0, 100));
+        if (std::find(known.begin(), known.end(), key) == known.end())
+            why = fmt::format("\"{}\" is not one of {}{}", key.substr(0, 100), fmt::join(known, ", "),
+                              did_you_mean_clause(key, known));
         else if (!value.is_string())
             why = fmt::format("{}: expected a text", key);
         if (!why.empty()) return std::nullopt;
     }
-    // A ring comes before its plane, whatever their order in the body.
-    for (const char* key :
-         {"stage", "plane", "range", "colours", "beside", "beside_plane", "beside_range", "beside_colours"}) {
+    for (const char* key : picture_keys) {
         if (!asked.contains(key)) continue;
         why = take(now, key, asked.at(key).get<std::string>(), rings);
         if (!why.empty()) return std::nullopt;

@@ -4,8 +4,9 @@
 //
 // POST /picture {KEY: VALUE, ...}, with the token; a missing key keeps its value:
 //   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a first one
-//   beside, beside_plane: another ring; "": none
-//   range, beside_range: "auto", "extremes", "LOW..HIGH" · colours, beside_colours: "auto", "grey", "viridis"
+//   compare, compare_plane: another ring; "": none
+//   range, compare_range: "auto", "extremes", "LOW..HIGH" · colours, compare_colours: "auto", "grey",
+//   "viridis"
 // Returns {ok, message}. "request" of the picture in /status.json has all of these keys.
 //
 // GET /pixel.json?x=X&y=Y, in pixels of the whole picture:
