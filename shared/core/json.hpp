@@ -52,3 +52,19 @@ struct nlohmann::adl_serializer<T> {
         nlohmann::to_json(value, from);
     }
 };
+
+namespace carousel {
+
+/// Reads `object[key]` into `into`. Returns false, and leaves `into` unchanged, if `object` is not an object,
+/// has no such key, or the value is of another type or out of the type's range.
+template <typename T>
+bool read_member(const nlohmann::json& object, const char* key, T& into) {
+    try {
+        object.at(key).get_to(into);
+        return true;
+    } catch (const nlohmann::json::exception&) {
+        return false;
+    }
+}
+
+}  // namespace carousel

@@ -30,14 +30,6 @@ const char* name_of(entry_state s) {
     return names[static_cast<u8>(s) & 3U];
 }
 
-// Reads `"x": value` of an object; keeps `into` if it is missing or of another type.
-template <class T>
-void read(const json& j, const char* key, T& into) {
-    try {
-        if (const auto at = j.find(key); at != j.end()) into = at->get<T>();
-    } catch (const json::exception&) {
-    }
-}
 json list_of(const json& j, const char* key) {
     const json l = j.is_object() ? j.value(key, json()) : json();
     return l.is_array() ? l : json::array();
@@ -45,13 +37,14 @@ json list_of(const json& j, const char* key) {
 
 client_view read_client(const json& j) {
     client_view c;
-    read(j, "pid", c.pid), read(j, "epoch", c.epoch), read(j, "state", c.state);
-    read(j, "command", c.command), read(j, "age_s", c.age_s), read(j, "silent_s", c.silent_s);
+    read_member(j, "pid", c.pid), read_member(j, "epoch", c.epoch), read_member(j, "state", c.state);
+    read_member(j, "command", c.command), read_member(j, "age_s", c.age_s),
+        read_member(j, "silent_s", c.silent_s);
     for (const json& h : list_of(j, "holds")) {
         if (!h.is_object()) continue;
         holding& to = c.holds.emplace_back();
-        read(h, "primitive", to.primitive), read(h, "as", to.as);
-        read(h, "count", to.count), read(h, "bytes", to.bytes);
+        read_member(h, "primitive", to.primitive), read_member(h, "as", to.as);
+        read_member(h, "count", to.count), read_member(h, "bytes", to.bytes);
     }
     return c;
 }
@@ -115,16 +108,18 @@ json to_json(const space_view& v) {
 space_view read_view(const json& j) {
     space_view v;
     if (!j.is_object()) return v;
-    read(j, "name", v.name), read(j, "id", v.id), read(j, "holder", v.holder), read(j, "of_run", v.of_run);
-    read(j, "incarnations", v.incarnations), read(j, "bytes", v.bytes), read(j, "free_bytes", v.free_bytes);
-    read(j, "gpu_bytes", v.gpu_bytes), read(j, "gpu_free_bytes", v.gpu_free_bytes),
-        read(j, "truncated", v.truncated);
+    read_member(j, "name", v.name), read_member(j, "id", v.id), read_member(j, "holder", v.holder),
+        read_member(j, "of_run", v.of_run);
+    read_member(j, "incarnations", v.incarnations), read_member(j, "bytes", v.bytes),
+        read_member(j, "free_bytes", v.free_bytes);
+    read_member(j, "gpu_bytes", v.gpu_bytes), read_member(j, "gpu_free_bytes", v.gpu_free_bytes),
+        read_member(j, "truncated", v.truncated);
     for (const json& c : list_of(j, "clients"))
         if (c.is_object()) v.clients.push_back(read_client(c));
     for (const json& p : list_of(j, "primitives")) {
         if (!p.is_object()) continue;
         primitive_view& to = v.primitives.emplace_back();
-        read(p, "name", to.name), read(p, "kind", to.kind), read(p, "shape", to.shape);
+        read_member(p, "name", to.name), read_member(p, "kind", to.kind), read_member(p, "shape", to.shape);
         const json figures = p.value("figures", json());
         if (!figures.is_object()) continue;
         for (const auto& [name, value] : figures.items())

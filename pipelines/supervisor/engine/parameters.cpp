@@ -33,6 +33,13 @@ std::string listed(const json& values) {
     return text;
 }
 
+bool are_changes(const json& list) {
+    u64 number = 0;
+    return list.is_array() && std::all_of(list.begin(), list.end(), [&](const json& change) {
+               return read_member(change, "number", number) && change.contains("values");
+           });
+}
+
 }  // namespace
 
 live_parameters::live_parameters(const parameter_plan& plan) : plan_(&plan), values_(plan.values) {}
@@ -48,10 +55,11 @@ std::optional<ring::parameter_state> live_parameters::state_in(const shm::contro
                                                                const json& state) const {
     const u64 raw = ring::load(c.parameters.state);
     if (ring::intact(raw)) return ring::parameter_state::of(raw);
-    if (!state.is_object() || !state.contains("sets")) return std::nullopt;
+    u32 saved = 0;
+    if (!read_member(state, "sets", saved)) return std::nullopt;
     const std::optional<u64> unbegun = ring::first_unbegun(c);
     if (!unbegun) return std::nullopt;
-    const u32 saved = state.value("sets", 0U), next = (saved + 1) & 0x7F'FFFFU;
+    const u32 next = (saved + 1) & 0x7F'FFFFU;
     const auto& set_of = [&](u32 sets) -> const shm::parameter_set& {
         return c.parameters.set[sets % shm::max_parameter_sets];
     };
@@ -67,7 +75,8 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
     const shm::parameter_set& newest = c.parameters.set[found ? found->sets % shm::max_parameter_sets : 0];
     const std::span<const std::byte> values = std::span(newest.value).first(values_.size());
     const bool possible = found && (!plan_->schema || plan_->schema.is_possible(values));
-    if (state.is_object() && state.value("changes", json()).is_array()) changes_ = state["changes"];
+    if (state.is_object() && state.contains("changes") && are_changes(state["changes"]))
+        changes_ = state["changes"];
     if (possible) {
         values_.assign(values.begin(), values.end());
         number_ = newest.number;
@@ -76,8 +85,8 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
         made.parameters.state.store(found->pack(), std::memory_order_relaxed);
     } else {
         if (state.is_object()) {
-            number_ = state.value("number", u64{0});
-            from_ = state.value("from", u64{0});
+            read_member(state, "number", number_);
+            read_member(state, "from", from_);
             if (plan_->schema) adopt_values(state.value("values", json()));
         }
         made.parameters.state.store(unknown_state, std::memory_order_relaxed);

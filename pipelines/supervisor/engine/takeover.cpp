@@ -102,27 +102,40 @@ void engine::takeover() {
     const json state = read_state(setup_->directory);
     if (const json run = state.is_object() ? state.value("run", json::object()) : json::object();
         run.is_object()) {
-        first_ = run.value("first", u64{0});
-        started_ns_ = run.value("started_ns", c.created_ns);
-        begun_ns_ = run.value("begun_ns", u64{0});
-        finished_ns_ = run.value("finished_ns", u64{0});
-        rebuilds_ = run.value("rebuilds", u64{0});
-        end_requested_ = run.value("end_requested", false);
-        other_hosts_end_run_ = run.value("other_hosts_end_run", false);
-        ended_by_ = run.value("ended_by", 0);
-        end_requested_by_ = run.value("end_requested_by", "");
-        end_request_signal_ = run.value("end_request_signal", 0);
-        interrupts_ = run.value("interrupts", 0);
-        taken_over_ = run.value("taken_over", 0U);
-        repairs_.stalls = run.value("stalls", u64{0});
-        repairs_.damaged = run.value("damaged", u64{0});
-        repairs_.words = run.value("words_repaired", u64{0});
-        repairs_.beyond_end = run.value("beyond_end", u64{0});
+        std::vector<std::string> unreadable;
+        const auto read = [&](const char* key, auto& into) {
+            if (run.contains(key) && !read_member(run, key, into)) unreadable.emplace_back(key);
+        };
+        started_ns_ = c.created_ns;
+        u64 end = end_;
+        u32 stream_ended_by = shm::none;
+        read("first", first_);
+        read("started_ns", started_ns_);
+        read("begun_ns", begun_ns_);
+        read("finished_ns", finished_ns_);
+        read("rebuilds", rebuilds_);
+        read("end_requested", end_requested_);
+        read("other_hosts_end_run", other_hosts_end_run_);
+        read("ended_by", ended_by_);
+        read("end_requested_by", end_requested_by_);
+        read("end_request_signal", end_request_signal_);
+        read("interrupts", interrupts_);
+        read("taken_over", taken_over_);
+        read("stalls", repairs_.stalls);
+        read("damaged", repairs_.damaged);
+        read("words_repaired", repairs_.words);
+        read("beyond_end", repairs_.beyond_end);
+        read("end", end);
+        read("stream_ended_by", stream_ended_by);
         if (ring::load(c.stop_asked) == 0)
-            set_end(run.value("end", end_));  // a stop may be newer than the file
+            set_end(end);  // a stop may be newer than the file
         else if (ring::load(c.end) == shm::no_number)
-            set_end(end_of_stop(ring::load(c.end.raw()), run.value("end", end_)));
-        adopt_stream_end(run.value("stream_ended_by", shm::none));
+            set_end(end_of_stop(ring::load(c.end.raw()), end));
+        adopt_stream_end(stream_ended_by);
+        if (!unreadable.empty())
+            seats_->log_line(fmt::format(
+                "warning: {}/state.json is damaged: run.{} can't be read and have the values of a new run",
+                setup_->directory, fmt::join(unreadable, ", run.")));
     }
     if (const std::string message =
             parameters_.adopt(c, *made_, state.is_object() ? state.value("parameters", json()) : json());

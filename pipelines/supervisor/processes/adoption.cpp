@@ -30,7 +30,7 @@ using ring::entry_state;
 using ring::entry_word;
 
 std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, const std::string& run_id,
-                                      const json& remembered) {
+                                      const std::vector<process_record>& remembered) {
     shm::incarnation& e = t.c->entry[entry];
     auto p = std::make_unique<process>();
     if (ring::withdraw(*t.c, entry)) {
@@ -61,21 +61,21 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);  // it was found by this
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
-    for (const json& r : remembered) {
-        if (r.value("entry", shm::none) != entry || r.value("epoch", 0U) != w.epoch) continue;
-        p->by_hand = r.value("by_hand", false);
-        p->tool = r.value("tool", false);
-        p->spawned_ns = r.value("spawned_ns", p->spawned_ns);
-        p->signalled_ns = r.value("signalled_ns", u64{0});
-        p->seen_dead_ns = r.value("seen_dead_ns", u64{0});
-        p->user_signal = r.value("user_signal", 0);
-        p->by_supervisor = r.value("by_us", false);
-        p->counted = r.value("counted", false);
+    for (const process_record& r : remembered) {
+        if (r.entry != entry || r.epoch != w.epoch) continue;
+        p->by_hand = r.by_hand;
+        p->tool = r.tool;
+        if (r.spawned_ns != 0) p->spawned_ns = r.spawned_ns;
+        p->signalled_ns = r.signalled_ns;
+        p->seen_dead_ns = r.seen_dead_ns;
+        p->user_signal = r.user_signal;
+        p->by_supervisor = r.by_supervisor;
+        p->counted = r.counted;
         if (p->counted) p->signalled_ns = 0;  // and so is the time until it was seen
-        p->judged = p->judged || r.value("judged", false);
-        p->how.outside = r.value("outside", false);
-        p->how.restart_requested = r.value("restart_requested", false);
-        p->how.deadline = r.value("deadline", false);
+        p->judged = p->judged || r.judged;
+        p->how.outside = r.outside;
+        p->how.restart_requested = r.restart_requested;
+        p->how.deadline = r.deadline;
     }
     // The dead supervisor's generation is the first one here. A client that is fenced has no device work
     // left.
@@ -93,8 +93,8 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     return p;
 }
 
-void find_processes(process_table& t, seat& s, const std::string& run_id, const json& remembered,
-                    found_processes& n) {
+void find_processes(process_table& t, seat& s, const std::string& run_id,
+                    const std::vector<process_record>& remembered, found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
         ring::revoke(*t.c, s.index, 0);  // for the very first start, if the dead supervisor got no further
@@ -198,7 +198,7 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     t.memory_there = false;
     // the states as after start_all()
     for (auto& s : t.seats) s->machine.resume(seat_state::starting, now_ns(), 0);
-    json remembered = json::array();  // the processes that the dead supervisor knew, by seat
+    process_records remembered;  // the processes that the dead supervisor knew
     try {
         if (state.is_object()) remembered = restore_state(t, state);
     } catch (const json::exception& e) {
@@ -209,9 +209,9 @@ found_processes adopt_processes(process_table& t, const json& state, const std::
     }
     repair_adopted_entries(t, remembered, run_id);
     repair_start_times(t, remembered);
+    remembered.resize(t.seats.size());
     found_processes n;
-    for (auto& s : t.seats)
-        find_processes(t, *s, run_id, s->index < remembered.size() ? remembered[s->index] : json::array(), n);
+    for (auto& s : t.seats) find_processes(t, *s, run_id, remembered[s->index], n);
     for (auto& s : t.seats) resume_seat(t, *s);
     if (t.domain != nullptr && !t.account.domain_abandoned && !t.domain->is_up())
         renew_domain(t, "its daemon ended with the supervisor");

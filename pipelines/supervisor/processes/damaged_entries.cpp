@@ -4,7 +4,6 @@
 
 #include <csignal>
 
-#include "core/json.hpp"
 #include "ring/check/entry_repair.hpp"
 #include "ring/check/static_repair.hpp"
 #include "ring/check/word_repair.hpp"
@@ -15,15 +14,12 @@
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
-
-std::vector<ring::known_process> recorded_processes(const json& remembered) {
+std::vector<ring::known_process> recorded_processes(const process_records& remembered) {
     std::vector<ring::known_process> recorded;
     for (u32 seat = 0; seat < remembered.size(); ++seat)
-        for (const json& p : remembered[seat])
-            recorded.push_back({seat, p.value("entry", shm::none), p.value("epoch", 0U),
-                                static_cast<u32>(p.value("pid", 0)), false, p.value("epoch", 0U) == 0,
-                                p.value("was_ready", false), p.value("start_time", u64{0})});
+        for (const process_record& p : remembered[seat])
+            recorded.push_back({seat, p.entry, p.epoch, static_cast<u32>(p.pid), false, p.epoch == 0,
+                                p.was_ready, p.start_time});
     return recorded;
 }
 
@@ -41,7 +37,7 @@ void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
 }  // namespace
 
 // One CAS per entry: a supervisor that dies here leaves the remaining ones to the next one.
-void repair_adopted_entries(process_table& t, const json& remembered, const std::string& run_id) {
+void repair_adopted_entries(process_table& t, const process_records& remembered, const std::string& run_id) {
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& e = t.c->entry[k];
         const u64 raw = ring::load(e.identity);
@@ -70,7 +66,7 @@ void repair_adopted_entries(process_table& t, const json& remembered, const std:
 }
 
 // Idempotent: a supervisor that dies here leaves the remaining ones to the next one.
-void repair_start_times(process_table& t, const json& remembered) {
+void repair_start_times(process_table& t, const process_records& remembered) {
     ring::known_run known;
     known.processes = recorded_processes(remembered);
     for (const std::string& word : ring::repair_start_times(*t.c, *t.made, known))

@@ -2,21 +2,21 @@
 // Entries that were damaged while a run had no supervisor: the supervisor that takes it over determines their
 // owner, or reports that it cannot.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "supervisor/processes/process_table.hpp"
+#include "supervisor/processes/seat_state.hpp"
 
 namespace carousel::supervisor {
 
 /// Repairs each entry with one flipped bit (ring/check/entry_repair.hpp) before any other use. `remembered`:
-/// the processes that the dead supervisor knew, by seat. If the owner of an entry cannot be determined, that
+/// the processes that the dead supervisor knew. If the owner of an entry cannot be determined, that
 /// is logged, and each process of this run that may be its owner is killed; the word stays as it is, so the
 /// block is rebuilt.
-void repair_adopted_entries(process_table& t, const nlohmann::json& remembered, const std::string& run_id);
+void repair_adopted_entries(process_table& t, const process_records& remembered, const std::string& run_id);
 
 /// Restores start times that differ from what the dead supervisor recorded for the process with that entry,
 /// epoch and pid: a living process that cannot be found by its start time would be treated as dead.
-void repair_start_times(process_table& t, const nlohmann::json& remembered);
+void repair_start_times(process_table& t, const process_records& remembered);
 
 }  // namespace carousel::supervisor

@@ -36,6 +36,28 @@ json process_json(const process& p) {
             {"was_ready", p.how.was_ready}};
 }
 
+process_record read_process(const json& j) {
+    process_record p;
+    p.entry = j.value("entry", p.entry);
+    p.epoch = j.value("epoch", p.epoch);
+    p.pid = j.value("pid", p.pid);
+    p.start_time = j.value("start_time", p.start_time);
+    p.by_hand = j.value("by_hand", false);
+    p.tool = j.value("tool", false);
+    p.spawned_ns = j.value("spawned_ns", p.spawned_ns);
+    p.signalled_ns = j.value("signalled_ns", p.signalled_ns);
+    p.seen_dead_ns = j.value("seen_dead_ns", p.seen_dead_ns);
+    p.user_signal = j.value("user_signal", 0);
+    p.by_supervisor = j.value("by_us", false);
+    p.counted = j.value("counted", false);
+    p.judged = j.value("judged", false);
+    p.outside = j.value("outside", false);
+    p.restart_requested = j.value("restart_requested", false);
+    p.deadline = j.value("deadline", false);
+    p.was_ready = j.value("was_ready", false);
+    return p;
+}
+
 json seat_json(const seat& s) {
     json processes = json::array();
     if (s.now) processes.push_back(process_json(*s.now));
@@ -117,10 +139,9 @@ json state_json(const process_table& t) {
               {"abandoned", abandoned}}}};
 }
 
-// Throws json::exception on a file that is not ours; the caller continues without it.
-json restore_state(process_table& t, const json& state) {
+process_records restore_state(process_table& t, const json& state) {
     const json& seats = state.at("seats");
-    json remembered = json::array();
+    process_records remembered;
     for (std::size_t k = 0; k < t.seats.size() && k < seats.size(); ++k) {
         const json& j = seats[k];
         seat& s = *t.seats[k];
@@ -132,7 +153,9 @@ json restore_state(process_table& t, const json& state) {
         s.pids = j.at("pids").get<std::vector<i32>>();
         s.restarts = j.at("restarts");
         s.last_exit = j.at("last_exit");
-        remembered.push_back(j.at("processes"));
+        for (std::vector<process_record>& of_seat = remembered.emplace_back();
+             const json& p : j.at("processes"))
+            of_seat.push_back(read_process(p));
     }
     const json& a = state.at("account");
     for (std::size_t k = 0; k < std::size(t.account.kills_at); ++k)

@@ -8,11 +8,22 @@
 
 namespace carousel::supervisor {
 
+/// What the file has about one process.
+struct process_record {
+    u32 entry = shm::none, epoch = 0;
+    i32 pid = 0;
+    u64 start_time = 0, spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0;
+    int user_signal = 0;
+    bool by_hand = false, tool = false, by_supervisor = false, counted = false, judged = false;
+    bool outside = false, restart_requested = false, deadline = false, was_ready = false;
+};
+using process_records = std::vector<std::vector<process_record>>;  ///< by seat
+
 [[nodiscard]] nlohmann::json state_json(const process_table& t);
 /// A value that differs when the result of state_json() does.
 [[nodiscard]] u64 fingerprint(const process_table& t) noexcept;
-/// Restores what state_json() returned. Returns what it contains about each seat's processes, by seat. Throws
-/// json::exception if the file is not ours; the caller continues without it.
-[[nodiscard]] nlohmann::json restore_state(process_table& t, const nlohmann::json& state);
+/// Restores what state_json() returned. Returns what it contains about each seat's processes. Throws
+/// json::exception if the file has a missing or wrong value; the caller continues without it.
+[[nodiscard]] process_records restore_state(process_table& t, const nlohmann::json& state);
 
 }  // namespace carousel::supervisor

@@ -143,6 +143,25 @@ TEST_CASE("a second supervisor continues with the block's parameters, even if it
     CHECK(with_nothing.number() == 3);
 }
 
+TEST_CASE("a state file whose values have wrong types is not adopted, and ends no supervisor") {
+    const json types[] = {"a text", -1, 1e300, true, nullptr, json::array({7}), json{{"number", "x"}}};
+    for (const char* key : {"changes", "sets", "number", "from", "values"}) {
+        for (const json& wrong : types) {
+            CAPTURE(key, wrong.dump());
+            lamp_run r;
+            (void)r.set({{"level", 1}});
+            json state = r.live->state(*r.made);
+            state[key] = wrong;
+            r.c->parameters.state.store(ring::load(r.c->parameters.state) ^ 6U);  // so that the file counts
+            live_parameters second(r.plan);
+            (void)second.adopt(*r.c, *r.made, state);
+            CHECK(second.number() <= 1);
+            CHECK(second.report()["changes"].is_array());
+            CHECK_NOTHROW(second.set({.values = {{"on", true}}}, *r.c, *r.made));
+        }
+    }
+}
+
 TEST_CASE("values that no supervisor can have set are not taken over") {
     lamp_run r;
     const f32 nonsense = 1e30F;

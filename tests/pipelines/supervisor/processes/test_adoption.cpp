@@ -338,6 +338,12 @@ TEST_CASE("counts, rests and what was given up outlive their supervisor") {
     CHECK_FALSE(b.table->account.domain_restored);
     REQUIRE(b.table->account.abandoned.size() == 1);
     CHECK(b.table->account.abandoned[0].ring_sequence == 70);
+    for (const char* key : {"entry", "epoch", "pid", "start_time", "spawned_ns", "counted"}) {
+        CAPTURE(key);
+        nlohmann::json damaged = state;
+        damaged["seats"][0]["processes"] = nlohmann::json::array({{{key, "a text"}}});
+        CHECK_NOTHROW(b.adopt(damaged));
+    }
     b.adopt(nlohmann::json{{"seats", 3}});  // a damaged file: reported, and counted from 0
     CHECK(b.table->account.deaths == 0);
     CHECK(b.first().start_wanted);
