@@ -11,6 +11,7 @@
 #include "spaces/gpu_programs.hpp"
 #include "spaces/spaces.hpp"
 #include "spec/own_programs.hpp"
+#include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -52,8 +53,7 @@ u64 bytes_from(const char* option, const std::string& text) {
 /// 0 for "cuda:0"; -1 for "cpu".
 int ordinal_from(const std::string& text) {
     if (text == "cpu") return -1;
-    if (text.size() == 6 && text.substr(0, 5) == "cuda:" && text[5] >= '0' && text[5] <= '9')
-        return text[5] - '0';
+    if (const auto number = gpu_number(text)) return static_cast<int>(*number);
     throw config_error(fmt::format("--device {}: expected cpu or cuda:N, like cuda:0", text));
 }
 

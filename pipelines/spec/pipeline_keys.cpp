@@ -48,13 +48,7 @@ bool is_stage_name(const std::string& name) {
                        [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; });
 }
 
-bool is_device(const std::string& text) {
-    if (text == "auto" || text == "cpu") return true;
-    if (!text.starts_with("cuda:") || text.size() < 6 || text.size() > 7) return false;
-    const std::string digits = text.substr(5);
-    return std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; }) &&
-           static_cast<u32>(std::stoi(digits)) <= max_device;
-}
+bool is_device(const std::string& text) { return text == "auto" || text == "cpu" || gpu_number(text); }
 
 std::string read_device(section_reader& r, const std::string& fallback) {
     const std::string expected = "\"auto\", \"cpu\" or \"cuda:N\" with the number of a GPU";
@@ -386,6 +380,15 @@ std::map<std::string, source_position> places_of(const document_section& s) {
 }
 
 }  // namespace
+
+std::optional<u32> gpu_number(const std::string& device) {
+    if (!device.starts_with("cuda:") || device.size() < 6 || device.size() > 7) return std::nullopt;
+    const std::string digits = device.substr(5);
+    if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+        return std::nullopt;
+    const auto number = static_cast<u32>(std::stoi(digits));
+    return number <= max_device ? std::optional(number) : std::nullopt;
+}
 
 const std::vector<std::string>& stage_keys() {
     static const std::vector<std::string> keys = [] {

@@ -3,6 +3,8 @@
 // (messages, `validate --json`, the identity of a run, the reference). Checks that involve more than one
 // section are in pipeline_check.hpp.
 
+#include <optional>
+
 #include "spec/number_range.hpp"
 #include "spec/pipeline_document.hpp"
 
@@ -16,6 +18,10 @@ inline constexpr std::size_t max_name = 47;  ///< the control block's fields
 
 /// The stage keys that the supervisor knows; all others are for the stage itself.
 [[nodiscard]] const std::vector<std::string>& stage_keys();
+
+/// The number in the name of a GPU: 10 for "cuda:10". Returns nullopt if `device` is not "cuda:N" with N of
+/// one or two digits and below 64.
+[[nodiscard]] std::optional<u32> gpu_number(const std::string& device);
 
 /// A key as the reference and `carousel explain` present it.
 struct key_description {

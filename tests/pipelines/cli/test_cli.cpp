@@ -81,6 +81,8 @@ TEST_CASE("usage errors are sentences and end with 2") {
 TEST_CASE(
     "commands of extras have usage errors, completions and examples in the help, as those of the core") {
     CAROUSEL_NEEDS_EXTRAS();
+    is_usage({"hold", "lab", "--device", "cuda:1x"}, "expected cpu or cuda:N, like cuda:0");
+    is_usage({"hold", "lab", "--device", "cuda:64"}, "expected cpu or cuda:N, like cuda:0");
     is_usage({"lab", "5", "--no-ask"}, "did you mean \"--no-prediction\"?");
     is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
     is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");

@@ -92,6 +92,15 @@ memory = "ipc"
     CHECK(p.links.at("source").memory == device::memory_kind::ipc);
 }
 
+TEST_CASE("a GPU's name has a number of one or two digits below 64") {
+    CHECK(supervisor::gpu_number("cuda:0") == 0U);
+    CHECK(supervisor::gpu_number("cuda:10") == 10U);
+    CHECK(supervisor::gpu_number("cuda:63") == 63U);
+    for (const char* wrong :
+         {"", "cpu", "cuda", "cuda:", "cuda:64", "cuda:100", "cuda:-1", "cuda:1x", "Cuda:1"})
+        CHECK_FALSE(supervisor::gpu_number(wrong));
+}
+
 TEST_CASE("how many frames may be given up is a number, or any, or none") {
     const auto read = [](const std::string& value) {
         return parse_pipeline("[pipeline]\nallow_dead_letters = " + value +
