@@ -67,6 +67,11 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_output(d);
     check_parameters(d);
     parameter_type_ = d.parameters.type;
+    if (d.finish_threads > 1 && (stage_block().flags & shm::stage_flag::latest) != 0)
+        log::warning(
+            "finish_threads = {} is ignored: a stage in a latest group finishes one frame at a time, the "
+            "newest",
+            d.finish_threads);
     finish_threads_ = d.finish_threads != 0 ? d.finish_threads : device::cpu::usable_cores();
     same_work_ = d.same_work;
     wants_tombstones_ = d.wants_tombstones;

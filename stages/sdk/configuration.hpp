@@ -120,7 +120,7 @@ struct description {
     /// Number of threads that call finish() concurrently, each for another frame: for a stage whose host work
     /// per frame takes longer than the frame interval and that guards its shared state. 0: one per core that
     /// the process may run on. At most in_flight frames are being finished; further threads help with those
-    /// (frame::in_parts). A stage in a latest group uses one thread.
+    /// (frame::in_parts). A stage in a latest group uses one thread, and logs a warning if it requests more.
     u32 finish_threads = 1;
 };
 

@@ -266,6 +266,7 @@ inputs = ["middle"]
 sink = true
 group = "latest"
 work_ms = 30
+finish_threads = 4
 )",
                     programs());
     run.start(run.pipeline("latest", text), {"--frames", "1200"});
@@ -280,4 +281,5 @@ work_ms = 30
     CHECK(seconds_now() - since < 5);
     check_nothing_lost(run);
     CHECK(run.report()["frames"] == 1200);
+    CHECK_THAT(run.log(), contains("finish_threads = 4 is ignored: a stage in a latest group"));
 }
