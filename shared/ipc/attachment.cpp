@@ -10,7 +10,6 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "core/json_text.hpp"
 #include "core/log.hpp"
 #include "core/poll_until.hpp"
 #include "core/resource_limit.hpp"
@@ -25,13 +24,12 @@ constexpr u64 patience_ns = ns_per_s, retry_ms = 20, heartbeat_interval_ns = 200
 
 json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
-// Sends a request and receives one reply; empty: the peer is gone or does not reply.
-json send_and_receive(int socket, const std::string& text, shm::message& answer,
-                      const std::vector<int>& fds = {}, u64 wait_ns = patience_ns) {
-    if (socket < 0 || !shm::send_message(socket, text, fds, wait_ns)) return {};
-    if (shm::receive_message(socket, answer, wait_ns) != shm::receive_status::ok) return {};
-    const json reply = parse_json_or_discard(answer.text, json_channel::message);
-    return reply.is_object() ? reply : json();
+/// The reason that a refusal has; "" if the reply is not one.
+std::string refusal_in(const json& reply) {
+    std::string why = "the reason can't be read";
+    if (!reply.is_object() || !reply.contains("refused")) return "";
+    read_member(reply, "refused", why);
+    return why;
 }
 
 void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(retry_ms)); }
@@ -97,22 +95,24 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     if (!socket) return false;
     shm::message m;
     const u64 now = now_ns(), wait_ns = until_ns > now ? until_ns - now : 0;
-    const json reply = send_and_receive(socket.get(), json{{"attach", introduction()}}.dump(), m, {},
-                                        std::max(patience_ns, wait_ns));
+    const json reply =
+        ask_holder(socket.get(), json{{"attach", introduction()}}.dump(), m, std::max(patience_ns, wait_ns));
     if (reply.is_null()) {
         problem = "its holder does not answer: check whether it is stopped";
         return false;
     }
-    if (reply.contains("refused"))
-        throw shm_error(
-            fmt::format("opening the space \"{}\": {}", name_, reply["refused"].get<std::string>()));
-    if (m.fds.empty())
+    if (const std::string why = refusal_in(reply); !why.empty())
+        throw shm_error(fmt::format("opening the space \"{}\": {}", name_, why));
+    if (read_member(reply, "busy", problem)) return false;
+    const json welcome = reply.value("welcome", json());
+    if (m.fds.empty() || !read_member(welcome, "epoch", epoch_) || !read_member(welcome, "entry", entry_) ||
+        entry_ >= max_clients)
         throw shm_error(fmt::format(
-            "opening the space \"{}\": its holder sent no memory: rebuild the older of the two", name_));
+            "opening the space \"{}\": its holder's reply has no memory or no entry of a client: rebuild the "
+            "older of the two",
+            name_));
     memory_ = std::make_unique<memory>(memory::map(std::move(m.fds[0]), name_));
     if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);
-    epoch_ = reply.at("welcome").at("epoch").get<u32>();
-    entry_ = reply.at("welcome").at("entry").get<u32>();
     socket_.reset(std::move(socket));
     hold_lock();
     return true;
@@ -130,7 +130,7 @@ bool attachment::try_return() {
     shm::message m;
     std::vector<int> fds{memory_->fd()};
     if (gpu_fd_) fds.push_back(gpu_fd_.get());
-    const json reply = send_and_receive(socket.get(), json{{"return", identity}}.dump(), m, fds);
+    const json reply = ask_holder(socket.get(), json{{"return", identity}}.dump(), m, patience_ns, fds);
     if (!reply.is_object() || !reply.contains("welcome")) {
         // Perhaps a new space of that name: the memory of this one stays with the processes that have it.
         if (reply.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -176,12 +176,11 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
         {
             const std::lock_guard lock(mutex_);
             shm::message m;
-            reply = send_and_receive(socket_.get(), request.dump(), m);
+            reply = ask_holder(socket_.get(), request.dump(), m, patience_ns);
             if (reply.is_null())
                 socket_.reset();  // so that a late reply is not taken for that of another request
         }
-        if (reply.is_object() && reply.contains("refused"))
-            throw config_error(reply["refused"].get<std::string>());
+        if (const std::string why = refusal_in(reply); !why.empty()) throw config_error(why);
         if (reply.is_object() && reply.contains("made")) continue;
         if (now_ns() >= until)
             throw config_error(

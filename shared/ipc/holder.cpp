@@ -237,7 +237,15 @@ void holder::accept() {
                                               name_, ::geteuid())));
             continue;
         }
-        if (pending_connections_.size() >= 2 * max_clients) continue;
+        if (pending_connections_.size() >= 2 * max_clients) {
+            (void)shm::send_message(
+                fd.get(),
+                json{{"busy", fmt::format("{} connections to its holder have not sent a request yet: end the "
+                                          "programs that have them",
+                                          pending_connections_.size())}}
+                    .dump());
+            continue;
+        }
         watch(fd);
         pending_connections_.push_back({std::move(fd)});
     }
@@ -280,9 +288,9 @@ bool holder::handle_first_message(pending_connection& g) {
     if (!pidfd) return refuse("its process can't be watched: it is in another pid namespace, or has ended");
     if (is_return) {
         if (const std::string why = receive_memory(m); !why.empty()) return refuse(why);
-        const json epoch = hello.value("epoch", json());
-        const client_id c = memory_ && epoch.is_number_unsigned()
-                                ? attach_again(memory_->block().registry, epoch.get<u32>(), peer)
+        u32 epoch = 0;
+        const client_id c = memory_ && read_member(hello, "epoch", epoch)
+                                ? attach_again(memory_->block().registry, epoch, peer)
                                 : client_id{};
         if (!c) return refuse("the client's earlier connection is unknown here: open the space again");
         welcome(g, c, std::move(pidfd), false);

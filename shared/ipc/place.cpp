@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "core/errors.hpp"
+#include "core/json_text.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
@@ -33,6 +34,19 @@ std::optional<hold_record> read_record(const hold_place& p) {
     hold_record r;
     if (in >> r.pid >> r.id && !r.id.empty()) return r;
     return std::nullopt;
+}
+
+// A holder that refuses a connection replies before the request and closes it. Then sending fails (EPIPE), or
+// the first receive does (ECONNRESET, because the request was not read); the reply is there all the same.
+nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer, u64 wait_ns,
+                          const std::vector<int>& fds) {
+    if (socket < 0) return nullptr;
+    const bool sent = shm::send_message(socket, request, fds, wait_ns);
+    shm::receive_status got = shm::receive_message(socket, answer, sent ? wait_ns : 0);
+    if (got == shm::receive_status::failed) got = shm::receive_message(socket, answer);
+    if (got != shm::receive_status::ok) return nullptr;
+    nlohmann::json reply = parse_json_or_discard(answer.text, json_channel::message);
+    return reply.is_object() ? reply : nlohmann::json();
 }
 
 }  // namespace carousel::ipc

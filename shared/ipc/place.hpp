@@ -11,12 +11,15 @@
 //   {"return": {"version", "start_time", "epoch"}} and the memory      -> {"welcome": ...} without it
 //   {"make": {"name", "kind", "count", "each", "more"}}    -> {"made": place}
 //   {"leave": true}    nothing of the space is mapped there any more; no reply
-// or {"refused": "why, and what to do"}.
+// or {"refused": "why, and what to do"}; {"busy": "why"} if a later attempt may be accepted.
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/types.hpp"
+#include "shm/fd_socket.hpp"
 
 namespace carousel::ipc {
 
@@ -43,5 +46,10 @@ struct hold_record {
 /// Written atomically (temporary file, rename). Throws shm_error.
 void write_record(const hold_place& p, const hold_record& r);
 [[nodiscard]] std::optional<hold_record> read_record(const hold_place& p);
+
+/// Sends a request to a holder and waits up to `wait_ns` for the reply, whose descriptors are in `answer`.
+/// Returns null if the holder is gone, does not reply, or replies with something other than an object.
+[[nodiscard]] nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer,
+                                        u64 wait_ns, const std::vector<int>& fds = {});
 
 }  // namespace carousel::ipc

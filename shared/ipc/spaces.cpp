@@ -11,7 +11,6 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "core/json_text.hpp"
 #include "ipc/memory.hpp"
 #include "shm/folder_lock.hpp"
 
@@ -67,13 +66,15 @@ std::optional<found_space> find_space(const std::string& name) {
 space_view inspect_space(const found_space& s) {
     const shm::unique_fd socket = shm::connect_to(s.place.socket(), answer_patience_ns);
     shm::message m;
-    if (!socket || !shm::send_message(socket.get(), inspect_request()) ||
-        shm::receive_message(socket.get(), m, answer_patience_ns) != shm::receive_status::ok)
+    const nlohmann::json reply =
+        socket ? ask_holder(socket.get(), inspect_request(), m, answer_patience_ns) : nlohmann::json();
+    if (reply.is_null())
         throw shm_error(fmt::format(
             "the space \"{}\": its holder (process {}) does not answer at {}: check whether it is stopped",
             s.name, s.holder, s.place.socket()));
-    const nlohmann::json reply = parse_json_or_discard(m.text, json_channel::message);
-    if (!reply.is_object() || !reply.contains("space"))
+    if (std::string why; read_member(reply, "busy", why))
+        throw shm_error(fmt::format("the space \"{}\": {}", s.name, why));
+    if (!reply.contains("space"))
         throw shm_error(
             fmt::format("the space \"{}\": its holder (process {}) can't list its contents because it is an "
                         "older build: hold the space again",

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@
 #include "core/json.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/semaphore.hpp"
+#include "ipc/spaces.hpp"
 #include "shm/process_id.hpp"
 #include "space_fixture.hpp"
 #include "tests/support/catch.hpp"
@@ -319,6 +322,8 @@ TEST_CASE("a holder refuses unauthenticated peers and other versions with an err
     const std::string me = std::to_string(shm::this_process().start_time);
     CHECK_THAT(reply_to(R"({"return": {"version": 3, "epoch": 77, "start_time": )" + me + "}}"),
                contains("open the space again"));
+    CHECK_THAT(reply_to(R"({"return": {"version": 3, "epoch": 4294967296, "start_time": )" + me + "}}"),
+               contains("open the space again"));
     CHECK_THAT(reply_to(R"({"attach": {"version": 3, "start_time": )" + me + "}}"), contains("welcome"));
 
     // Who is in may ask for anything.
@@ -339,6 +344,49 @@ TEST_CASE("a holder refuses unauthenticated peers and other versions with an err
                contains("multiple of 4096"));
     CHECK_THAT(reply_of(R"({"make": {"name": "a", "kind": 1, "count": 1, "each": 0, "more": 0}})"),
                contains("made"));
+}
+
+TEST_CASE("a malformed reply of a holder is an error of the space") {
+    scene s;
+    const hold_place p = place_of("lab");
+    make_place_folder(p);
+    const shm::unique_fd listener = shm::listen_at(p.socket());
+    const memory m = memory::make("lab", 4U << 20U);
+    const char* const reply = GENERATE(
+        R"({"refused": 5})", R"({"welcome": 7})", R"({"welcome": {"epoch": "x", "entry": 0}})",
+        R"({"welcome": {"epoch": 1, "entry": 256}})", R"({"welcome": {"epoch": 1, "entry": -1}})", "{}");
+    CAPTURE(reply);
+    std::thread holder([&] {
+        shm::unique_fd peer;
+        (void)soon([&] {
+            peer.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            return static_cast<bool>(peer);
+        });
+        shm::message request;
+        (void)shm::receive_message(peer.get(), request, 20 * ns_per_s);
+        (void)shm::send_message(peer.get(), reply, {m.fd()});
+    });
+    const std::string why = refusal_of([] { const attachment a("lab", 0); });
+    holder.join();
+    CHECK_THAT(why, Catch::Matchers::StartsWith("opening the space \"lab\": "));
+}
+
+TEST_CASE("a holder with too many connections that send nothing answers the next ones") {
+    constexpr rlim_t needed = 2048;
+    rlimit files{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
+    if (files.rlim_max < needed) return;
+    files.rlim_cur = std::max(files.rlim_cur, needed);
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &files) == 0);
+    scene s;
+    held_space h("lab");
+    std::vector<shm::unique_fd> silent;
+    for (u32 k = 0; k < 2 * max_clients; ++k) silent.push_back(shm::connect_to(place_of("lab").socket()));
+    CHECK_THAT(refusal_of([] { const attachment a("lab", 0); }), contains("have not sent a request yet"));
+    CHECK_THAT(refusal_of([] { (void)inspect_space(find_space("lab").value()); }),
+               contains("have not sent a request yet"));
+    silent.clear();
+    CHECK(refusal_of([] { const attachment a("lab", 20); }).empty());
 }
 
 TEST_CASE("memory that is not a space of this version and user is refused before it is used") {
