@@ -198,8 +198,10 @@ dead_letter read_dead_letter(const std::string& folder) {
     try {
         const json j = parse_json(*text, json_channel::document);
         if (j.at("version") != dead_letter_version)
-            throw config_error(fmt::format("{} is of version {}; this program reads version {}", file,
-                                           j.at("version").dump(), dead_letter_version));
+            throw config_error(fmt::format(
+                "{} is of version {}; this program reads version {}: replay it with the version of Carousel "
+                "that wrote it",
+                file, j.at("version").dump(), dead_letter_version));
         dead_letter l = dead_letter_from(j);
         l.path = absolute_path(folder).lexically_normal().string();
         return l;

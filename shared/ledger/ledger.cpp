@@ -59,6 +59,12 @@ bool present(const ledger_record& r, u64 ring_sequence) noexcept {
     return r.sequence_plus_1 == ring_sequence + 1;
 }
 
+/// The reserved fields are written as zeros. In a file with records of 48 bytes, the layout of version 0.1.0,
+/// the bytes at their place are those of other fields, some of which are never zero.
+bool is_of_this_layout(const ledger_record& r) noexcept {
+    return std::all_of(std::begin(r.reserved), std::end(r.reserved), [](u32 word) { return word == 0; });
+}
+
 bool stands_in(const std::string& lines, std::string_view name) {
     return ("\n" + lines).find(fmt::format("\n{}\n", name)) != std::string::npos;
 }
@@ -203,6 +209,13 @@ std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     // the last record may lack its mark
     const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) / sizeof(ledger_record);
     for (u64 i = 0; i < count; ++i) {
+        if (i < whole && !is_of_this_layout(records[i])) {
+            throw output_error(
+                fmt::format("the ledger {} has no records of {} bytes: an earlier version of Carousel wrote "
+                            "it (0.1.0: 48 "
+                            "bytes), or it is damaged; read it with that version",
+                            path_, sizeof(ledger_record)));
+        }
         if (i >= whole || !present(records[i], first + i)) {
             records[i] = ledger_record{};
         }

@@ -1,6 +1,8 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <cstring>
+#include <fstream>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -235,4 +237,49 @@ TEST_CASE("a full disk is an output error that names the remedy") {
     }
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK_THAT(message, test::contains("can't write the ledger"));
+}
+
+TEST_CASE("a ledger of version 0.1.0 is refused by its record size, and one frame of it is read") {
+    // As that version wrote it: the fields of ledger_record up to `flags`, and one reserved word.
+    constexpr std::size_t old_bytes = 48;
+    const auto old_record = [](u64 sequence) {
+        ledger_record r;
+        r.sequence_plus_1 = sequence + 1;
+        r.recorded_hash = r.hash = 100 + sequence;
+        r.recorded_flags = r.flags = ledger_tag(own_hash_name);
+        r.writer = r.committer = 1;
+        r.commits = 1;
+        std::string bytes(old_bytes, '\0');
+        std::memcpy(bytes.data(), &r, old_bytes);
+        return bytes;
+    };
+    const u64 frames = GENERATE(1, 2, 3, 100);
+    CAPTURE(frames);
+    scratch_folder folder;
+    {
+        std::ofstream out(file_in(folder), std::ios::binary);
+        for (u64 n = 0; n < frames; ++n) out << old_record(n);
+        std::ofstream(ledger_names_path(file_in(folder))) << own_hash_name << "\n";
+    }
+    const auto reader = ledger_reader::open(file_in(folder));
+    REQUIRE(reader);
+    if (frames == 1) {
+        CHECK(reader->summarize(1).lost == 0);
+        CHECK(reader->first_undelivered(0) == 1);
+        return;
+    }
+    const auto refusal = test::contains("an earlier version of Carousel wrote it (0.1.0: 48 bytes)");
+    CHECK_THROWS_WITH(reader->summarize(reader->size()), refusal);
+    CHECK_THROWS_WITH(reader->first_undelivered(0), refusal);
+}
+
+TEST_CASE("the account of old frames of version 0.1.0 is refused by its first word") {
+    scratch_folder folder;
+    const ledger_writer writer(file_in(folder));
+    ledger_account::beginning_at(0).save(folded_path(file_in(folder)));
+    std::fstream file(folded_path(file_in(folder)), std::ios::in | std::ios::out | std::ios::binary);
+    file.write("CLWFOLD3", 8);
+    file.close();
+    CHECK_THROWS_WITH(ledger_reader::open(file_in(folder))->summarize(1),
+                      test::contains("is not a ledger account of this build of Carousel"));
 }
