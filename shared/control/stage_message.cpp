@@ -94,8 +94,9 @@ welcome_answer read_welcome(const std::string& text) {
     if (const auto at = j.find("refused"); at != j.end())
         a.refused = at->is_string() ? at->get<std::string>() : std::string();
     if (const auto at = j.find("welcome"); at != j.end() && at->is_object()) {
-        const auto log = at->find("log");
-        a.welcome = {log != at->end() && log->is_number_integer() ? log->get<int>() : -1};
+        int log = -1;
+        read_member(*at, "log", log);
+        a.welcome = {log};
     }
     return a;
 }

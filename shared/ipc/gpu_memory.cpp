@@ -15,7 +15,7 @@ std::optional<repair_order> repair_order_from(const std::string& text) {
         return std::nullopt;
     repair_order o;
     for (const json& e : parsed["repair"]) {
-        if (!e.is_number_unsigned()) return std::nullopt;
+        if (!e.is_number() || !json_fits<u32>(e)) return std::nullopt;
         o.epochs.push_back(e.get<u32>());
     }
     return o;

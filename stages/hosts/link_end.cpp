@@ -32,7 +32,9 @@ bool link_end::is_one_of_several_receivers() const {
     using nlohmann::json;
     const json all = read_json_file(env->runtime_directory() + "/pipeline.json");
     const auto receives = [](const json& s) {
-        return s.is_object() && s.value("ends", false) && s.value("forwards_frames", false);
+        bool ends = false, forwards = false;
+        return read_member(s, "ends", ends) && ends && read_member(s, "forwards_frames", forwards) &&
+               forwards;
     };
     if (!all.is_object() || !all.value("pipeline", json()).is_object()) return true;
     const json stages = all["pipeline"].value("stages", json::array());

@@ -25,9 +25,9 @@ u64 longest_hello(const hello& expected) { return std::max<u64>(4096, encode(exp
 link_note link_note::read(const std::string& path, const std::string& run) {
     link_note out{run, "", std::nullopt};
     const json j = read_json_file(path);
-    if (!j.is_object() || j.value("run", "") != run) return out;
-    out.sender = j.value("sender", "");
-    if (j.contains("end") && j.at("end").is_number_unsigned()) out.end = j.at("end").get<u64>();
+    if (std::string of; !read_member(j, "run", of) || of != run) return out;
+    read_member(j, "sender", out.sender);
+    if (u64 end = 0; read_member(j, "end", end)) out.end = end;
     return out;
 }
 

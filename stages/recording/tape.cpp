@@ -35,11 +35,7 @@ tape::tape(std::string path, std::string compression, recording about, const std
     messages_.resize(about_.rings.size());
     rings_.resize(about_.rings.size());
     const json j = read_json_file(note);
-    if (j.is_object() && j.contains("id") && j.contains("offset_ns")) {
-        about_.id = j.at("id");
-        about_.offset_ns = j.at("offset_ns");
-        return;
-    }
+    if (read_member(j, "id", about_.id) && read_member(j, "offset_ns", about_.offset_ns)) return;
     std::error_code failed;
     if (fs::exists(path_, failed))
         throw config_error(fmt::format("{} already exists: remove it, or record into another file", path_));

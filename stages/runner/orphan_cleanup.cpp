@@ -50,8 +50,8 @@ bool others_live(const shm::control_block& c, u32 own_entry, const std::string& 
 }
 
 bool is_of_run(const std::string& folder, const std::string& run_id) {
-    const nlohmann::json record = read_json_file(folder + "/run.json");
-    return record.is_object() && record.value("run_id", "") == run_id;
+    std::string found;
+    return read_member(read_json_file(folder + "/run.json"), "run_id", found) && found == run_id;
 }
 
 void remove_shared_memory(const std::string& run_id) {

@@ -54,6 +54,7 @@ TEST_CASE("a welcome, a refusal and an invalid answer are distinguished") {
     CHECK(run::read_welcome(run::to_json(run::welcome_message{0}).dump()).welcome->log == 0);
     CHECK(run::read_welcome(run::to_json(run::welcome_message{}).dump()).welcome->log == -1);
     CHECK(run::read_welcome(R"({"welcome": {"log": "none"}})").welcome->log == -1);
+    CHECK(run::read_welcome(R"({"welcome": {"log": 4294967296}})").welcome->log == -1);
     CHECK(run::read_welcome(run::refusal("this is another run").dump()).refused == "this is another run");
     CHECK(run::read_welcome(R"({"refused": 3})").refused == "");
     for (const char* text : {"", "[]", "{}", "{\"welcome\": 1}", "no json"}) {

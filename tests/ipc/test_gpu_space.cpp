@@ -119,6 +119,15 @@ constexpr shape on_gpu{kind::gpu_queue, 64, 16, 0};
 
 }  // namespace
 
+TEST_CASE("an order to repair GPU memory is read, and a malformed one is rejected") {
+    const auto order = repair_order_from(to_text(repair_order{{7, 0xFFFF'FFFF}}));
+    REQUIRE(order);
+    CHECK(order->epochs == std::vector<u32>{7, 0xFFFF'FFFF});
+    for (const char* text : {"", "[]", "{}", R"({"repair": 7})", R"({"repair": ["7"]})",
+                             R"({"repair": [-1]})", R"({"repair": [4294967296]})", R"({"repair": [1.5]})"})
+        CHECK_FALSE(repair_order_from(text));
+}
+
 TEST_CASE("without GPU memory a space refuses GPU primitives and names the remedy") {
     scene s;
     holder h("lab", u64{4} << 20U);

@@ -104,7 +104,8 @@ void coordinator::save_outcome(remote_host& h) {
 
 std::optional<json> coordinator::saved_outcome(const remote_host& h) const {
     const json kept = read_json_file(outcome_file(h.spec().name));
-    if (!kept.is_object() || kept.value("run", "") != run_id_ || !kept.contains("ended")) return std::nullopt;
+    if (std::string run; !read_member(kept, "run", run) || run != run_id_ || !kept.contains("ended"))
+        return std::nullopt;
     return kept["ended"];
 }
 

@@ -132,7 +132,8 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     if (o.keep_logs) lock.keep_logs();
     const json found = kept();  // no other process has the lock now
     const json ended = found.is_object() ? found.value("ended", json()) : json();
-    coordinator_run_ = found.is_object() ? found.value("coordinator_run", "") : "";
+    coordinator_run_.clear();
+    read_member(found, "coordinator_run", coordinator_run_);
     if (!ended.is_object() || coordinator_run_.empty()) return std::nullopt;
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     out.line(
@@ -149,11 +150,15 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
         coordinator_run_.clear();
         return std::nullopt;
     }
-    out.line(ended.value("line", ""));
+    std::string line;
+    int code = exit_code::stage_failed;
+    read_member(ended, "line", line);
+    read_member(ended, "code", code);
+    out.line(line);
     out.flush();
     lock.end_leftovers();
     lock.leave_folder(false);
-    return ended.value("code", exit_code::stage_failed);
+    return code;
 }
 
 }  // namespace carousel::supervisor
