@@ -187,7 +187,7 @@ std::optional<std::vector<ps_link>> links_from(const json& list) {
 json mps_json(const std::optional<ps_mps>& m) {
     if (!m) return json();
     return {{"daemon_pid", m->daemon_pid},       {"generation", m->generation}, {"up", m->up},
-            {"domain_faults", m->domain_faults}, {"abandoned", m->given_up},    {"spare", m->spare}};
+            {"domain_faults", m->domain_faults}, {"abandoned", m->abandoned},   {"spare", m->spare}};
 }
 
 std::optional<ps_mps> mps_from(const json& j) {

@@ -80,7 +80,7 @@ struct ps_mps {
     u32 generation = 0;
     bool up = false;
     u64 domain_faults = 0;
-    bool given_up = false;
+    bool abandoned = false;
     bool spare = false;  ///< another daemon is ready to take over
 };
 

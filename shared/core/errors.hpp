@@ -16,7 +16,7 @@ inline constexpr int stage_failed = 1;  ///< a required stage failed permanently
 inline constexpr int usage = 2;         ///< command line, pipeline file or configuration
 inline constexpr int no_device = 3;     ///< no such device or display, or it is unusable
 /// every frame arrived, but some as tombstones: they were abandoned and have no picture
-inline constexpr int given_up = 4;
+inline constexpr int frames_abandoned = 4;
 inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
 inline constexpr int revoked = 71;          ///< a stage found its epoch raised: a successor occupies its seat
 inline constexpr int supervisor_gone = 72;  ///< the supervisor died and no other one adopted the run in time

@@ -64,15 +64,15 @@ std::string read_secret(const std::string& path, const std::string& what) {
 void write_secret(const std::string& path, const std::string& secret) {
     const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
     ::unlink(temporary.c_str());
-    const auto give_up = [&](int why) {
+    const auto fail = [&](int why) {
         ::unlink(temporary.c_str());
         throw output_error(fmt::format("the token {} can't be written: {}", path, no_room_text(why, "")));
     };
     const descriptor fd(
         ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     const std::string text = secret + "\n";
-    if (fd.get() < 0 || !write_whole(fd.get(), text.data(), text.size())) give_up(errno);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) give_up(errno);
+    if (fd.get() < 0 || !write_whole(fd.get(), text.data(), text.size())) fail(errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(errno);
 }
 
 std::string new_secret() {

@@ -52,7 +52,7 @@ std::size_t read_at(int fd, void* to, std::size_t bytes, u64 offset, const std::
 }
 
 u32 flags_of(const frame_hash& hash, bool is_tombstone) noexcept {
-    return is_tombstone ? ledger_void : hash.value ? ledger_tag(hash.name) : ledger_no_hash;
+    return is_tombstone ? ledger_tombstone : hash.value ? ledger_tag(hash.name) : ledger_no_hash;
 }
 
 bool present(const ledger_record& r, u64 ring_sequence) noexcept {
@@ -89,7 +89,8 @@ std::string ledger_path(const std::string& runtime_directory, const std::string&
 std::string ledger_names_path(const std::string& ledger) { return ledger + ".names"; }
 
 u32 ledger_tag(std::string_view name) noexcept {
-    const u32 tag = static_cast<u32>(XXH3_64bits(name.data(), name.size())) & ~(ledger_void | ledger_no_hash);
+    const u32 tag =
+        static_cast<u32>(XXH3_64bits(name.data(), name.size())) & ~(ledger_tombstone | ledger_no_hash);
     return tag != 0 ? tag : 4;
 }
 

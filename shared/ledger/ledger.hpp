@@ -57,7 +57,7 @@ namespace carousel::telemetry {
 struct ledger_record {
     u64 sequence_plus_1 = 0;  ///< 0: no record
     u64 recorded_hash = 0;    ///< hash that its writer intends to commit
-    u32 recorded_flags = 0;   ///< ledger_void, or ledger_no_hash, or the tag of the hash's name
+    u32 recorded_flags = 0;   ///< ledger_tombstone, or ledger_no_hash, or the tag of the hash's name
     u32 writer = 0;           ///< the incarnation that last wrote the record (ledger_committer)
     // The mark.
     u32 committer = 0;  ///< the incarnation that last committed the frame; 0: none
@@ -67,7 +67,7 @@ struct ledger_record {
     u32 reserved[5] = {};
 };
 static_assert(4096 % sizeof(ledger_record) == 0, "no record crosses a page");
-inline constexpr u32 ledger_void = 1;
+inline constexpr u32 ledger_tombstone = 1;
 inline constexpr u32 ledger_no_hash = 2;  ///< the stage provides no hash; the frame is only counted
 /// in `commits`: the supervisor wrote the mark for a process that died before it could
 inline constexpr u32 ledger_marked_by_supervisor = 0x8000'0000U;
@@ -83,7 +83,9 @@ struct frame_hash {
 };
 /// A hash name's tag: 30 bits above the two flags, never 0.
 [[nodiscard]] u32 ledger_tag(std::string_view name) noexcept;
-[[nodiscard]] constexpr u32 tag_of(u32 flags) noexcept { return flags & ~(ledger_void | ledger_no_hash); }
+[[nodiscard]] constexpr u32 tag_of(u32 flags) noexcept {
+    return flags & ~(ledger_tombstone | ledger_no_hash);
+}
 
 /// Identifies one process on one seat: its epoch (24 bits, from 1) and the seat.
 [[nodiscard]] constexpr u32 ledger_committer(u32 seat, u32 epoch) noexcept {

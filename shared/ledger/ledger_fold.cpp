@@ -102,7 +102,7 @@ ledger_account& ledger_account::operator=(ledger_account&&) noexcept = default;
 void ledger_account::add(const ledger_record& r, bool claimed) {
     // A record without a mark is not a delivery. A frame without a mark or a claim has bypassed the sink.
     const bool marked = is_marked(r), there = r.sequence_plus_1 != 0 && (marked || claimed),
-               is_tombstone = there && ((marked ? r.flags : r.recorded_flags) & ledger_void) != 0;
+               is_tombstone = there && ((marked ? r.flags : r.recorded_flags) & ledger_tombstone) != 0;
     sum_.records += there ? 1 : 0;
     sum_.lost += marked || !claimed ? 0 : 1;
     sum_.passed += marked || claimed ? 0 : 1;
@@ -117,7 +117,8 @@ void ledger_account::add(const ledger_record& r, bool claimed) {
         }
         sum_.tombstone_sequences.push_back(end_);
     }
-    if (marked && (r.flags & (ledger_void | ledger_no_hash)) == 0) note_tag(sum_.hash_tags, tag_of(r.flags));
+    if (marked && (r.flags & (ledger_tombstone | ledger_no_hash)) == 0)
+        note_tag(sum_.hash_tags, tag_of(r.flags));
     const u64 hash = marked ? r.hash : 0;
     add_bytes(hash_->of, &hash, sizeof hash);
     ++end_;

@@ -22,8 +22,8 @@ using nlohmann::json;
 
 /// The length of a unit vector differs from 1 by at most about 2^-24 after rounding to f32. Such a vector is
 /// a direction already and is kept bit for bit.
-constexpr f64 unit_as_stored = 1e-7;
-constexpr f64 unit_as_believed = 1e-3;
+constexpr f64 unit_rounding = 1e-7;
+constexpr f64 unit_tolerance = 1e-3;
 
 bool is_direction(const parameter& p) { return p.role == "direction"; }
 void write_element(const parameter& p, std::span<std::byte> values, u32 index, f64 v) {
@@ -52,7 +52,7 @@ bool normalise(f64* v) {
     }
     const f64 length = length_of(v);
     if (!(length > 0)) return false;
-    if (std::abs(length - 1) <= unit_as_stored) return true;
+    if (std::abs(length - 1) <= unit_rounding) return true;
     for (int k = 0; k < 3; ++k) v[k] = v[k] / length;
     return true;
 }
@@ -206,7 +206,7 @@ bool parameter_schema::is_possible(std::span<const std::byte> values) const noex
             v[k] = element_of(p, values, k);
             if (is_direction(p) ? !std::isfinite(v[k]) : !is_in_range(p, v[k])) return false;
         }
-        if (is_direction(p) && !(std::abs(length_of(v) - 1) <= unit_as_believed)) return false;
+        if (is_direction(p) && !(std::abs(length_of(v) - 1) <= unit_tolerance)) return false;
         if (not_below(*this, p, values) != nullptr) return false;
     }
     return true;

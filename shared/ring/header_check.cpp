@@ -48,7 +48,7 @@ CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter
     const u32 metadata_bytes = h.metadata_bytes, sampled_inputs = h.sampled_inputs;
     sum s;
     s.add(h.ring_sequence.raw().load(std::memory_order_relaxed));
-    s.add(h.epoch, h.meta.void_stage);
+    s.add(h.epoch, h.meta.tombstone_stage);
     s.add(h.meta.tombstone_reason, h.maker_seat);
     s.add(h.meta.born_ns);
     s.add(h.claimed_ns);

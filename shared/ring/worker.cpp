@@ -42,7 +42,7 @@ bool worker::is_mine(const lease_word& w) const noexcept {
 void worker::take_attempts(job& j, const lease_word& w) noexcept {
     j.alone = j.alone || w.alone();
     if (stage_->max_attempts > 0 && w.failures() >= stage_->max_attempts) {
-        j.void_stage = stage_index_;
+        j.tombstone_stage = stage_index_;
         j.tombstone_reason = static_cast<u32>(exit_code::stage_failed);
     }
 }

@@ -38,8 +38,8 @@ enum class outcome : u8 {
     revoked,   ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
 };
 
-/// A frame in work. Plain data, owned by the runner. `void_stage`, if set: pass on a tombstone frame, do not
-/// call process().
+/// A frame in work. Plain data, owned by the runner. `tombstone_stage`, if set: pass on a tombstone frame, do
+/// not call process().
 struct job : shm::frame_meta {
     u32 index = shm::none;
     u64 version = 0;

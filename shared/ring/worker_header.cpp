@@ -18,7 +18,7 @@ void share_metadata(const shm::frame_header& from, shm::frame_header& to) noexce
 }
 
 void take_tombstone(const shm::frame_meta& from, shm::frame_meta& to) noexcept {
-    to.void_stage = from.void_stage;
+    to.tombstone_stage = from.tombstone_stage;
     to.tombstone_reason = from.tombstone_reason;
 }
 

@@ -25,13 +25,13 @@ struct frame_meta {
     u64 capture_ns = 0;        ///< when the event that the frame shows happened, as reported by its source
     u64 parameter_number = 0;  ///< which set of parameters: 0 at the start, incremented with each change
     capture_clock clock = capture_clock::none;  ///< of capture_ns
-    u32 void_stage = none;     ///< stage that abandoned the frame, or `none`: the payload is complete
-    u32 tombstone_reason = 0;  ///< exit_note of the last attempt
+    u32 tombstone_stage = none;  ///< stage that abandoned the frame, or `none`: the payload is complete
+    u32 tombstone_reason = 0;    ///< exit_note of the last attempt
     u32 reserved = 0;
 
     [[nodiscard]] constexpr frame_meta& meta() noexcept { return *this; }
     [[nodiscard]] constexpr const frame_meta& meta() const noexcept { return *this; }
-    [[nodiscard]] constexpr bool is_tombstone() const noexcept { return void_stage != none; }
+    [[nodiscard]] constexpr bool is_tombstone() const noexcept { return tombstone_stage != none; }
     /// The capture time by this machine's clock; 0: it has another clock or was not given.
     [[nodiscard]] constexpr u64 live_capture_ns() const noexcept {
         return clock == capture_clock::live ? capture_ns : 0;

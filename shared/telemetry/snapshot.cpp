@@ -138,9 +138,9 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
     if (state != ring::slot_state::ready && state != ring::slot_state::free) return;
     const shm::frame_header& h = c.frames[&l - c.link].header[k];
     out.ring_sequence = relaxed(h.ring_sequence);
-    out.void_stage = h.meta.void_stage == shm::none
-                         ? shm::none
-                         : index_below(h.meta.void_stage, std::min(c.stages, shm::max_stages));
+    out.tombstone_stage = h.meta.tombstone_stage == shm::none
+                              ? shm::none
+                              : index_below(h.meta.tombstone_stage, std::min(c.stages, shm::max_stages));
     out.born_ns = h.meta.born_ns;
     out.claimed_ns = h.claimed_ns;
     out.submitted_ns = h.submitted_ns;
@@ -162,7 +162,7 @@ void read_slot(const shm::control_block& c, const shm::link_block& l, u32 k, u32
         out.ring_sequence = out.born_ns = out.claimed_ns = out.submitted_ns = out.committed_ns = 0;
         if (state == ring::slot_state::ready) out.phase = slot_phase::free;
         out.leased_by = 0;
-        out.void_stage = shm::none;
+        out.tombstone_stage = shm::none;
     }
 }
 

@@ -76,7 +76,7 @@ struct slot_view {
     slot_phase phase = slot_phase::free;
     u32 stage = shm::none;  ///< stage whose job filled it
     u64 ring_sequence = 0;  ///< ready, leased, done; free: of the last frame that it held
-    u32 void_stage = shm::none;
+    u32 tombstone_stage = shm::none;
     u32 leased_by = 0;  ///< one bit per group
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0, committed_ns = 0;
 };

@@ -27,7 +27,7 @@ void timeline::feed_slots(const snapshot& s, u32 stage) {
             b.claimed_ns = slot.claimed_ns;
             b.submitted_ns = slot.submitted_ns;
             b.committed_ns = slot.committed_ns;
-            b.is_tombstone = slot.void_stage != shm::none;
+            b.is_tombstone = slot.tombstone_stage != shm::none;
         }
     }
     for (frame_bar& b : bars_[stage])

@@ -24,7 +24,7 @@ void trace_reader::poll() {
                 return true;
             }
             if (number >= oldest && number < head) return false;
-            ++at.given_up;
+            ++at.unreadable;
             return true;
         });
         if (head < at.next) at.next = head;  // head has been overwritten by a wild write
@@ -43,7 +43,7 @@ void trace_reader::poll() {
 
 u64 trace_reader::unfinished() const {
     u64 sum = 0;
-    for (const cursor& at : rings_) sum += at.given_up + at.pending.size();
+    for (const cursor& at : rings_) sum += at.unreadable + at.pending.size();
     return sum;
 }
 

@@ -49,7 +49,7 @@ private:
         const shm::trace_ring* ring = nullptr;
         u64 next = 0;
         std::vector<u64> pending;  ///< record numbers that were allocated, but incomplete when polled
-        u64 given_up = 0;
+        u64 unreadable = 0;
         std::unordered_map<u64, std::size_t> known;  ///< {sequence, epoch} -> attempts_
     };
     void take(u32 seat, cursor& at, const stamp& s);

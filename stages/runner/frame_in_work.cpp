@@ -44,7 +44,7 @@ void frame_in_work::stamp(const frame_stamp& with) {
 void frame_in_work::read_tombstone() {
     tombstone_text_.clear();
     if (!job.is_tombstone()) return;
-    const u32 stage = std::min(job.void_stage, shm::max_stages - 1);
+    const u32 stage = std::min(job.tombstone_stage, shm::max_stages - 1);
     tombstone_text_ = fmt::format("given up by stage {} after its last attempt (note {:#x})",
                                   runtime_->control().stage[stage].name, job.tombstone_reason);
 }
@@ -53,7 +53,7 @@ void frame_in_work::read_tombstone() {
 // frame was abandoned.
 void frame_in_work::pass_tombstone() {
     if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_tombstone();
-    job.void_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;
+    job.tombstone_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;
     job.tombstone_reason = static_cast<u32>(exit_code::stage_failed);
 }
 

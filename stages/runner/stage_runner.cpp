@@ -196,7 +196,7 @@ ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
         if (ready != 0 && ready <= claimed)
             telemetry::add_sample(worker_.stage().counters.handover, claimed - ready);
     }
-    if (f.job.void_stage != worker_.stage_index()) start_clocks(f);
+    if (f.job.tombstone_stage != worker_.stage_index()) start_clocks(f);
     return got;
 }
 
@@ -216,7 +216,7 @@ void stage_runner::submit(frame_in_work& f) {
     f.take_carried();
     // This stage saves the abandoned frame before it passes the tombstone on, because afterwards no process
     // holds the frame's inputs. Saving runs under clocks of its own, so the frame's clocks start after it.
-    if (f.job.void_stage == worker_.stage_index()) {
+    if (f.job.tombstone_stage == worker_.stage_index()) {
         guarded("keeping", f.job.ring_sequence, [&] {
             if (sampled_inputs_) sampled_inputs_->wait_for_copies(f, frames_, dead_letter_timeout_ns);
             save_dead_letter(*runtime_, f);

@@ -220,7 +220,7 @@ TEST_CASE("a tombstone frame is not a picture: it is counted and its memory is n
     REQUIRE(of.r.pass(0));
     for (u32 k = 0; k < of.block().link[0].slots; ++k) {
         shm::frame_header& h = of.block().frames[0].header[k];
-        h.meta.void_stage = 0;
+        h.meta.tombstone_stage = 0;
         ring::seal(h, of.block().parameters.bytes);
     }
     reader.value = 77;

@@ -97,9 +97,9 @@ TEST_CASE("a missing listener is reported by both clients with the address") {
 TEST_CASE("a missing or invalid answer is reported with the name of the addressed supervisor") {
     const place p;
     SECTION("silence") {
-        std::atomic<bool> given_up{false};
+        std::atomic<bool> stopped{false};
         const listener there(p.path, [&](const json&) {
-            for (const u64 until = now_ns() + 20 * ns_per_s; !given_up && now_ns() < until;)
+            for (const u64 until = now_ns() + 20 * ns_per_s; !stopped && now_ns() < until;)
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));
             return "{}";
         });
@@ -108,7 +108,7 @@ TEST_CASE("a missing or invalid answer is reported with the name of the addresse
         CHECK(error_of(p.by_record, 0.05) ==
               "pipeline \"demo\" (pid 7) has not answered within 0.05 s: check whether its supervisor is "
               "stopped");
-        given_up = true;
+        stopped = true;
     }
     SECTION("its end") {
         const listener there(p.path, [](const json&) { return ""; });

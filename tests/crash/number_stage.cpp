@@ -89,17 +89,17 @@ public:
         finish_threads_ = static_cast<u32>(s.integer("finish_threads", 1, 0, 64));
         late_start_ = s.flag("late_start", false);
         no_device_epoch_ = s.integer("no_device_epoch", -1, -1, 1'000'000);
-        log_frames_ = s.flag("say", false);
+        log_frames_ = s.flag("print", false);
         sink_ = s.flag("sink", false);
         hashes_ = s.flag("hashes", true);
         plain_ = s.flag("plain", false);
         ends_at_ = s.integer("ends_at", -1, -1, 1'000'000);
-        const bool unsaid = s.flag("ends_unsaid", false);
+        const bool unannounced = s.flag("ends_unannounced", false);
         carousel::description d;
         d.writable_inputs = s.flag("writable_inputs", false);
         wild_write_at_ = s.integer("wild_write_at", -1, -1, 1'000'000);
         wild_write_in_process_ = s.flag("wild_write_in_process", false);
-        d.ends = ends_at_ >= 0 && !unsaid;
+        d.ends = ends_at_ >= 0 && !unannounced;
         d.forwards_frames = s.flag("forwards_frames", false);
         d.finish_threads = finish_threads_;
         d.accepts_sampled_inputs = !with.sampled.empty();  // it does nothing with them

@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
         arm_crash_points(what);
         const int code = what == "write"              ? write(t)
                          : what == "end"              ? write(t, t.hold_at)
-                         : what == "stray"            ? write_out_of_bounds(t)
+                         : what == "wild-write"       ? write_out_of_bounds(t)
                          : what == "latest"           ? latest(t)
                          : what == "read"             ? read(t)
                          : what == "made-with"        ? made_with(t)

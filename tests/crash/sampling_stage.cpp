@@ -37,7 +37,7 @@ public:
         sink_ = s.flag("sink", false);
         trusts_ = s.flag("trusts", false);
         tear_at_ = s.integer("tear_at", -1, -1, 1'000'000);
-        report_path_ = s.text("tell", "");
+        report_path_ = s.text("report_to", "");
         slow_ms_ = s.integer("slow_ms", 0, 0, 1000);
         die_at_ = s.integer("die_at", -1, -1, 1'000'000);
         if (std::getenv("SIDE_MENDED") != nullptr) die_at_ = -1;

@@ -102,9 +102,9 @@ TEST_CASE("a sink that reads only the newest frames is listed as not counted") {
 
 TEST_CASE("given-up frames are named at the end and have their own exit code unless permitted") {
     const auto [keys, options, code] = GENERATE(table<std::string, std::vector<std::string>, int>({
-        {"", {}, exit_code::given_up},
+        {"", {}, exit_code::frames_abandoned},
         {"allow_dead_letters = true\n", {}, 0},
-        {"allow_dead_letters = 1\n", {}, exit_code::given_up},
+        {"allow_dead_letters = 1\n", {}, exit_code::frames_abandoned},
         {"", {"--allow-dead-letters", "2"}, 0},
     }));
     CAPTURE(keys, options);
@@ -126,6 +126,6 @@ TEST_CASE("an interrupted and drained run reports the frames that it gave up") {
         run.pipeline("ended", number_pipeline("ended", "fps = 100\n", "die_at = 10\nmax_attempts = 2\n")));
     REQUIRE(run.wait_until([&] { return run.log().find("is given up") != std::string::npos; }));
     run.signal(SIGINT);
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     CHECK_THAT(run.log(), contains("1 given up (frame 10: middle"));
 }

@@ -81,7 +81,7 @@ TEST_CASE("a frame that is given up is kept with what it carries, and its stage 
                                                       "inputs = [\"middle\"]\nsink = true\ndie_at = 30\n"
                                                       "die_how = \"abort\"\nmax_attempts = 2\n"))),
         {"--frames", "60"});
-    CHECK(run.wait(60) == exit_code::given_up);
+    CHECK(run.wait(60) == exit_code::frames_abandoned);
     INFO(run.log());
     REQUIRE(run.report()["dead_letters"].size() == 1);
     std::string out;

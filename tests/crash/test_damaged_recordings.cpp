@@ -75,7 +75,7 @@ TEST_CASE("a damaged frame of an unfinished recording is given up by number, the
     damaged_run d;
     const u64 end = d.contents.chunks.back().end();
     CHECK(d.play(with_flipped_bit(d.bytes.substr(0, end), d.contents.chunks[5].start + 1, 3)) ==
-          exit_code::given_up);
+          exit_code::frames_abandoned);
     INFO(d.run.log());
     CHECK(d.run.report()["frames"] == recorded_count);
     CHECK(d.run.report()["dead_letter_count"] == 1);
@@ -120,7 +120,7 @@ TEST_CASE("a flipped bit or a cut in a recording: played completely, or code and
         CHECK(d.run.report()["dead_letter_count"].get<u64>() <= lost.size());
         if (code == 0) CHECK(d.run.report()["image_hash"] == d.image_hash);
         if (code == 0) continue;
-        CHECK(code == exit_code::given_up);
+        CHECK(code == exit_code::frames_abandoned);
         for (const u64 n : lost) CHECK_THAT(d.run.log(), contains(fmt::format("frame {} of", n)));
     }
 }

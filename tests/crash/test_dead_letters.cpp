@@ -44,7 +44,7 @@ std::string place_of_bug() {
 TEST_CASE("a given-up frame is saved, and its replay under a sanitizer finds the line at fault") {
     run_fixture run;
     run.start(run.pipeline("letters", overrun_pipeline("letters")), {"--frames", "30"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     CHECK(run.report()["lost"] == 0);
     CHECK(run.leftovers() == "");
@@ -84,7 +84,7 @@ TEST_CASE("a source that dies of a number is kept without inputs") {
     run_fixture run;
     run.start(run.pipeline("source", number_pipeline("source", "", "", "die_at = 5\nmax_attempts = 2\n")),
               {"--frames", "20"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "5", "-p", "source"}, out) == -SIGABRT);
@@ -98,7 +98,7 @@ TEST_CASE("keeping a frame ends two processes at most: then it is given up witho
     // what two processes leave that died in the middle
     const std::string folder = run.path("runtime") + "/carousel/tries/dead-letters";
     for (int k = 1; k <= 2; ++k) fs::create_directories(fmt::format("{}/overrun-7.part{}", folder, k));
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     CHECK_THAT(run.log(), contains("is given up and not saved: 2 processes have died"));
     CHECK(run.report()["frames"] == 12);
@@ -113,7 +113,7 @@ TEST_CASE("16 given-up frames of a stage are saved, and the next is reported as 
     run.start(
         run.pipeline("many", number_pipeline("many", "", "die_at = 5\ndie_every = 5\nmax_attempts = 1\n")),
         {"--frames", "88"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     CHECK(run.report()["frames"] == 88);
     CHECK(run.report()["lost"] == 0);

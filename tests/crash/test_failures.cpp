@@ -26,10 +26,10 @@ TEST_CASE("a frame that kills its stage each time is given up and reaches the si
     run_fixture run;
     const std::string middle = fmt::format("die_at = 30\ndie_how = \"{}\"\nmax_attempts = 3\n", how);
     run.start(run.pipeline("poison", number_pipeline("poison", "", middle)), {"--frames", "100"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     const json r = run.report();
-    CHECK(r["exit_code"] == exit_code::given_up);
+    CHECK(r["exit_code"] == exit_code::frames_abandoned);
     REQUIRE(r.contains("dead_letters"));
     CHECK(r["frames"] == 100);
     CHECK(r["lost"] == 0);
@@ -228,7 +228,7 @@ TEST_CASE("a stage whose settings are wrong is refused before anything starts") 
 
 TEST_CASE("a stage that logs all the time never waits for its log, even without a reader") {
     run_fixture run;
-    const std::string text = number_pipeline("talk", "", "say = true\n");
+    const std::string text = number_pipeline("talk", "", "print = true\n");
     SECTION("the reader is gone") {
         const std::string file = run.pipeline("talk", text);
         std::string out;

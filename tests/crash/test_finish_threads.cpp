@@ -53,7 +53,7 @@ TEST_CASE("an exception in finish() among several gives up its own frame, and no
     const std::string keys =
         "finish_threads = 4\nfinish_ms = 3\ndie_at = 30\ndie_how = \"throw_finish\"\nmax_attempts = 2\n";
     run.start(run.pipeline("throws", number_pipeline("throws", "", "", "", keys)), {"--frames", "90"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     CHECK_THAT(run.log(), contains("finish of frame 30 threw: as told"));
     const json r = run.report();

@@ -30,8 +30,8 @@ sink = true
 SCRIPT = r"""
 mount -t tmpfs -o size=8m tmpfs runtime || exit 100
 "$1/carousel" run full.toml --no-color --report report.json >log 2>&1 & run=$!
-give_up() { kill -TERM $run; wait $run; exit 101; }
-wait_for() { tries=0; until eval "$1"; do tries=$((tries + 1)); [ $tries -lt 1000 ] || give_up; sleep 0.02; done; }
+fail() { kill -TERM $run; wait $run; exit 101; }
+wait_for() { tries=0; until eval "$1"; do tries=$((tries + 1)); [ $tries -lt 1000 ] || fail; sleep 0.02; done; }
 wait_for '[ "$(stat -c %s runtime/carousel/full/ledger-sink.bin 2>/dev/null || echo 0)" -gt 4200 ]'
 dd if=/dev/zero of=runtime/filler bs=4096 2>/dev/null
 wait_for 'grep -q "waits for a full disk" log'

@@ -23,11 +23,11 @@ TEST_CASE("20 wild writes to inputs end only their writers, who are named, and h
 
 TEST_CASE("a frame that makes its stage write to its input is given up, with the write's address") {
     run_fixture run;
-    run.start(
-        run.pipeline("strays", number_pipeline("strays", "",
-                                               "die_at = 30\ndie_how = \"scribble\"\nmax_attempts = 3\n")),
-        {"--frames", "100"});
-    CHECK(run.wait() == exit_code::given_up);
+    run.start(run.pipeline("wild_writes",
+                           number_pipeline("wild_writes", "",
+                                           "die_at = 30\ndie_how = \"scribble\"\nmax_attempts = 3\n")),
+              {"--frames", "100"});
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     const json r = run.report();
     CHECK(r["frames"] == 100);
@@ -54,7 +54,7 @@ TEST_CASE("a device fault names the frames in flight and reports that it has no 
                                                      "die_at = 30\ndie_how = \"gpu\"\nmax_attempts = 2\n"
                                                      "work_ms = 20\nin_flight = 3\n")),
               {"--frames", "60"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     const json r = run.report();
     check_undamaged(r);

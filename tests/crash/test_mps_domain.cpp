@@ -41,14 +41,14 @@ const std::string& undisturbed_hash() {
     return hash;
 }
 
-void check_whole(run_fixture& run, u64 domain_faults, bool given_up = false) {
+void check_whole(run_fixture& run, u64 domain_faults, bool abandoned = false) {
     const json r = run.report();
     INFO(run.log());
     check_undamaged(r);
     CHECK(r["image_hash"] == undisturbed_hash());
     CHECK(r["dead_letters"].empty());
     CHECK(r["mps"]["domain_faults"] == domain_faults);
-    CHECK(r["mps"]["abandoned"] == given_up);
+    CHECK(r["mps"]["abandoned"] == abandoned);
     CHECK(run.leftovers() == "");
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("of several suspects the one that faults alone is blamed, and others k
     const std::string keys = "isolation = \"mps\"\nfps = 250\nframe_timeout_ms = 10000\n";
     run.start(run.pipeline("trial", number_pipeline("trial", keys, middle, neighbours, neighbours)),
               {"--frames", "60"}, with_fake(run));
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     const json r = run.report();
     INFO(run.log());
     check_undamaged(r);
@@ -306,9 +306,9 @@ TEST_CASE("a wild write renews the MPS domain, its writer is named, others keep 
     // all clients.
     run_fixture run;
     const std::string once = "max_attempts = 1\n";
-    run.start(
-        run.pipeline("strays", number_pipeline("strays", "isolation = \"mps\"\nfps = 250\n", "", once, once)),
-        {"--frames", frames}, with_fake(run));
+    run.start(run.pipeline("wild_writes", number_pipeline("wild_writes", "isolation = \"mps\"\nfps = 250\n",
+                                                          "", once, once)),
+              {"--frames", frames}, with_fake(run));
     const std::pair<const char*, const char*> kinds[] = {
         {"scribble-input", "a write into its input ring numbers, frame "},
         {"overrun-output", "an overrun of its slot in the ring middle, frame "},
@@ -318,7 +318,7 @@ TEST_CASE("a wild write renews the MPS domain, its writer is named, others keep 
         REQUIRE(run.wait_running());
         const std::vector<i32> before = pids_of(run);
         std::string out;
-        REQUIRE(run.command({"inject", "middle", "--fault", kind, "-p", "strays"}, out) == 0);
+        REQUIRE(run.command({"inject", "middle", "--fault", kind, "-p", "wild_writes"}, out) == 0);
         REQUIRE(all_replaced(run, before));
         REQUIRE(all_deliver(run));
         reported[before[1]] = called;

@@ -93,17 +93,18 @@ TEST_CASE("ports report whether their inputs and output are guarded, from what t
 
 TEST_CASE("a port's program that writes into its input ends alone, and the frame is another's, whole") {
     run_fixture run;
-    run.start(run.pipeline("strays", guarded_ports("strays")));
+    run.start(run.pipeline("wild_writes", guarded_ports("wild_writes")));
     REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));
     const external_program writes(run, "writes", "carousel-test-port-io",
-                                  {"write", "strays", "camera", "200"});
-    external_program program(run, "stray", "carousel-test-port-io", {"stray", "strays", "analysis"});
+                                  {"write", "wild_writes", "camera", "200"});
+    external_program program(run, "wild-write", "carousel-test-port-io",
+                             {"wild-write", "wild_writes", "analysis"});
     const int code = program.wait(20);
     INFO(program.output());
     CHECK(code != 0);  // SIGSEGV, except under a sanitizer, which ends it by itself
     CHECK(code != -1000);
     CHECK_FALSE(program.has_printed("has written"));
-    external_program reads(run, "reads", "carousel-test-port-io", {"read", "strays", "analysis", "0"});
+    external_program reads(run, "reads", "carousel-test-port-io", {"read", "wild_writes", "analysis", "0"});
     CHECK(
         run.wait_until([&] { return reads.has_printed("frame 0"); }));  // the same frame; it reads its values
     run.signal(SIGINT);

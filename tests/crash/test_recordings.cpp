@@ -118,7 +118,7 @@ TEST_CASE("a damaged frame of a recording is given up, and the others are played
         file.put('\x5a').put('\xa5');
     }
     run.start(run.pipeline("play", playing_pipeline("play", "")));
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     CHECK_THAT(run.log(), contains("is damaged: its checksum is wrong"));
     CHECK(run.report()["frames"] == 20);

@@ -76,8 +76,9 @@ constexpr const char* dying = "die_at = 40\nmax_attempts = 2\n";
 
 TEST_CASE("a stage with a sampled input and its producer, killed at random, lose and tear nothing") {
     run_fixture run;
-    run.start(run.pipeline("looked", sampled_pipeline("looked", "fps = 400\n", "", "",
-                                                      fmt::format("tell = \"{}\"\n", run.path("told")))));
+    run.start(
+        run.pipeline("looked", sampled_pipeline("looked", "fps = 400\n", "", "",
+                                                fmt::format("report_to = \"{}\"\n", run.path("told")))));
     REQUIRE(run.wait_running());
     std::mt19937_64 random(test_seed());
     constexpr u32 kills = 80;
@@ -200,7 +201,7 @@ TEST_CASE("a given-up frame keeps its sampled frame and is replayed with it") {
     run_fixture run;
     run.start(run.pipeline("letters", sampled_pipeline("letters", "fps = 250\n", dying) + slow),
               {"--frames", "80"});
-    CHECK(run.wait(60) == exit_code::given_up);
+    CHECK(run.wait(60) == exit_code::frames_abandoned);
     INFO(run.log());
     check_undamaged(run.report());
     const std::string folder = run.path("runtime") + "/carousel/letters/dead-letters/looker-40";
@@ -224,7 +225,7 @@ TEST_CASE("a frame downstream of sampled inputs is saved with the numbers that i
     run.start(
         run.pipeline("behind", sampled_pipeline("behind", "fps = 250\n", "", "", dying) + "slow_ms = 8\n"),
         {"--frames", "80"});
-    CHECK(run.wait(60) == exit_code::given_up);
+    CHECK(run.wait(60) == exit_code::frames_abandoned);
     INFO(run.log());
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);

@@ -91,7 +91,7 @@ TEST_CASE("a write beyond a slot of the second output ends its writer, and its r
         const std::string more = fmt::format("[link.fork.square]\nguard = \"{}\"\n", guard);
         run.start(run.pipeline("over", forked("over", "", "overrun = 20\nmax_attempts = 2\n", more)),
                   {"--frames", "60"});
-        CHECK(run.wait(60) == exit_code::given_up);
+        CHECK(run.wait(60) == exit_code::frames_abandoned);
         INFO(run.log());
         const json r = run.report();
         check_undamaged(r);
@@ -109,7 +109,7 @@ TEST_CASE("injected wild writes hit each output and input of a stage and name th
                                   wild_write{"join", "scribble-input", "a write into its input ring "});
     CAPTURE(s.stage);
     run_fixture run;
-    run.start(run.pipeline("strays", forked("strays", "fps = 200\n")), {"--frames", "2000"});
+    run.start(run.pipeline("wild_writes", forked("wild_writes", "fps = 200\n")), {"--frames", "2000"});
     REQUIRE(run.wait_running());
     std::set<std::string> hit;
     // Which of the two it is appears random: all of sixteen are the same once in 30,000 times. Each comes
@@ -254,7 +254,7 @@ TEST_CASE("a frame that a fork or its join gives up is replayed with all that it
         CAPTURE(stage);
         run_fixture run;
         run.start(run.pipeline("letters", dies(stage)), {"--frames", "60"});
-        CHECK(run.wait(60) == exit_code::given_up);
+        CHECK(run.wait(60) == exit_code::frames_abandoned);
         INFO(run.log());
         check_undamaged(run.report());
         std::string out;

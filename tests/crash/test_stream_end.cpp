@@ -146,7 +146,9 @@ sink = true
 
 TEST_CASE("a source that ends its stream without declaring it dies with that message") {
     run_fixture run;
-    run.start(run.pipeline("unsaid", ending("unsaid", 50, "", "ends_unsaid = true\nrestart = \"no\"\n")), {});
+    run.start(run.pipeline("unannounced",
+                           ending("unannounced", 50, "", "ends_unannounced = true\nrestart = \"no\"\n")),
+              {});
     CHECK(run.wait() != 0);
     CHECK_THAT(
         run.log(),

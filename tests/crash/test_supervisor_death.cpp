@@ -357,7 +357,7 @@ TEST_CASE("a stopped supervisor keeps its run: no other takes it over, and it co
 
 TEST_CASE("output of a stage without a supervisor is in the next one's log, and its new pipe works") {
     run_fixture run;
-    const std::string file = run.pipeline("voices", paced("voices") + "say = true\n");
+    const std::string file = run.pipeline("voices", paced("voices") + "print = true\n");
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     kill_supervisor(run);

@@ -27,7 +27,7 @@ std::string own_path() {
 
 }  // namespace
 
-std::string program_beside_test(const std::string& name) {
+std::string program_next_to_test(const std::string& name) {
     const std::string self = own_path();
     return self.substr(0, self.rfind('/') + 1) + name;
 }

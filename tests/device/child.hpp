@@ -42,7 +42,7 @@ private:
 };
 
 /// Where the programs of this build lie.
-[[nodiscard]] std::string program_beside_test(const std::string& name);
+[[nodiscard]] std::string program_next_to_test(const std::string& name);
 
 [[nodiscard]] nlohmann::json to_json(const device::memory_handle& handle);
 [[nodiscard]] device::memory_handle handle_from(const nlohmann::json& j, int fd);

@@ -185,7 +185,7 @@ TEST_CASE("child process", "[.child]") {
     ::alarm(90);  // nothing here outlives its parent's patience
     const std::string name = role;
     if (name == "orders") follow_orders();
-    if (name == "stray") write_out_of_bounds();
+    if (name == "wild-write") write_out_of_bounds();
     if (name == "overrun") overrun();
     if (name == "recorder") record_and_wait();
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)

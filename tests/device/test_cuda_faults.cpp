@@ -57,7 +57,7 @@ TEST_CASE("more GPU memory than there is is refused with what was asked and what
     const auto context = test::open_backend();
     REQUIRE_THROWS_WITH(context->allocate(u64{1} << 45),
                         test::contains("free of") && test::contains("smaller size"));
-    test::child alloc("", test::program_beside_test("carousel-alloc"),
+    test::child alloc("", test::program_next_to_test("carousel-alloc"),
                       {"--fd", "10", "--requests", R"([{"id":1,"bytes":35184372088832,"kind":"vmm"}])"});
     const std::string why = alloc.receive().at("error");
     REQUIRE_THAT(why, test::contains("33554432.0 MiB") && test::contains("free"));

@@ -51,7 +51,7 @@ bool all_are(const std::vector<u8>& bytes, u8 value) {
 TEST_CASE("vmm memory from carousel-alloc is zero, and lives by its fds when its maker is gone") {
     CAROUSEL_NEEDS_BACKEND();
     test::child alloc(
-        "", test::program_beside_test("carousel-alloc"),
+        "", test::program_next_to_test("carousel-alloc"),
         {"--fd", "10", "--requests",
          R"([{"id":"a","bytes":100000,"kind":"vmm"},{"id":"b","bytes":5000000,"kind":"vmm","ordinal":0}])"});
     std::vector<shm::unique_fd> fds_a, fds_b;
@@ -74,7 +74,7 @@ TEST_CASE("vmm memory from carousel-alloc is zero, and lives by its fds when its
 
 TEST_CASE("ipc memory lives while its owner sleeps, and newcomers are refused when it is gone") {
     CAROUSEL_NEEDS_BACKEND();
-    test::child alloc("", test::program_beside_test("carousel-alloc"),
+    test::child alloc("", test::program_next_to_test("carousel-alloc"),
                       {"--fd", "10", "--requests", R"([{"id":1,"bytes":3000000,"kind":"ipc"}])"});
     std::vector<shm::unique_fd> none;
     const device::memory_handle handle = take(alloc, none);

@@ -23,7 +23,7 @@ void check_wild_write(device::context& context, const device::memory_handle& han
     const auto own = context.map(handle, device::access::write);
     queue->fill(own->data(), 0x3C, own->bytes());
     queue->drain();
-    test::child wild_writer("stray");
+    test::child wild_writer("wild-write");
     const json before = wild_writer.ask({{"memory", test::to_json(handle)}}, {handle.fd});
     CAPTURE(before.dump());
     REQUIRE(before.at("read") == 0x3C);

@@ -28,7 +28,7 @@ std::pair<std::string, int> output_of(const std::string& command) {
 
 /// carousel-alloc's first answer and exit code for these requests.
 std::pair<json, int> ask_alloc(const std::string& requests) {
-    test::child alloc("", test::program_beside_test("carousel-alloc"),
+    test::child alloc("", test::program_next_to_test("carousel-alloc"),
                       {"--fd", "10", "--requests", requests});
     json answer = alloc.receive();
     return {std::move(answer), alloc.exit_code()};
@@ -37,7 +37,7 @@ std::pair<json, int> ask_alloc(const std::string& requests) {
 }  // namespace
 
 TEST_CASE("the probe answers in JSON and with 0 on every machine") {
-    const auto [text, code] = output_of(test::program_beside_test("carousel-probe") + " --quick");
+    const auto [text, code] = output_of(test::program_next_to_test("carousel-probe") + " --quick");
     REQUIRE(code == 0);
     const json answer = json::parse(text);
     REQUIRE(answer.at("built_with_cuda") == device::built_with_cuda());
@@ -54,7 +54,7 @@ TEST_CASE("the probe answers in JSON and with 0 on every machine") {
             REQUIRE(first.at("free_bytes").get<u64>() <= first.at("total_bytes").get<u64>());
         REQUIRE(answer.at("driver_version").is_string());
     }
-    REQUIRE(output_of(test::program_beside_test("carousel-probe") + " --slow 2>&1").second ==
+    REQUIRE(output_of(test::program_next_to_test("carousel-probe") + " --slow 2>&1").second ==
             exit_code::usage);
 }
 

@@ -83,7 +83,7 @@ TEST_CASE("a kernel that writes beyond a slot of the second output ends its stag
         const std::string more = fmt::format("[link.fork.square]\nguard = \"{}\"\n", guard);
         run.start(run.pipeline("over", forked("over", "overrun = 20\nmax_attempts = 2\n", more)),
                   {"--frames", "60"});
-        CHECK(run.wait(60) == exit_code::given_up);
+        CHECK(run.wait(60) == exit_code::frames_abandoned);
         INFO(run.log());
         const json r = run.report();
         check_undamaged(r);

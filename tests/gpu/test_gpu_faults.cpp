@@ -61,7 +61,7 @@ TEST_CASE("a frame that faults the device each time is given up and reaches the 
     device_keys keys;
     keys.middle = "die_at = 100\ndie_how = \"illegal\"\ndie_incarnations = 1000\nmax_attempts = 2\n";
     run.start(run.pipeline("poison", device_pipeline("poison", keys)), {"--frames", "300"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     const json r = run.report();
     REQUIRE(r.contains("dead_letters"));
@@ -121,7 +121,7 @@ TEST_CASE("a write beyond a slot on a GPU in finish() ends its stage before the 
     device_keys keys;
     keys.guard = "canary";
     keys.middle = fmt::format("finishers = {}\nwild_write_at = 120\n", threads);
-    run.start(run.pipeline("strays", device_pipeline("strays", keys)), {"--frames", "400"});
+    run.start(run.pipeline("wild_writes", device_pipeline("wild_writes", keys)), {"--frames", "400"});
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_whole(run, hash);

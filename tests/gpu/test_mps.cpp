@@ -131,7 +131,7 @@ TEST_CASE("a frame that faults an MPS domain each time puts its stage on trial, 
                 in_domain(
                     "die_at = 100\ndie_how = \"illegal\"\ndie_incarnations = 1000\nmax_attempts = 2\n"))),
         {"--frames", "300"});
-    CHECK(run.wait() == exit_code::given_up);
+    CHECK(run.wait() == exit_code::frames_abandoned);
     INFO(run.log());
     const json r = run.report();
     REQUIRE(r.contains("dead_letters"));

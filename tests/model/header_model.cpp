@@ -191,12 +191,12 @@ private:
     }
 
     void viewer_steps(const header_state& s) {
-        const auto gives_up = [](header_state& t) { t.viewer = viewer_at::over; };
+        const auto abandons = [](header_state& t) { t.viewer = viewer_at::over; };
         switch (s.viewer) {
             case viewer_at::idle:
                 if (s.made.at != slot_is::ready) break;
                 if (!s.made.h.is_sealed())  // which saves it the read
-                    add(s, "viewer-throws-away", gives_up);
+                    add(s, "viewer-throws-away", abandons);
                 else
                     add(s, "viewer-leases", [](header_state& t) { t.viewer = viewer_at::leased; });
                 break;
@@ -209,7 +209,7 @@ private:
                 break;
             case viewer_at::read:
                 if (c_.viewer_again && !s.made.h.is_sealed())
-                    add(s, "viewer-throws-away", gives_up);
+                    add(s, "viewer-throws-away", abandons);
                 else
                     add(s, "viewer-shows", [](header_state& t) {
                         judge(t, t.viewer_own, t.viewer_alone);

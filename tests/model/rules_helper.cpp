@@ -42,7 +42,7 @@ void seek_event(moves& m) {
         return m.emit({action::helper_seeks, h.slot}, actor::helper);
     }
     m.next().helper = resting;
-    m.emit({action::helper_gives_up, h.slot}, actor::helper);
+    m.emit({action::helper_abandons, h.slot}, actor::helper);
 }
 
 void ask_event(moves& m) {
@@ -55,7 +55,7 @@ void ask_event(moves& m) {
     } else if (j.version != h.version || j.epoch != h.epoch ||
                (j.state != job_state::open && j.state != job_state::submitted)) {
         m.next().helper = resting;
-        m.emit({action::helper_gives_up, h.slot}, actor::helper);
+        m.emit({action::helper_abandons, h.slot}, actor::helper);
     }
 }
 

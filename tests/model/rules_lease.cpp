@@ -35,7 +35,7 @@ void take_attempts(moves& m, lane_registers& p, const lease_word& w) {
     if (m.cfg.poison < 0) return;
     if ((w.attempts & alone_bit) != 0) p.flags |= lane_alone;
     if ((w.attempts & 7) < m.cfg.attempts_cap) return;
-    p.flags |= lane_void;
+    p.flags |= lane_tombstone;
     if (p.frame != m.cfg.poison)
         m.fail(failure::innocent, fmt::format("frame {} is given up for another one's deaths", p.frame));
 }
@@ -96,7 +96,7 @@ void lease_picked(moves& m, int lane, actor acting) {
         t.lane[lane].at = step::leased;
         return m.emit({action::lease, narrow(lane), narrow(n)}, acting);
     }
-    t.lane[lane].at = step::giving_up;
+    t.lane[lane].at = step::abandoning;
     m.emit({action::lost_lease, narrow(lane), narrow(n)}, acting);
 }
 
@@ -216,7 +216,7 @@ void lease_input(moves& m, int lane, int i, actor acting) {
                    fmt::format("stage {} leases frame {} and finds {}", stage, p.frame, w2.content));
         return m.emit({i == 0 ? action::lease : action::second_lease, narrow(lane), p.frame}, acting);
     }
-    p.at = i == 0 || m.cfg.seeded.join_keeps_first ? step::giving_up : step::giving_back;
+    p.at = i == 0 || m.cfg.seeded.join_keeps_first ? step::abandoning : step::giving_back;
     m.emit({action::lost_lease, narrow(lane), p.frame}, acting);
 }
 
@@ -230,11 +230,11 @@ void give_back(moves& m, int lane, actor acting) {
     if (c.generation == in.generation && c.state == lease_state::leased && c.job == p.job &&
         c.version == p.version)
         c = {c.generation, lease_state::wait, none, none, c.attempts};
-    p.at = step::giving_up;
+    p.at = step::abandoning;
     m.emit({action::give_back, narrow(lane), p.frame}, acting);
 }
 
-void give_up(moves& m, int lane, actor acting) {
+void abandon(moves& m, int lane, actor acting) {
     const int e = m.cfg.lanes[lane];
     state& t = m.next();
     lane_registers& p = t.lane[lane];
@@ -242,7 +242,7 @@ void give_up(moves& m, int lane, actor acting) {
     if (j == job_word{p.version, narrow(e), job_state::open}) {
         j = {narrow(p.version + 1), narrow(e), job_state::idle};
         moves::rest(t, lane);
-        return m.emit({action::give_up, narrow(lane)}, acting);
+        return m.emit({action::abandon, narrow(lane)}, acting);
     }
     if (!m.declared(e)) m.fail(failure::spurious, fmt::format("lane {} can't give its job word back", lane));
     t.incarnation[e].alive = process_state::dead;
@@ -254,7 +254,7 @@ void give_up(moves& m, int lane, actor acting) {
 void number_rules(moves& m, int lane) {
     const actor acting = m.declared(m.cfg.lanes[lane]) ? actor::zombie : actor::live;
     if (m.now().lane[lane].at == step::idle) return pick(m, lane, acting);
-    if (m.now().lane[lane].at == step::giving_up) return give_up(m, lane, acting);
+    if (m.now().lane[lane].at == step::abandoning) return abandon(m, lane, acting);
     m.cfg.two_step_lease ? lease_picked(m, lane, acting) : lease_at_once(m, lane, acting);
 }
 
@@ -269,8 +269,8 @@ void input_rules(moves& m, int lane) {
             return lease_input(m, lane, 1, acting);
         case step::giving_back:
             return give_back(m, lane, acting);
-        case step::giving_up:
-            return give_up(m, lane, acting);
+        case step::abandoning:
+            return abandon(m, lane, acting);
         default:
             return;
     }

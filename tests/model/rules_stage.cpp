@@ -68,7 +68,7 @@ void fill_rule(moves& m, const lane_view& v) {
 }
 
 bool kills(const moves& m, const lane_view& v) {
-    return m.cfg.poison >= 0 && v.regs.frame == m.cfg.poison && (v.regs.flags & lane_void) == 0;
+    return m.cfg.poison >= 0 && v.regs.frame == m.cfg.poison && (v.regs.flags & lane_tombstone) == 0;
 }
 
 void die_of_frame(moves& m, const lane_view& v) {
@@ -248,7 +248,7 @@ bool waits_for_repair(const moves& m, const lane_view& v) {
         case step::launched:
         case step::submitted:
         case step::returned:
-        case step::giving_up:
+        case step::abandoning:
         case step::number_back:
             return job;
         case step::committed:
@@ -294,7 +294,7 @@ void stage_rules(moves& m) {
                 break;
             case step::half_leased:
             case step::giving_back:
-            case step::giving_up:
+            case step::abandoning:
                 input_rules(m, lane);
                 break;
             case step::ended:

@@ -87,7 +87,7 @@ void go_idle(moves& m, int lane, actor acting) {
 bool stream_has_ended(const moves& m, int lane) {
     const stage_setup& s = m.cfg.stages[m.cfg.stage_of(m.cfg.lanes[lane])];
     const lane_registers& p = m.now().lane[lane];
-    return s.ends_at >= 0 && p.frame != none && p.frame >= s.ends_at && (p.flags & lane_void) == 0;
+    return s.ends_at >= 0 && p.frame != none && p.frame >= s.ends_at && (p.flags & lane_tombstone) == 0;
 }
 
 void stream_end_rules(moves& m, int lane) {

@@ -235,7 +235,7 @@ std::vector<entry> stream_end_entries() {
     };
 }
 
-std::vector<entry> void_entries() {
+std::vector<entry> tombstone_entries() {
     return {
         {"a frame that kills goes on as a void frame", poisoned(false), failure::holds},
         {"a frame that kills for ever, without a cap, is found",
@@ -252,7 +252,7 @@ std::vector<entry> void_entries() {
 
 std::vector<entry> pipeline_entries() {
     std::vector<entry> all = reading_entries();
-    for (auto part : {end_entries(), stream_end_entries(), void_entries()})
+    for (auto part : {end_entries(), stream_end_entries(), tombstone_entries()})
         for (entry& e : part) all.push_back(std::move(e));
     return all;
 }

@@ -73,7 +73,7 @@ enum class step : u8 {
     half_returned,
     returned,
     giving_back,
-    giving_up,
+    abandoning,
     ended,  ///< its stream ends before its frame: claimed, the lane waits for END
     half_slot_back,
     slot_back,
@@ -86,7 +86,7 @@ struct lane_registers {
     u8 job, version, frame;
     u8 flags;
 };
-inline constexpr u8 lane_void = 1, lane_alone = 2;
+inline constexpr u8 lane_tombstone = 1, lane_alone = 2;
 
 /// A slot that a lane works on at one of its links.
 struct slot_register {

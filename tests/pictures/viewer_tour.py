@@ -28,8 +28,8 @@ def main():
         try:
             while True:
                 time.sleep(0.2)
-                said = subprocess.run([CAROUSEL, "ps", "--json"], env=environment, capture_output=True, text=True, check=False).stdout
-                stages = json.loads(said).get("stages", []) if said.startswith("{") else []
+                output = subprocess.run([CAROUSEL, "ps", "--json"], env=environment, capture_output=True, text=True, check=False).stdout
+                stages = json.loads(output).get("stages", []) if output.startswith("{") else []
                 if stages and all(s["frames"] > 30 for s in stages):
                     break
             viewer = subprocess.Popen([os.path.join(PROGRAMS, "carousel-viewer"), "--size", SIZE], env=environment, cwd=folder)

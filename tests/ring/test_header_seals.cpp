@@ -38,7 +38,7 @@ TEST_CASE("a header that differs from its seal is leased by no process, whicheve
     const std::pair<const char*, std::function<void()>> changes[] = {
         {"sequence", [&] { h.ring_sequence.raw() ^= 3; }},  // an intact word of another number
         {"epoch", [&] { h.epoch ^= 1U; }},
-        {"void_stage", [&] { h.meta.void_stage ^= 1U << 31U; }},
+        {"tombstone_stage", [&] { h.meta.tombstone_stage ^= 1U << 31U; }},
         {"tombstone_reason", [&] { h.meta.tombstone_reason ^= 4U; }},
         {"maker_seat", [&] { h.maker_seat ^= 2U; }},
         {"born_ns", [&] { h.meta.born_ns ^= u64{1} << 63U; }},
@@ -157,20 +157,20 @@ TEST_CASE("a write to a header before its seal is not sealed") {
     shm::frame_header& h = r.b.c->frames[1].header[j.output[0].index];
     const auto kept = std::make_unique<shm::frame_header>();
     shm::frame_header& before = *kept;
-    before.epoch = h.epoch, before.meta.void_stage = h.meta.void_stage,
+    before.epoch = h.epoch, before.meta.tombstone_stage = h.meta.tombstone_stage,
     before.meta.frame_number = h.meta.frame_number;
     before.meta.born_ns = h.meta.born_ns, before.meta.time_s = h.meta.time_s,
     before.meta.parameter_number = h.meta.parameter_number;
     before.meta.capture_ns = h.meta.capture_ns, before.meta.clock = h.meta.clock,
     before.parameters[15] = h.parameters[15];
-    h.ring_sequence.raw() ^= 3, h.epoch ^= 1U, h.meta.void_stage ^= 2U, h.maker_seat ^= 1U,
+    h.ring_sequence.raw() ^= 3, h.epoch ^= 1U, h.meta.tombstone_stage ^= 2U, h.maker_seat ^= 1U,
         h.meta.born_ns ^= 8U;
     h.meta.frame_number ^= 4U, h.meta.time_s += 1, h.meta.parameter_number ^= 1U, h.meta.capture_ns ^= 1U;
     h.meta.clock = shm::capture_clock::recorded, h.parameters[15] ^= std::byte{1};
     REQUIRE(middle.w->submit(j));
     CHECK(h.ring_sequence.load() == j.ring_sequence);
     CHECK(h.epoch == before.epoch);
-    CHECK(h.meta.void_stage == before.meta.void_stage);
+    CHECK(h.meta.tombstone_stage == before.meta.tombstone_stage);
     CHECK(h.maker_seat == 1);
     CHECK(h.meta.born_ns == before.meta.born_ns);
     CHECK(h.meta.frame_number == before.meta.frame_number);

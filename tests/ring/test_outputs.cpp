@@ -67,7 +67,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     j.frame_number = 60;
     j.parameter_number = 3;
     j.parameters[1] = std::byte{9};
-    j.void_stage = 0;
+    j.tombstone_stage = 0;
     j.tombstone_reason = 73;
     first.used.planes = 1;
     REQUIRE(source.w->submit(j));
@@ -76,7 +76,7 @@ TEST_CASE("what a stage sets at its first output is in the headers of all with S
     CHECK(second.meta.frame_number == 60);
     CHECK(second.meta.parameter_number == 3);
     CHECK(second.parameters[1] == std::byte{9});
-    CHECK(second.meta.void_stage == 0);
+    CHECK(second.meta.tombstone_stage == 0);
     CHECK(second.meta.tombstone_reason == 73);
     CHECK(second.used.planes == 0);  // of the first ring's payload
     CHECK(is_sealed(first, b.c->parameters.bytes));

@@ -154,12 +154,12 @@ TEST_CASE("a dead source's claim for a given-up frame yields to its successor's"
     seated source = b.sit(0);
     (void)at_its_end(source);
     source = b.die(source, blame::own, 1);
-    job given_up;
-    REQUIRE(source.w->begin(given_up, 0) == outcome::ok);
-    REQUIRE(given_up.void_stage == 0);
-    REQUIRE(source.w->submit(given_up));
-    REQUIRE(source.w->commit(given_up));
-    REQUIRE(source.w->complete(given_up));
+    job abandoned;
+    REQUIRE(source.w->begin(abandoned, 0) == outcome::ok);
+    REQUIRE(abandoned.tombstone_stage == 0);
+    REQUIRE(source.w->submit(abandoned));
+    REQUIRE(source.w->commit(abandoned));
+    REQUIRE(source.w->complete(abandoned));
     CHECK_FALSE(claimed_end(*b.c));
     (void)at_its_end(source);
     CHECK(apply_stream_end(b));

@@ -159,19 +159,19 @@ TEST_CASE("a frame that kills its stage alone continues as a tombstone after max
     for (int attempt = 0; attempt < 3; ++attempt) {
         job j;
         REQUIRE(middle.w->begin(j, 0) == outcome::ok);
-        CHECK(j.void_stage == shm::none);
+        CHECK(j.tombstone_stage == shm::none);
         middle = b.die(middle, blame::own, 1);
     }
-    job given_up;
-    REQUIRE(middle.w->begin(given_up, 0) == outcome::ok);
-    CHECK(given_up.void_stage == 1);
-    REQUIRE(middle.w->submit(given_up));
-    REQUIRE(middle.w->commit(given_up));
-    REQUIRE(middle.w->complete(given_up));
+    job abandoned;
+    REQUIRE(middle.w->begin(abandoned, 0) == outcome::ok);
+    CHECK(abandoned.tombstone_stage == 1);
+    REQUIRE(middle.w->submit(abandoned));
+    REQUIRE(middle.w->commit(abandoned));
+    REQUIRE(middle.w->complete(abandoned));
     job seen;
     REQUIRE(last.w->begin(seen, 0) == outcome::ok);
     CHECK(seen.ring_sequence == 0);
-    CHECK(seen.void_stage == 1);
+    CHECK(seen.tombstone_stage == 1);
 }
 
 TEST_CASE("kills from outside never count as attempts") {
@@ -182,7 +182,7 @@ TEST_CASE("kills from outside never count as attempts") {
     for (int k = 0; k < 20; ++k) {
         job j;
         REQUIRE(sink.w->begin(j, 0) == outcome::ok);
-        REQUIRE(j.void_stage == shm::none);
+        REQUIRE(j.tombstone_stage == shm::none);
         sink = b.die(sink, blame::none, 1);
     }
     CHECK(pass(*sink.w) == 0);
@@ -200,7 +200,7 @@ TEST_CASE("after a death with several frames in flight they are leased one at a 
     job j, extra;
     REQUIRE(sink.w->begin(j, 0) == outcome::ok);
     CHECK(j.alone);
-    CHECK(j.void_stage == shm::none);
+    CHECK(j.tombstone_stage == shm::none);
     CHECK(sink.w->begin(extra, 1) == outcome::own_work);  // frame 1 is a suspect too
     REQUIRE(sink.w->submit(j));
     REQUIRE(sink.w->commit(j));

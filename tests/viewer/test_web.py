@@ -222,7 +222,7 @@ class Served(Rig):
         self.assertIsNone(run.poll())
 
 
-class Lives(Rig):
+class Lifetimes(Rig):
     """The page's program and the run's lives."""
 
     def test_a_page_that_is_killed_comes_back_with_its_token_and_goes_with_the_run(self):

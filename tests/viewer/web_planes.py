@@ -56,11 +56,11 @@ class PlanesRig(Rig):
 
     def shown(self, dashboard, test):
         """The shown pictures once they are as expected; a client must poll for them to advance."""
-        def look():
+        def poll():
             self.assertEqual(dashboard.ask("/snapshot.png")[0], 200)
             s = dashboard.json()["picture"]["shown"]
             return s if s and test(s) else None
-        return wait_for("the picture that was asked for", look)
+        return wait_for("the picture that was asked for", poll)
 
 
 class Planes(PlanesRig):

@@ -77,8 +77,8 @@ void slot_tip(const model& m, const telemetry::link_view& l, u32 k) {
                          s.word.version);
     if (s.phase == slot_phase::ready || s.phase == slot_phase::leased || s.phase == slot_phase::done)
         t += fmt::format("\nframe {}", s.ring_sequence);
-    if (s.void_stage != shm::none)
-        t += fmt::format("\ntombstone: given up by {}", m.snap.stage_name(s.void_stage));
+    if (s.tombstone_stage != shm::none)
+        t += fmt::format("\ntombstone: given up by {}", m.snap.stage_name(s.tombstone_stage));
     for (const telemetry::group_view& g : l.groups)
         if ((s.leased_by >> g.index & 1U) != 0) t += fmt::format("\nleased by {}", reader_name(m, g));
     if (s.phase == slot_phase::quarantined) t += "\nits writer died: quarantined until its end is confirmed";

@@ -259,7 +259,7 @@ int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& 
                  u64 allowed) noexcept {
     if (o.exit_code != exit_code::ok) return o.exit_code;
     if (d.any()) return exit_code::stage_failed;
-    return dead_letters.count > allowed ? exit_code::given_up : exit_code::ok;
+    return dead_letters.count > allowed ? exit_code::frames_abandoned : exit_code::ok;
 }
 
 std::string stream_end_text(const std::string& run, const std::string& source, u64 end) {

@@ -187,7 +187,7 @@ void coordinator::tick(u64 now) {
             orders_->host_has_failed(h->spec().name, h->problem(), exit_code::stage_failed);
         }
         if (h->state() != state::ended || !outcome_checked_.insert(h->spec().name).second) continue;
-        if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::given_up)
+        if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::frames_abandoned)
             orders_->host_has_failed(h->spec().name, h->outcome->value("line", "its part has failed"), code);
     }
     end_without_lost_leaders(now);

@@ -136,9 +136,9 @@ bool coordinator::may_leave(std::optional<u64> end, u64 now) {
             continue;
         }
         const u64 away = h->connected() ? 0 : now - std::max(h->away_since_ns(), waiting_since_ns_);
-        const bool given_up = away > plan_.patience_ns(h->spec().name) ||
-                              (!whole && now > waiting_since_ns_ + failed_patience_ns);
-        if (!given_up) {
+        const bool is_lost = away > plan_.patience_ns(h->spec().name) ||
+                             (!whole && now > waiting_since_ns_ + failed_patience_ns);
+        if (!is_lost) {
             all = false;
         } else if (lost_code_ == 0) {
             lost_code_ = exit_code::output;

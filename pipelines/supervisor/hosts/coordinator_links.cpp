@@ -79,7 +79,7 @@ std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (h == nullptr || !h->outcome) return std::nullopt;
     const int code = h->outcome->value("code", 1);
     const json frames = report_of(h).value("frames", json());
-    if ((code != exit_code::ok && code != exit_code::given_up) || !frames.is_number_unsigned())
+    if ((code != exit_code::ok && code != exit_code::frames_abandoned) || !frames.is_number_unsigned())
         return std::nullopt;
     return frames.get<u64>();
 }

@@ -49,8 +49,8 @@ void fail_seat(process_table& t, seat& s, const process* p) {
     root_cause f;
     f.label = s.label;
     f.what = s.last_exit;
-    const bool telling = p != nullptr && p->how.known && p->how.signal == 0 && !p->how.was_ready;
-    if (telling && (p->how.exit_code == exit_code::usage || p->how.exit_code == exit_code::no_device))
+    const bool failed_at_start = p != nullptr && p->how.known && p->how.signal == 0 && !p->how.was_ready;
+    if (failed_at_start && (p->how.exit_code == exit_code::usage || p->how.exit_code == exit_code::no_device))
         f.exit_code = p->how.exit_code;
     f.last_lines.assign(s.log->last().begin(), s.log->last().end());
     t.failure = std::move(f);

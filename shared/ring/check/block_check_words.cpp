@@ -215,9 +215,9 @@ private:
                 add(fmt::format("{}, group {}", object, g),
                     fmt::format("has not passed frame {}, but the ring is at {}", ring_sequence, t));
         }
-        if (h.meta.is_tombstone() && h.meta.void_stage >= made_.stages)
-            add(object + ": header.void_stage",
-                fmt::format("names stage {}, but there are only {}", h.meta.void_stage, made_.stages));
+        if (h.meta.is_tombstone() && h.meta.tombstone_stage >= made_.stages)
+            add(object + ": header.tombstone_stage",
+                fmt::format("names stage {}, but there are only {}", h.meta.tombstone_stage, made_.stages));
         if (h.metadata_bytes > shm::max_metadata_bytes)
             add(object + ": header.metadata_bytes", fmt::format("is {}, but there is room for only {}",
                                                                 h.metadata_bytes, shm::max_metadata_bytes));

@@ -21,7 +21,7 @@ namespace {
 
 /// On a host with enough cores, a link with frames in flight polls for this time before it sleeps: waking up
 /// takes as long as a part of a piece. With fewer cores, pieces use no rendezvous.
-constexpr u64 looks_for_ns = 50'000;
+constexpr u64 poll_limit_ns = 50'000;
 constexpr unsigned cores_to_busy_poll = 8;
 constexpr u64 longest_progress_ns = ns_per_ms;
 
@@ -292,7 +292,7 @@ void transport::implementation::bound_memory(u64 now) {
 
 void transport::implementation::wait(u64 at_most_ns) {
     if (under_way_ > 0 && busy_polls_) {
-        const u64 until = now_ns() + std::min(at_most_ns, looks_for_ns);
+        const u64 until = now_ns() + std::min(at_most_ns, poll_limit_ns);
         while (now_ns() < until)
             if (rung_.exchange(false, std::memory_order_relaxed) || progress()) return;
     }

@@ -178,8 +178,8 @@ class Top(Live):
     def test_next_to_another_run_it_follows_its_own_through_death_and_rebuild(self):
         grace = ("--set", "supervisor_grace_s=60")
         self.up(*grace)
-        stranger = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "stranger")
-        self.assertEqual(stranger.returncode, 0, stranger.stderr)
+        external = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "stranger")
+        self.assertEqual(external.returncode, 0, external.stderr)
         t = self.start()
         wait_for("a screen", lambda: self.frame_of(t) > 5)
         run = self.ps()["pipeline"]

@@ -51,8 +51,8 @@ class Spaces(Live):
         self.assertEqual(client.stdout.readline(), "again\n")
 
     def spaces(self, *words):
-        said = self.carousel("ps", "--json", *words).stdout
-        return {s["name"]: s for s in json.loads(said).get("spaces", [])}
+        output = self.carousel("ps", "--json", *words).stdout
+        return {s["name"]: s for s in json.loads(output).get("spaces", [])}
 
     def clients_of(self, name):
         return {c["pid"]: c for c in self.spaces("-p", name).get(name, {}).get("clients", [])}

@@ -20,9 +20,9 @@ SUM = VALUES * TASKS * (TASKS - 1) // 2 + TASKS * VALUES * (VALUES - 1) // 2
 
 
 class Ranks(Spaces):
-    def numbers(self, said):
-        m = re.search(r"^(\d+) results, sum (\d+), (\d+) again$", said, re.M)
-        self.assertIsNotNone(m, said)
+    def numbers(self, output):
+        m = re.search(r"^(\d+) results, sum (\d+), (\d+) again$", output, re.M)
+        self.assertIsNotNone(m, output)
         return [int(x) for x in m.groups()]
 
     def test_ranks_under_mpirun_share_tasks_and_blocks(self):
@@ -49,8 +49,8 @@ class Ranks(Spaces):
             others[rank] = self.start(RANKS, "lab", str(TASKS), str(rank))
             killed += 1
             time.sleep(0.01)
-        said = first.communicate(timeout=60)[0]
-        got, total, again = self.numbers(said)
+        output = first.communicate(timeout=60)[0]
+        got, total, again = self.numbers(output)
         print(f"{killed} ranks killed at work, {again} results came again", flush=True)
         self.assertGreaterEqual(killed, 3)
         self.assertEqual((got, total), (TASKS, SUM))

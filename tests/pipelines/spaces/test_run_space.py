@@ -49,9 +49,9 @@ class RunSpace(Spaces):
         os.kill(supervisor, signal.SIGKILL)
         wait_for("its end", lambda: not is_alive(supervisor))
         self.goes_on(one)  # needs no holder
-        said = self.carousel("hold", self.name)
-        self.assertEqual(said.returncode, 2)
-        self.assertIn("takes it over, including its space", said.stderr)
+        output = self.carousel("hold", self.name)
+        self.assertEqual(output.returncode, 2)
+        self.assertIn("takes it over, including its space", output.stderr)
         self.kill(two)  # no holder runs to repair it
         self.up()
         self.assertEqual({s["name"]: s["pid"] for s in self.ps()["stages"]}, stages)
@@ -65,15 +65,15 @@ class RunSpace(Spaces):
 
     def test_a_space_and_a_run_of_one_name_are_never_there_at_once(self):
         self.up()
-        said = self.carousel("hold", self.name)
-        self.assertEqual(said.returncode, 2)
-        self.assertIn(f'a pipeline "{self.name}" is running', said.stderr)
+        output = self.carousel("hold", self.name)
+        self.assertEqual(output.returncode, 2)
+        self.assertIn(f'a pipeline "{self.name}" is running', output.stderr)
         self.carousel("down", "-p", self.name)
         self.hold(self.name)
-        said = self.carousel("run", os.path.join(self.pipelines, "demo.toml"), "--name", self.name, "--device", "cpu", "--frames", "1")
-        self.assertEqual(said.returncode, 2)
-        self.assertIn("is already held by process", said.stderr)
-        self.assertIn("choose another name with -p NAME", said.stderr)
+        output = self.carousel("run", os.path.join(self.pipelines, "demo.toml"), "--name", self.name, "--device", "cpu", "--frames", "1")
+        self.assertEqual(output.returncode, 2)
+        self.assertIn("is already held by process", output.stderr)
+        self.assertIn("choose another name with -p NAME", output.stderr)
 
 
 RunSpace.pipelines = os.path.abspath(sys.argv[2])

@@ -59,19 +59,19 @@ class Tenant:
         if pid == 0:
             try:
                 self.as_user()
-                said = work()
+                output = work()
             except OSError as e:
-                said = type(e).__name__
-            os.write(write, json.dumps(said).encode())
+                output = type(e).__name__
+            os.write(write, json.dumps(output).encode())
             os._exit(0)
         os.close(write)
         with os.fdopen(read, "rb") as f:
-            said = json.loads(f.read())
+            output = json.loads(f.read())
         os.waitpid(pid, 0)
-        return said
+        return output
 
 
-def connect_and_say(path, text):
+def connect_and_send(path, text):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.settimeout(5)
         s.connect(path)
@@ -120,7 +120,7 @@ class Tenants(Spaces):
         holder, client, _, client_2 = self.both_are_alone(one, two)
         place = os.path.join(one.folder, "carousel-spaces", "lab")
         sock = os.path.join(place, "hold.sock")
-        look = '{"inspect":{"version":1}}'
+        inspect = '{"inspect":{"version":1}}'
 
         def memory_of(pid):
             with open(f"/proc/{pid}/mem", "rb"):
@@ -128,7 +128,7 @@ class Tenants(Spaces):
 
         for folder in (one.folder, os.path.dirname(place), place):
             self.assertEqual(two.try_to(lambda f=folder: os.listdir(f)), "PermissionError")
-        self.assertEqual(two.try_to(lambda: connect_and_say(sock, look)), "PermissionError")
+        self.assertEqual(two.try_to(lambda: connect_and_send(sock, inspect)), "PermissionError")
         for pid in (holder.pid, client.pid):
             self.assertEqual(two.try_to(lambda p=pid: os.kill(p, 9)), "PermissionError")
             self.assertEqual(two.try_to(lambda p=pid: os.listdir(f"/proc/{p}/fd")), "PermissionError")
@@ -136,12 +136,12 @@ class Tenants(Spaces):
         # A careless owner permits everything: then the kernel's check of the requesting user refuses.
         for path, mode in ((one.folder, 0o755), (os.path.dirname(place), 0o755), (place, 0o755), (sock, 0o666)):
             os.chmod(path, mode)
-        for text in (look, '{"attach":{"version":1,"start_time":1}}', '{"return":{"version":1,"start_time":1,"epoch":1}}'):
-            self.assertIn(f"is of user {USERS[0]}", two.try_to(lambda t=text: connect_and_say(sock, t)))
+        for text in (inspect, '{"attach":{"version":1,"start_time":1}}', '{"return":{"version":1,"start_time":1,"epoch":1}}'):
+            self.assertIn(f"is of user {USERS[0]}", two.try_to(lambda t=text: connect_and_send(sock, t)))
         # The other user's runtime directory named by XDG_RUNTIME_DIR is not used: the program uses its own.
         strange = two.start("carousel", "ps", "-p", "lab", environment={**os.environ, "XDG_RUNTIME_DIR": one.folder})
-        said = strange.communicate(timeout=20)[0]
-        self.assertIn('no pipeline "lab" is running', said)
+        output = strange.communicate(timeout=20)[0]
+        self.assertIn('no pipeline "lab" is running', output)
         self.kill(client_2)
         wait_for("the mend", lambda: two.ps()[0]["clients"] == [], 10)
         self.goes_on(client)

@@ -294,13 +294,13 @@ class Campaign(Long):
     """Too long for every change, and Long."""
 
     def test_no_number_of_deaths_gives_a_frame_up_in_a_stage_that_hands_frames_on(self):
-        for forwards_frames, given_up in (("true", 0), ("false", 1)):
+        for forwards_frames, abandoned in (("true", 0), ("false", 1)):
             pair = self.pair(1)
             more = f"in_flight = 1\ndies_at = 3\nforwards_frames = {forwards_frames}\n"
             text = SOURCE.format(name="one", bytes=4096, more="") + SINK.format(of="source", bytes=4096, delay=0, more=more)
             one = Host(pair, "one", text, ["--frames", "10"]).start()
-            self.assertEqual(one.wait(30), 4 if given_up else 0, one.text())
-            self.assertEqual((one.report()["frames"], one.report()["dead_letter_count"]), (10, given_up))
+            self.assertEqual(one.wait(30), 4 if abandoned else 0, one.text())
+            self.assertEqual((one.report()["frames"], one.report()["dead_letter_count"]), (10, abandoned))
 
     def test_the_port_is_taken_again_and_again(self):
         pair = self.pair(400, fps=100)

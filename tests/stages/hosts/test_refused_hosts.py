@@ -45,7 +45,7 @@ GLTF = {"asset": {"version": "2.0"}, "scene": 0, "scenes": [{"nodes": [0]}], "no
         "bufferViews": [{"buffer": 0, "byteLength": 36}], "buffers": [{"uri": "one.bin", "byteLength": 36}]}
 
 
-class NearPeer:
+class CoordinatorPeer:
     """A coordinator's side of the connection between supervisors, up to the session key, with the token."""
     MAGIC = b"CRSLHST3"
 
@@ -165,7 +165,7 @@ class Refused(unittest.TestCase):
         self.token()
         remote = self.world.remote(file, "b", "--frames", "20").start()
         remote.expect_log("waits for `carousel run`")
-        peer = NearPeer(b"a" * 64)
+        peer = CoordinatorPeer(b"a" * 64)
         self.addCleanup(peer.socket.close)
         peer.send(b'{"ping": ' + b"[" * 60_000 + b"]" * 60_000 + b"}")
         self.assertTrue(peer.is_closed_by_the_host())

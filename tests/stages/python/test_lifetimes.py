@@ -14,7 +14,7 @@ BEGIN = """
 import ctypes, gc, os, signal, sys, threading, time
 import carousel
 run = carousel.open(sys.argv[1], wait_s=20)
-def said(call, *words):
+def message_of(call, *words):
     try:
         return call(*words)
     except Exception as e:
@@ -99,13 +99,13 @@ class Lifetimes(unittest.TestCase):
             words = self.run_script(f"""
 port, late = {port}, []
 def close(*_):
-    late.append(said(port.next, 0))
+    late.append(message_of(port.next, 0))
     port.close()
 while (frame := port.next(0.3)) is not None:   # a writer's ring is full then
     frame.commit()
 signal.signal(signal.SIGALRM, close)
 signal.setitimer(signal.ITIMER_REAL, 0.3)
-print(said(port.next, 20), late)
+print(message_of(port.next, 20), late)
 """)
             self.assertRegex(words, "^RuntimeError: the port is closed .'RuntimeError: port .* is in use by a call that has not returned")
         self.end()
@@ -118,17 +118,17 @@ class Cycle:   # which only the commit's own collection finds
     def __init__(self, frame, then):
         self.held, self.me, self.then = memoryview(frame["out_value"]), self, then
     def __del__(self):
-        late.append(said(self.then))
+        late.append(message_of(self.then))
 late, port = [], run.writer("camera")
 for then in (port.close, lambda: frame.commit(), lambda: port.next(0)):
     frame = port.next()
     Cycle(frame, then)
-    print(said(frame.commit))
+    print(message_of(frame.commit))
 frame = port.next()
-other = threading.Thread(target=lambda: (time.sleep(0.1), late.append(said(port.close))))
+other = threading.Thread(target=lambda: (time.sleep(0.1), late.append(message_of(port.close))))
 Cycle(frame, lambda: time.sleep(0.5))
 other.start()
-print(said(frame.commit))
+print(message_of(frame.commit))
 other.join()
 refused = [each for each in late if each and "in use by a call that has not returned" in each]
 print(frame.frame_number, len(refused), len(late))
@@ -143,10 +143,10 @@ port, refused = run.writer("camera"), 0
 for _ in range(50):
     frame = port.next()
     plane = frame["out_value"]
-    copies = threading.Thread(target=lambda: said(plane.cpu))
+    copies = threading.Thread(target=lambda: message_of(plane.cpu))
     copies.start()   # it has the GIL until the memory is there, and no longer
     time.sleep(0.0005)
-    refused += 'an array of plane "value" of frame' in str(said(frame.commit))
+    refused += 'an array of plane "value" of frame' in str(message_of(frame.commit))
     copies.join()
     if refused:
         break
@@ -164,7 +164,7 @@ kept = [port.next(20)]
 used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
 resource.setrlimit(resource.RLIMIT_AS, (used + (56 << 20), resource.RLIM_INFINITY))
 for _ in range(2):
-    while not isinstance(got := said(port.next, 20), str):
+    while not isinstance(got := message_of(port.next, 20), str):
         kept.append(got)
     print("no" if "Cannot allocate memory" in got else got)
 kept.clear()
@@ -183,7 +183,7 @@ newest = [latest := run.latest("camera"), latest.next(20)]
 def child():
     for call in (lambda: frame.metadata.update({"n": 1}), lambda: frame["out_part"].set_used(3), lambda: setattr(frame, "capture_ns", 1),
                  frame.commit, frame.drop):
-        print("a forked child can't use it" in str(said(call)), flush=True)
+        print("a forked child can't use it" in str(message_of(call)), flush=True)
     newest.clear()
     print("let go", flush=True)
 del latest
@@ -206,7 +206,7 @@ frame.commit()
         self.rig()
         words = self.run_script("""
 port, refused = run.latest("camera"), []
-threads = [threading.Thread(target=lambda: refused.append(said(port.next, 0.5))) for _ in range(3)]
+threads = [threading.Thread(target=lambda: refused.append(message_of(port.next, 0.5))) for _ in range(3)]
 for each in threads: each.start()
 for each in threads: each.join()
 print(sorted(str(each) for each in refused))
@@ -298,11 +298,11 @@ print(sorted(str(each) for each in refused))
         self.rig()
         words = self.run_script("""
 port = run.latest("camera")
-threading.Timer(0.3, lambda: print(said(run.close), flush=True)).start()
+threading.Timer(0.3, lambda: print(message_of(run.close), flush=True)).start()
 print(port.next(1.0), flush=True)
 signal.signal(signal.SIGALRM, lambda *_: run.close())
 signal.setitimer(signal.ITIMER_REAL, 0.3)
-print(said(port.next, 20), flush=True)
+print(message_of(port.next, 20), flush=True)
 print(run, port)
 """)
         self.assertRegex(words, "^RuntimeError: port \"camera\" is in use by a call that has not returned[^\n]*\nNone\n"

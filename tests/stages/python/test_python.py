@@ -87,9 +87,9 @@ class Python(unittest.TestCase):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("bad", "bad.py", ["source"], "max_attempts = 1"),
                             stage("tombs", "tombstones.py", ["bad"], "refuses = true\nmax_attempts = 1")).start(frames=20)
         self.assertNotEqual(run.wait(60), 0)
-        given_up = [line for line in run.log_text(400).splitlines() if "tombs: frame 10 is given up after " in line]
-        self.assertEqual(len(given_up), 1, run.log_text(400))
-        self.assertIn(" after 1 attempt", given_up[0])
+        abandoned = [line for line in run.log_text(400).splitlines() if "tombs: frame 10 is given up after " in line]
+        self.assertEqual(len(abandoned), 1, run.log_text(400))
+        self.assertIn(" after 1 attempt", abandoned[0])
 
     def test_what_process_leaves_in_frame_local_is_that_frame_s_in_finish(self):
         run = self.pipeline(stage("source", "carousel-test-copy"), stage("mixer", "local.py", ["source"])).start(frames=300)

@@ -17,7 +17,7 @@ namespace carousel::bench::gpu {
 namespace {
 
 constexpr u64 patience_ns = 10'000'000'000;
-constexpr u32 words_bytes = 2U << 20U, far = 1024;  // distance of the two sides' words
+constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance of the two sides' words
 struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;
@@ -71,8 +71,8 @@ void take_turns(hop_board& b, side& s, means by, u32 hops) {
 void enqueue_turns(side& s, u32 hops) {
     const auto wait = driver<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32_v2");
     const auto write = driver<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32_v2");
-    const auto own = reinterpret_cast<CUdeviceptr>(s.words + s.number * far);
-    const auto other = reinterpret_cast<CUdeviceptr>(s.words + (1 - s.number) * far);
+    const auto own = reinterpret_cast<CUdeviceptr>(s.words + s.number * distance);
+    const auto other = reinterpret_cast<CUdeviceptr>(s.words + (1 - s.number) * distance);
     for (u32 k = 1; k <= hops; ++k) {
         const u32 before = s.number == 0 ? k - 1 : k;
         check(wait(s.stream, other, before, CU_STREAM_WAIT_VALUE_GEQ), "cuStreamWaitValue32");
@@ -100,7 +100,7 @@ f64 p95_of(const side& s, u32 hops) {
 /// Measures one means on both sides; the first side takes the time.
 void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     check(cudaMemset(s.scratch, 0, 2 * sizeof(u32)), "cudaMemset");
-    if (s.number == 0) check(cudaMemset(s.words, 0, 2 * far * sizeof(u32)), "cudaMemset");
+    if (s.number == 0) check(cudaMemset(s.words, 0, 2 * distance * sizeof(u32)), "cudaMemset");
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     b.submitted[s.number] = 0;
     require(meet(b, meetings), means_names[by]);
@@ -115,7 +115,7 @@ void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
         if (held) held->release();
         check(cudaStreamSynchronize(s.stream), "cudaStreamSynchronize");
     } else if (by == spin) {
-        spin_turns(s.words + s.number * far, s.words + (1 - s.number) * far, s.number == 0, hops, 5,
+        spin_turns(s.words + s.number * distance, s.words + (1 - s.number) * distance, s.number == 0, hops, 5,
                    s.scratch, s.stamps, s.stream);
         check(cudaStreamSynchronize(s.stream), "a kernel that spins");
     } else {

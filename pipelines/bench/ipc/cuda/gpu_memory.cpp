@@ -147,10 +147,10 @@ void make_ring(const bench_tools& t) {
 
 void measure_round(bench_tools& t, subject& s) {
     const u64 n = t.bytes, half = n / 2;
-    auto* const far = static_cast<char*>(s.on_host ? t.device : t.pinned);  // the other side of the bus
+    auto* const across = static_cast<char*>(s.on_host ? t.device : t.pinned);  // the other side of the bus
     auto* const at = static_cast<char*>(s.at);
     const u32 few = 4, many = s.on_host ? 4 : 16;
-    char *const to_gpu_from = s.on_host ? at : far, *const to_gpu = s.on_host ? far : at;
+    char *const to_gpu_from = s.on_host ? at : across, *const to_gpu = s.on_host ? across : at;
     u32 c = 0;
     const auto add = [&](f64 v) { s.column[c++].push_back(v); };
     add(t.rate_of(n, few, [&] { t.copy(to_gpu, to_gpu_from, n, t.one); }));

@@ -202,7 +202,7 @@ TEST_CASE("given-up frames are reported with the first names and have an exit co
     CHECK(dead_letters_text({5, {{1, "a", "x"}, {2, "", ""}, {3, "b", "y"}, {4, "c", "z"}, {5, "c", "z"}}}) ==
           "5 given up (frame 1: a, x; frame 2: the process is unknown; frame 3: b, y; ...)");
     run_outcome o;
-    CHECK(exit_code_of(o, {}, one, 0) == exit_code::given_up);
+    CHECK(exit_code_of(o, {}, one, 0) == exit_code::frames_abandoned);
     CHECK(exit_code_of(o, {}, one, 1) == 0);
     CHECK(exit_code_of(o, {true, 1, 0, 0}, one, 0) == exit_code::stage_failed);
     o.exit_code = 130;
