@@ -84,7 +84,7 @@ space_view inspect_space(const found_space& s) {
 
 std::string remove_dead(const found_space& s) {
     const shm::unique_fd lock = shm::lead_folder(s.place.folder, shm::absent_lock::keep);
-    if (!lock && errno == EWOULDBLOCK) return "another process holds it again";
+    if (!lock && errno == EWOULDBLOCK) return "a process holds it again";
     if (found_at(s.name).state != space_state::dead) return "it is in use again";
     std::error_code failed;
     fs::remove_all(s.place.folder, failed);  // a holder would detect that its lock file is gone
