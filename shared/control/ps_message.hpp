@@ -96,7 +96,7 @@ struct ps_pipeline {
     /// aborted.
     std::array<u64, 5> kills_at{};
 
-    /// "fragment limits: busy 98 %", or "".
+    /// "bottleneck: fragment (busy 98 %)", or "".
     [[nodiscard]] std::string limit() const;
 };
 

@@ -75,9 +75,9 @@ inline constexpr f64 least_pace_share = 0.05;  ///< share of a source's time spe
 /// For the span of `r`.
 [[nodiscard]] bottleneck find_bottleneck(const snapshot& s, const rates& r);
 
-/// One sentence: "fragment limits: busy 98 %", "the pace limits: 60 frames/s", "the GPU limits: its stages
-/// take turns", "no stage stands out", "fragment is stopped: the others wait for it", "fragment is down: the
-/// others wait for it"; "" for unknown. `name`: the name of b.stage.
+/// One phrase: "bottleneck: fragment (busy 98 %)", "limited by fps: 60 frames/s", "bottleneck: the GPU (its
+/// stages take turns)", "no bottleneck found", "fragment is stopped: the others wait for it", "fragment is
+/// down: the others wait for it"; "" for unknown. `name`: the name of b.stage.
 [[nodiscard]] std::string describe(const bottleneck& b, const std::string& name, f64 fps);
 /// "stage", "pace" and so on: the name of the kind in reports and on the dashboard.
 [[nodiscard]] const char* name_of(bottleneck::kind k) noexcept;

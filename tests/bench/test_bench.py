@@ -86,7 +86,7 @@ class Bench(unittest.TestCase):
 
     def test_errors_name_the_cause_and_start_nothing(self):
         for words, expected in ((["--triangels", "5"], 'did you mean "--triangles"'), (["--size", "12"], "is not a size"),
-                                (["--frames", "many"], "--frames"), (["--peer", "vulkan"], "none of opengl")):
+                                (["--frames", "many"], "--frames"), (["--peer", "vulkan"], "not one of opengl")):
             done = bench(*words)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(expected, done.stderr)

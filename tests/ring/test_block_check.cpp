@@ -196,7 +196,7 @@ const std::vector<violation>& violations() {
          "ring of source: slot", "which is idle"},
         {"a slot of a stranger",
          [](run_in_hand& r) { change_slot(r, 1, slot_state::fill, [](slot_word& w) { w.job = 0; }); },
-         "ring of middle-1: slot", "no job of middle-1"},
+         "ring of middle-1: slot", "not a job of middle-1"},
         {"a free slot that names a job",
          [](run_in_hand& r) { change_slot(r, 1, slot_state::free, [](slot_word& w) { w.version = 3; }); },
          "ring of middle-1: slot", "names a job"},
@@ -231,7 +231,7 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) {
              r.c().link[0].group_state[3].store(group_word{0, 0, group_state::blocking}.pack());
          },
-         "group_state 3", "can't be"},
+         "group_state 3", "not possible"},
         {"the size of the parameters", [](run_in_hand& r) { r.c().parameters.bytes = 256; },
          "parameters: bytes", "is 256, but was 0"},
         {"a set's first frame", [](run_in_hand& r) { r.c().parameters.set[3].from = 2; },
@@ -272,7 +272,7 @@ const std::vector<violation>& violations() {
          [](run_in_hand& r) {
              claim(r, {7, r.made->seat[1].first_job, 1});
          },
-         "source source: ended", "no job of source"},
+         "source source: ended", "not a job of source"},
         {"a claim of a number that nobody could lease",
          [](run_in_hand& r) {
              claim(r, {99, 0, 1});

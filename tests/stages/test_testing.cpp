@@ -109,7 +109,7 @@ TEST_CASE("metadata and capture time that a stage sets reach its downstream stag
             CHECK_THROWS_WITH(
                 m.get<f64>("name"),
                 contains("metadata \"name\" is text (\"left\"), but was requested as a number"));
-            CHECK_THROWS_WITH(m.get<u64>("exposure_ms"), contains("asked for as a whole number"));
+            CHECK_THROWS_WITH(m.get<u64>("exposure_ms"), contains("was requested as a whole number"));
             CHECK_THROWS_AS(f.metadata().set("a", 1), std::logic_error);
             CHECK(f.input_metadata().entries().size() == 3);
         }

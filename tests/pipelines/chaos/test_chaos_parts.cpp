@@ -192,7 +192,7 @@ TEST_CASE("chaos: sinks that give no hash are compared by count, several sinks o
     CAPTURE(passed["failures"].dump());
     CHECK(passed["passed"] == true);
     CHECK_THAT(report_text(passed),
-               test::contains("compared by count, 100 frames, in the fault-free run 100"));
+               test::contains("compared by count, 100 frames, 100 in the fault-free run"));
     SECTION("a frame less") { o.report["sinks"][0]["records"] = 99; }
     SECTION("another picture in the second") { o.report["sinks"][1]["image_hash"] = "abd"; }
     CHECK(make_report({}, o)["passed"] == (o.report["sinks"] == o.calm["sinks"]));
@@ -244,7 +244,7 @@ TEST_CASE("chaos: whatever went wrong is a failure, each by its name") {
         "given up after 4 ends");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
     fails_with([](outcome& o) { o.ended_early = true; }, "before all faults");
-    fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "leftovers");
+    fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left over");
     fails_with([](outcome& o) { o.gpu_mib_before = 5, o.gpu_mib_after = 6; }, "GPU memory");
     fails_with([](outcome& o) { o.report = json(); }, "no report");
     fails_with(

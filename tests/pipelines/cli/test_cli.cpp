@@ -85,7 +85,7 @@ TEST_CASE(
     is_usage({"hold", "lab", "--device", "cuda:64"}, "expected cpu or cuda:N, like cuda:0");
     is_usage({"lab", "5", "--no-ask"}, "did you mean \"--no-prediction\"?");
     is_usage({"chaos", "x.toml", "--duration", "soon"}, "--duration soon: expected seconds, 0 or more");
-    is_usage({"bench", "rastr"}, "is none of raster, pipeline, ipc; did you mean \"raster\"?");
+    is_usage({"bench", "rastr"}, "is not one of raster, pipeline, ipc; did you mean \"raster\"?");
     CHECK(offered({"chaos", "x.toml", "--device", "=", "cu"}) == "cuda:0\n");
     CHECK(offered({"bench", "raster", "--scene", "quad"}) == "quad-stack\nquad-stack-front-first\n");
     CHECK(offered({"bench", "pipeline", "--size", "64"}) == "640x480\n");

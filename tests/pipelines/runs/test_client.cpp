@@ -65,7 +65,7 @@ std::string well(const json&) { return R"({"ok":true,"message":"done"})"; }
 
 const std::string ps_reply = R"json({"ok":true,
   "pipeline":{"name":"demo","state":"waiting","pid":77,"file":"pipelines/demo.toml","device":"cpu","uptime_s":75.2,"frames":300,"frames_per_second":59.94,
-  "state_text":"waiting: x is down","bottleneck":{"kind":"stage","stage":"fragment","busy":0.98,"text":"fragment limits: busy 98 %"}},
+  "state_text":"waiting: x is down","bottleneck":{"kind":"stage","stage":"fragment","busy":0.98,"text":"bottleneck: fragment (busy 98 %)"}},
   "stages":[
     {"name":"geometry","instance":0,"pid":100,"state":"running","age_s":75,"restarts":0,"last_exit":null,"frames_per_second":60,"frames":300,"busy":0.123,"cpu_percent":12.4,"memory_bytes":1048576,"device":"cpu"},
     {"name":"fragment","instance":0,"pid":101,"state":"running","age_s":3.2,"restarts":2,"last_exit":"signal SIGKILL (9)","frames_per_second":30,"frames":150,"busy":1,"cpu_percent":80,"memory_bytes":1,"device":"cpu"},

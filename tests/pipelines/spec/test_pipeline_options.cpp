@@ -44,9 +44,9 @@ TEST_CASE("overrides come before the checks and are named in their errors") {
                         "display; did you "
                         "mean \"geometry\"?"));
     CHECK_THAT(refusal(chain, set("link.display.window", 9)),
-               contains("--set link.display.window: [link.display]: stage \"display\" has no ring"));
+               contains("--set link.display.window: [link.display]: stage \"display\" has no output ring"));
     CHECK_THAT(refusal(chain, set("link.display", 9)), contains("expected link.STAGE.KEY"));
-    CHECK_THAT(refusal(chain, set("a..b", 9)), contains("\"a..b\" is no key"));
+    CHECK_THAT(refusal(chain, set("a..b", 9)), contains("\"a..b\" is not a key"));
     CHECK(refusal(chain, set("geometry.in_flight", 99)) ==
           "--set geometry.in_flight: in_flight = 99: expected a whole number from 1 to 16, or \"auto\"");
 }

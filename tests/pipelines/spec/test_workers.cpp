@@ -103,7 +103,7 @@ TEST_CASE("what can't be on two hosts is refused where it stands") {
                contains("\"d\" is also there: a host with instances of a stage can have no other stage"));
     CHECK_THAT(refusal_with(stage("a", "") + stage("b", "\"a\"", "host = " + list + "\ninstances = 2") +
                             stage("c", "\"b\"", "host = " + list + "\ninstances = 2") + stage("d", "\"c\"")),
-               contains("and \"c\" is there, too"));
+               contains("and \"c\" is also there"));
     CHECK_THAT(refusal_with(workers(list) + stage("b-work", "\"a\"")), contains("would be named b-work"));
     CHECK_THAT(refusal(workers(list) + "[hosts.x]\naddress = \"10.0.0.2\"\n"),
                contains("expected [hosts.here] with launcher = \"here\" and address"));

@@ -9,7 +9,7 @@ const lesson bandwidth_lesson{
     .title = "imported and local memory compared: bandwidth by size, latency of dependent loads",
     .question = "How fast does a process read memory that another process has created?",
     .answers = {"As fast as its own memory", "At half the rate", "At the rate of a pipe"},
-    .decided_by = "reading",
+    .decided_by = "read bandwidth",
     .programs = {{"carousel-lab-bandwidth", "cpu", 60}, {"carousel-lab-bandwidth-cuda", "gpu", 60}},
     .plot = {"read bandwidth by size", "bytes", "GB/s", {}},
     .claims = {

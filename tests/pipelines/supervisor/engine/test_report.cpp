@@ -215,7 +215,7 @@ TEST_CASE("a run that a source has ended names the source, any other one names n
     CHECK(s.report()["ended_by"].is_null());
     CHECK(s.report("source")["ended_by"] == "source");
     CHECK(stream_end_text("made", "source", 10) ==
-          "made: the stream ended before frame 10, as its source source");
+          "made: the stream ended before frame 10, as its source source reported");
 }
 
 TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {

@@ -122,7 +122,7 @@ TEST_CASE("an instance that can't access a ring on another GPU is refused with p
     CHECK(why(R"(, "peers": [])") == "");
     s.stages[1].device = gpu1;  // a stage as a whole
     s.stages[1].device_name = "cuda:1";
-    CHECK_THAT(why(R"(, "peers": [])"), contains("and cuda:1 can't reach"));
+    CHECK_THAT(why(R"(, "peers": [])"), contains("and cuda:1 can't access"));
 }
 
 TEST_CASE("a device is what was asked for, what there is, or a sentence") {
