@@ -43,7 +43,8 @@ nlohmann::json ask_holder(int socket, const std::string& request, shm::message& 
     if (socket < 0) return nullptr;
     const bool sent = shm::send_message(socket, request, fds, wait_ns);
     shm::receive_status got = shm::receive_message(socket, answer, sent ? wait_ns : 0);
-    if (got == shm::receive_status::failed) got = shm::receive_message(socket, answer);
+    if (got == shm::receive_status::failed || got == shm::receive_status::closed)
+        got = shm::receive_message(socket, answer);
     if (got != shm::receive_status::ok) return nullptr;
     nlohmann::json reply = parse_json_or_discard(answer.text, json_channel::message);
     return reply.is_object() ? reply : nlohmann::json();

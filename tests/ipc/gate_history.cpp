@@ -53,7 +53,7 @@ void check(history& h, record& r, semaphore_block& b) {
             h.find("a gate was closed before its time");
         if (mine && s.at == one_stream::at_gate && state_of(now) == gate_state::pending &&
             h.clock_ns() > s.w.deadline_ns + gate_grace_ns + slack_ns)
-            h.find("a stream waits for ever");
+            h.find("a stream waits indefinitely");
     }
     if (within > b.permits) h.find("a permit is out twice");
 }

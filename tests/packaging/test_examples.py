@@ -99,8 +99,9 @@ class Examples(unittest.TestCase):
         finally:
             self.all.carousel("down", "-p", "scan")
         output = self.all.carousel("up", os.path.join(folder, "ports.toml"), "-d")
+        self.addCleanup(subprocess.run, [self.all.program("carousel"), "down", "-p", "ports"], capture_output=True, env=self.all.environment)
         self.assertIn("0 processes ready", output)
-        self.assertIn("nobody is in camera, analysis", output)
+        self.assertIn("no program at camera, analysis", output)
         feed = subprocess.Popen([os.path.join(folder, "build/feed"), "ports", "camera", "30"], env=self.all.environment)
         self.addCleanup(feed.kill)
         output = run(os.path.join(folder, "build/count"), "ports", "analysis", env=self.all.environment)

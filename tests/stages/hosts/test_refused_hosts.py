@@ -103,7 +103,7 @@ class Refused(unittest.TestCase):
         self.world.carousel = os.path.join(folder, "carousel")
         self.refused(self.world.coordinator(self.file(), "--frames", "5"), 2,
                      r'run = "carousel-send": no such program in .*bin or in PATH. Links to other hosts need UCX: run '
-                     "apt-get install libucx-dev libssl-dev, and build again")
+                     "apt-get install libucx-dev libssl-dev and build again")
 
     def test_a_second_supervisor_on_one_port_is_refused_and_the_first_one_continues(self):
         file = self.file()

@@ -202,7 +202,7 @@ class BadInput(unittest.TestCase):
             stage.replace("like(0)", "like(1)") + "def f(color, out): pass\n": "the stage has 1 inputs",
             stage + "def f(color): pass\n": "f(color): no argument writes the output; add out or out_color or frame",
             stage + "def f(color, out, out_color): pass\n": "f(color, out, out_color): out and out_color are the same plane; name it once",
-            stage.replace("carousel.like(0)", "{'depth': 'f32[36, w]'}") + "def f(color, out): pass\n": "the extent 'w' is no number",
+            stage.replace("carousel.like(0)", "{'depth': 'f32[36, w]'}") + "def f(color, out): pass\n": "the extent 'w' is not a number",
         }.items():
             self.assertIn(expected, self.refused(text), text)
 
@@ -224,7 +224,7 @@ class BadInput(unittest.TestCase):
             stage("carousel.like(0)", "color, out"): "outputs=carousel.like(0); expected a name for each",
             stage("{'color': None}", "frame"): "outputs['color']=None; expected carousel.like(0)",
             stage("{'color': carousel.like(1)}", "frame"): "outputs['color']=carousel.like(1), but the stage has 1 inputs",
-            stage("{'color': {'z': 'f32[h]'}}", "frame"): "output plane 'z': the extent 'h' is no number",
+            stage("{'color': {'z': 'f32[h]'}}", "frame"): "output plane 'z': the extent 'h' is not a number",
             stage("lambda config: [1]", "frame"): "outputs=[1]; expected a name for each",
             stage("{'a b': carousel.like(0), 'c': carousel.like(0)}", "frame"): "output 1 of 2 is named \"a b\"; expected a name",
             stage("{k: carousel.like(0) for k in 'abcde'}", "frame"): "5 outputs are named; at most 4",

@@ -101,7 +101,7 @@ class smaller:
         for text, expected in {
             "config.inputs['camra']": "stage.py, line 3: KeyError: 'camra'",
             "config.settings['facter']": "stage.py, line 3: KeyError: 'facter'",
-            "{'color': 'u8[%s, 4]' % (config.inputs['camera']['color'].shape[0] / 2)}": "the extent '10.0' is no number",
+            "{'color': 'u8[%s, 4]' % (config.inputs['camera']['color'].shape[0] / 2)}": "the extent '10.0' is not a number",
             "carousel.like": "f: output=carousel.like needs parentheses; write carousel.like(0)",
             "carousel.like(-1)": "f: output=carousel.like(-1); expected the number of an input, 0 for the first",
         }.items():

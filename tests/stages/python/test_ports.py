@@ -146,7 +146,7 @@ class Ports(unittest.TestCase):
     def test_what_cannot_be_is_one_sentence_and_the_run_lives(self):
         rig = port_rig.Rig(self, keys="frame_timeout_ms = 2000")
         view = carousel.open(rig.name, wait_s=0.2)
-        with self.assertRaisesRegex(carousel.ConfigError, r'port "camera" has frames of .*value: u64\[512\].*counts on value = "f32\[512\]"'):
+        with self.assertRaisesRegex(carousel.ConfigError, r'port "camera" has frames of .*value: u64\[512\].*expects value = "f32\[512\]"'):
             view.writer("camera", planes={"value": "f32[512]"})
         with self.assertRaisesRegex(carousel.ConfigError, 'port "analysis" has frames of .* counts on color'):
             view.reader("analysis", planes={"color": "u8[1,1,4]"})
