@@ -243,7 +243,7 @@ class Limits(Live):
         group.set("memory.max" if group.v2 else "memory.limit_in_bytes", 48 << 20)
         done = self.run_demo("--dry-run", "--size", "1920x1080", prepare=group.enter)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        free = re.search(r"and ([0-9.]+) MiB are free there", done.stderr)
+        free = re.search(r"but ([0-9.]+) MiB are free there", done.stderr)
         self.assertTrue(free, done.stderr)
         self.assertLess(float(free[1]), 48)
 
