@@ -59,7 +59,7 @@ TEST_CASE("a given-up frame is saved, and its replay under a sanitizer finds the
     CHECK(run.command({"replay", "--dead-letter", "7"}, out) == -SIGSEGV);
     CHECK_THAT(out, contains("replaying frame 7 of stage overrun on CPU"));
     CHECK(run.command({"replay", "--dead-letter", "7", "--prefix", "env 'OVERRUN_MENDED=a word'"}, out) == 0);
-    CHECK_THAT(out, contains("frame 7 of stage overrun went through"));
+    CHECK_THAT(out, contains("frame 7 of stage overrun succeeded"));
     CHECK(run.command({"replay", "--dead-letter", "8"}, out) == exit_code::usage);
     CHECK_THAT(out, contains("no saved frame 8"));
 

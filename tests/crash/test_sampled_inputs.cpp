@@ -231,5 +231,5 @@ TEST_CASE("a frame downstream of sampled inputs is saved with the numbers that i
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
     // It compares what its input's maker has noted with what the header contained.
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
-    CHECK_THAT(out, contains("frame 40 of stage sink went through"));
+    CHECK_THAT(out, contains("frame 40 of stage sink succeeded"));
 }

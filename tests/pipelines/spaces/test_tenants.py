@@ -137,7 +137,7 @@ class Tenants(Spaces):
         for path, mode in ((one.folder, 0o755), (os.path.dirname(place), 0o755), (place, 0o755), (sock, 0o666)):
             os.chmod(path, mode)
         for text in (inspect, '{"attach":{"version":1,"start_time":1}}', '{"return":{"version":1,"start_time":1,"epoch":1}}'):
-            self.assertIn(f"is of user {USERS[0]}", two.try_to(lambda t=text: connect_and_send(sock, t)))
+            self.assertIn(f"belongs to user {USERS[0]}", two.try_to(lambda t=text: connect_and_send(sock, t)))
         # The other user's runtime directory named by XDG_RUNTIME_DIR is not used: the program uses its own.
         strange = two.start("carousel", "ps", "-p", "lab", environment={**os.environ, "XDG_RUNTIME_DIR": one.folder})
         output = strange.communicate(timeout=20)[0]

@@ -184,7 +184,7 @@ class Rig:
 
     def host(self):
         self.needs_gpu("the output lies on the CPU itself")
-        return self.one_frame("host", f'plane "color" lies on {self.a.device}, the array on cpu')
+        return self.one_frame("host", f'plane "color" is on {self.a.device}, the array on cpu')
 
     def fork(self):
         return (self.stage("source", "carousel-test-copy") + self.stage("middle", "two.py", ["source"], f'library = "{self.library}"')
