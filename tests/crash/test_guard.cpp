@@ -102,7 +102,7 @@ TEST_CASE("a stage with writable inputs is reported as unguarded and accepts no 
         run.pipeline("open", number_pipeline("open", "fps = 200\n", "writable_inputs = true\n"));
     std::string out;
     REQUIRE(run.command({"run", file, "--dry-run"}, out) == 0);
-    CHECK_THAT(out, contains("inputs: unguarded: middle could write to ring numbers (it asks for"));
+    CHECK_THAT(out, contains("inputs: unguarded: middle could write to ring numbers (it requests"));
     run.start(file, {});
     REQUIRE(run.wait_running());
     CHECK(run.stage("middle")["inputs_guarded"] == false);
