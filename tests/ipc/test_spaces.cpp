@@ -89,10 +89,12 @@ TEST_CASE("a queue whose other end has another type is refused, also where its s
     const std::string why = refusal_of([&] { (void)again.queue<two::other>("samples", 8); });
     CHECK_THAT(why, contains("another type than requested"));
     CHECK_THAT(why, contains("use the same struct in all programs"));
-    CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("samples", 8); }), contains("another type than requested"));
+    CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("samples", 8); }),
+               contains("another type than requested"));
     CHECK_THAT(refusal_of([&] { (void)again.queue<u32>("samples", 8); }), contains("requested was a queue"));
     (void)lab.work_queue<i32>("tiles", 8);
-    CHECK_THAT(refusal_of([&] { (void)again.work_queue<f32>("tiles", 8); }), contains("another type than requested"));
+    CHECK_THAT(refusal_of([&] { (void)again.work_queue<f32>("tiles", 8); }),
+               contains("another type than requested"));
     static_assert(type_tag<long>() == type_tag<long long>() && type_tag<i64>() != type_tag<u64>());
     static_assert(type_tag<std::pair<int, int>>() == 0);
 }

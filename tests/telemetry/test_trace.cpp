@@ -313,7 +313,8 @@ TEST_CASE("traces of two hosts are joined by the clock offset, and a frame's flo
 
     CHECK_THROWS_WITH(join_traces(remote, {{"b", coordinator}}),
                       test::contains("has no clock of host b; it has none"));
-    CHECK_THROWS_WITH(join_traces(coordinator, {{"b", "{}"}}), test::contains("the trace of host b was not written by"));
+    CHECK_THROWS_WITH(join_traces(coordinator, {{"b", "{}"}}),
+                      test::contains("the trace of host b was not written by"));
     CHECK_THROWS_AS(join_traces("[1", {{"b", remote}}), config_error);
 }
 
