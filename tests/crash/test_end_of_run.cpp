@@ -103,7 +103,7 @@ TEST_CASE("a second run of a name with a running supervisor is refused, or waits
     REQUIRE(run.wait_running());
     std::string out;
     CHECK(run.command({"run", file, "--frames", "10"}, out) == 2);
-    CHECK_THAT(out, contains(fmt::format("running already (pid {})",
+    CHECK_THAT(out, contains(fmt::format("already running (pid {})",
                                          run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
     CHECK(run.command({"run", file, "--frames", "10", "--wait", "20"}, out) == 0);
     CHECK(run.wait() == 0);
