@@ -229,7 +229,7 @@ class BadInput(unittest.TestCase):
             stage("{'a b': carousel.like(0), 'c': carousel.like(0)}", "frame"): "output 1 of 2 is named \"a b\"; expected a name",
             stage("{k: carousel.like(0) for k in 'abcde'}", "frame"): "5 outputs are named; at most 4",
             stage(two, "frame", ", output=carousel.like(0)"): "output= and outputs= exclude each other",
-            stage(two, "frame"): "makes \"depth\" (f.depth), which no stage reads",
+            stage(two, "frame"): "produces \"depth\" (f.depth), which no stage reads",
         }.items():
             message = self.refused(text)
             self.assertIn(expected, message, text)

@@ -148,7 +148,7 @@ class Ports(unittest.TestCase):
         view = carousel.open(rig.name, wait_s=0.2)
         with self.assertRaisesRegex(carousel.ConfigError, r'port "camera" has frames of .*value: u64\[512\].*expects value = "f32\[512\]"'):
             view.writer("camera", planes={"value": "f32[512]"})
-        with self.assertRaisesRegex(carousel.ConfigError, 'port "analysis" has frames of .* counts on color'):
+        with self.assertRaisesRegex(carousel.ConfigError, 'port "analysis" has frames of .* expects color'):
             view.reader("analysis", planes={"color": "u8[1,1,4]"})
         with self.assertRaisesRegex(carousel.ConfigError, 'port camera is for a writer: open it with writer'):
             view.reader("camera")
@@ -163,7 +163,7 @@ class Ports(unittest.TestCase):
         for array, expected in ((numpy.zeros(512, "f4"), "has elements of u64, the array of f32; convert it before"),
                             (numpy.zeros(511, "u8"), r"is \[512\], the array \[511\]"),
                             (numpy.zeros(1024, "u8")[::2], r"strides of \(2\) elements and is not dense"),
-                            (Elsewhere(), "lies on cpu, the array on cuda:0")):
+                            (Elsewhere(), "is on cpu, the array on cuda:0")):
             with self.assertRaisesRegex((TypeError, ValueError), expected):
                 frame["out_value"].copy_from(array)
         frame.commit()
