@@ -83,11 +83,14 @@ def module_maker(build):
     commands = [c for c in commands if "stages/python" in c]
     reads = [word for word in commands[-1].split() if word.endswith(".a") and not os.path.isabs(word)]
     sources = sorted(set(re.findall(r"-c (\S+)", "\n".join(commands))))
+    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as f:
+        compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", f.read(), re.M)[1]
     script = ["# make_module INCLUDES SUFFIX CUDA", "set -e", "mkdir -p gpu/objects"]
     for k, source in enumerate(sources):
         compiled, = (c for c in commands if f"-c {source}" in c)
         own = r"-isystem \S+|-M[DTF]( \S+\.o(\.d)?)?|-o \S+|-c \S+|-Werror\S*|-Wno-error\S*"   # of this build alone
-        words = " ".join(re.sub(own, " ", compiled).split()[1:])
+        words = re.sub(own, " ", compiled).split()
+        words = " ".join(words[words.index(compiler) + 1:])   # without the compiler and its launcher, such as ccache
         script.append(f"c++ {words} $1 -isystem gpu/include -isystem $3/include -o gpu/objects/{k}.o -c {source}")
     script += ["mkdir -p python/carousel",
                f"c++ -shared -Wl,--exclude-libs,ALL -o python/carousel/_carousel$2 gpu/objects/*.o {' '.join(reads)} "
