@@ -99,16 +99,16 @@ TEST_CASE("a stage with a sampled input on a GPU and its producer, killed, lose 
     run_fixture run;
     const char* const program = "carousel-test-side";
     run.start(run.pipeline(
-        "looked",
-        on_device("looked") + stage_of("numbers", program) + stage_of("poses", program) +
-            stage_of("looker", program, "inputs = [\"numbers\"]\nsampled = [\"poses\"]\n") +
-            stage_of("sink", program,
-                     fmt::format("inputs = [\"looker\"]\nsink = true\ntell = \"{}\"\n", run.path("told"))) +
-            stage_of("watcher", program, "inputs = [\"poses\"]\nsink = true\n")));
+        "looked", on_device("looked") + stage_of("numbers", program) + stage_of("poses", program) +
+                      stage_of("looker", program, "inputs = [\"numbers\"]\nsampled = [\"poses\"]\n") +
+                      stage_of("sink", program,
+                               fmt::format("inputs = [\"looker\"]\nsink = true\nreport_to = \"{}\"\n",
+                                           run.path("reported"))) +
+                      stage_of("watcher", program, "inputs = [\"poses\"]\nsink = true\n")));
     REQUIRE(run.wait_running());
     kill_at_random(run, 30, {"looker", "looker", "poses", "numbers", "sink"});
     REQUIRE(run.wait_running());
-    std::ifstream sampled_file(run.path("told"));
+    std::ifstream sampled_file(run.path("reported"));
     u64 latest = 0;
     CHECK((sampled_file >> latest && latest > 0));
     const json r = ended(run);

@@ -131,7 +131,7 @@ TEST_CASE("copies, fills and launches by another way are found in the first and 
         l.line(1);
         spoil();
     }),
-               contains("1 copies, fills or launches that don't come by"));
+               contains("1 copies, fills or launches outside"));
     l.queue->drain();
     CHECK(l.diary[0] == (second ? 1U : 0U));
 }

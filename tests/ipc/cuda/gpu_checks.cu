@@ -122,7 +122,7 @@ void queue_and_work(gpu_space& gpu) {
     is(f->n[5] != 0, "room for as many as it has");
     refuses([&] { (void)gpu.queue<u32>("queue", 8); }, "is a queue on the GPU of 8 elements of 8 bytes here");
     refuses([&] { (void)gpu.queue<double>("queue", 8); }, "use the same struct in all programs");
-    refuses([&] { (void)gpu.work_queue<double>("work", 4, 2); }, "of another type than asked for");
+    refuses([&] { (void)gpu.work_queue<double>("work", 4, 2); }, "another type than requested");
     refuses([&] { (void)gpu.work_queue<u64>("many", 8, 16); }, "1 to 15 attempts");
 }
 
@@ -150,9 +150,9 @@ void pools(const std::string& name, space& lab, gpu_space& gpu) {
     fill<<<1, 32>>>(reinterpret_cast<u32*>(block.data().data()), 1000, 77);
     cuda_is_well("a kernel that writes a block");
     is(gpu.at(block.offset(), block.data().size()) == block.data().data(), "an offset is that pointer here");
-    refuses([&] { (void)gpu.at(gpu.bytes() - 4, 8); }, "aren't in the");
+    refuses([&] { (void)gpu.at(gpu.bytes() - 4, 8); }, "are outside the");
     int mine = 0;
-    refuses([&] { (void)gpu.offset_of(&mine); }, "means nothing in another process");
+    refuses([&] { (void)gpu.offset_of(&mine); }, "is invalid in another process");
     refuses([&] { (void)pool.acquire(2 << 20, seconds(1)); }, "in a pool of");
     auto travels = lab.block_queue<u32>("travels", 4, pool);
     travels.send(std::move(block), 5, seconds(1));
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
         {
             space lab = open(name, {.wait_s = 30});
             gpu_space gpu(lab);
-            refuses([&] { gpu_space second(lab); }, "is mapped in this process already");
+            refuses([&] { gpu_space second(lab); }, "is already mapped in this process");
             queue_and_work(gpu);
             pools(name, lab, gpu);
             permits(lab, gpu);
