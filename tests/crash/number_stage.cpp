@@ -17,12 +17,12 @@
 //                          of them is missing [false]
 //   picture                with `carries`: its frames are pictures of six rows, of which it uses some [false]
 //   late_start             dies in prepare() [false]
-//   say                    a line per frame on stderr [false]
+//   print                  a line per frame on stderr [false]
 //   sink                   has no output [false]
 //   hashes                 a sink gives the ledger a hash of each number [true]
 //   plain                  it has no finish() at all [false]
 //   ends_at                a source ends its stream before that frame [-1: never]
-//   ends_unannounced        without having declared that it may [false]
+//   ends_unannounced       without having declared that it may [false]
 //   forwards_frames        none of its deaths counts against a frame; if it also ends its stream, it is taken
 //                          for a receiver [false]
 //   no_device_epoch        that incarnation of the seat finds no device in prepare(), as a client of an MPS
