@@ -69,8 +69,10 @@ TEST_CASE("a port's recording has the parameters of each frame for its readers")
     check_undamaged(run.report());
     CHECK(tape.wait(20) == 0);
 
+    // At 30 frames/s the reader of the newest frame, which no stage waits for, has 3 s to attach.
     run.start(run.pipeline("play", playing_pipeline("play", "") +
-                                       "[[stage]]\nname = \"eye\"\nrun = \"port\"\ninputs = [\"tape\"]\n"));
+                                       "[[stage]]\nname = \"eye\"\nrun = \"port\"\ninputs = [\"tape\"]\n"),
+              {"--fps", "30"});
     external_program eye(run, "eye", "carousel-test-port-io", {"made-with", "play", "eye"});
     external_program newest(run, "newest", "carousel-test-port-io", {"newest-made-with", "play", "tape"});
     CHECK(run.wait(60) == 0);
