@@ -47,7 +47,7 @@ public:
 
     void process(carousel::frame& f) override {
         const bool dies = static_cast<i64>(f.frame_number()) == die_at_;
-        if (join_ && dies) throw std::runtime_error("dying as told");
+        if (join_ && dies) throw std::runtime_error("dying as configured");
         if (join_) return compare(f);
         const u64* in = f.input().plane<const u64>("value").data();
         u64* number = f.output().plane<u64>("value").data();
@@ -57,7 +57,8 @@ public:
         const u64 n = f.frame_number();
         f.metadata().set("fork", n);
         f.output("square").set_used("list", {n % longest + 1});
-        if (dies) throw std::runtime_error(fmt::format("dying as told, with a list of {}", longest_list(f)));
+        if (dies)
+            throw std::runtime_error(fmt::format("dying as configured, with a list of {}", longest_list(f)));
         const bool over = static_cast<i64>(n) == overrun_at_;
         f.queue().submit([=](device::cpu::pool&) {
             *number = *in;

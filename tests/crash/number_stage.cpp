@@ -212,7 +212,7 @@ private:
         f.end_stream();
     }
     [[noreturn]] void die() const {
-        log::warning("dying as told: {}", die_how_);
+        log::warning("dying as configured: {}", die_how_);
         if (die_how_ == "exit0") std::exit(0);
         if (die_how_ == "exit3") std::exit(3);
         if (die_how_ == "exit76") std::exit(exit_code::gave_back);

@@ -68,7 +68,8 @@ public:
             f.queue().copy(f.output().plane<u64>("words").data(), host, bytes);
         } else if (sink_) {
             std::this_thread::sleep_for(std::chrono::milliseconds(slow_ms_));
-            if (static_cast<i64>(f.frame_number()) == die_at_) throw std::runtime_error("dying as told");
+            if (static_cast<i64>(f.frame_number()) == die_at_)
+                throw std::runtime_error("dying as configured");
             f.queue().copy(host, f.input().plane<const u64>("words").data(), bytes);
             if (reads_sampler_)
                 f.queue().copy(host + bytes, f.input().plane<const u64>("latest").data(), bytes);
@@ -127,7 +128,7 @@ private:
         f.queue().drain();
         const bool whole =
             is_whole(reinterpret_cast<const u64*>(host_[f.lane()]->host_data()), sampled.frame_number());
-        throw std::runtime_error(fmt::format("dying as told, next to frame {}, which is {}",
+        throw std::runtime_error(fmt::format("dying as configured, next to frame {}, which is {}",
                                              sampled.frame_number(), whole ? "whole" : "torn"));
     }
 

@@ -88,5 +88,5 @@ TEST_CASE("a frame that is given up is kept with what it carries, and its stage 
     // as it died: it has found its frame intact before
     CHECK(run.command({"replay", "--dead-letter", "30", "-p", "kept"}, out) == -SIGABRT);
     INFO(out);
-    CHECK_THAT(out, contains("dying as told: abort"));
+    CHECK_THAT(out, contains("dying as configured: abort"));
 }

@@ -88,7 +88,7 @@ TEST_CASE("a source that dies of a number is kept without inputs") {
     INFO(run.log());
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "5", "-p", "source"}, out) == -SIGABRT);
-    CHECK_THAT(out, contains("dying as told"));
+    CHECK_THAT(out, contains("dying as configured"));
 }
 
 TEST_CASE("keeping a frame ends two processes at most: then it is given up without, and the run lives") {

@@ -82,7 +82,7 @@ TEST_CASE("a second Ctrl-C ends the run at once, and the report has the delivere
     run.start(run.pipeline("twice", number_pipeline("twice", "frame_timeout_ms = 60000\n",
                                                     "die_at = 50\ndie_how = \"hang\"\n")),
               {});
-    CHECK(run.wait_until([&] { return run.log().find("dying as told") != std::string::npos; }));
+    CHECK(run.wait_until([&] { return run.log().find("dying as configured") != std::string::npos; }));
     run.signal(SIGINT);
     sleep_s(0.2);
     CHECK(run.running());

@@ -193,7 +193,7 @@ TEST_CASE("a reader that dies or is stopped with a frame blocks no stage") {
     end_and_check(run);
 }
 
-TEST_CASE("the ninth reader of a ring is told that all places are taken, and gets a freed one") {
+TEST_CASE("the ninth reader of a ring is refused while all places are taken, and gets a freed one") {
     run_fixture run;
     run.start(run.pipeline("full", number_pipeline("full", "fps = 100\n")));
     REQUIRE(run.wait_running());

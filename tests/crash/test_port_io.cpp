@@ -350,7 +350,7 @@ TEST_CASE("a writer that dies as it ends its stream has ended it, or leaves that
     CHECK(reads.wait(10) == 0);
 }
 
-TEST_CASE("a writer whose port may not end the stream is told how to permit it, and the run goes on") {
+TEST_CASE("a writer whose port may not end the stream gets an error, and the run continues") {
     const std::string mute =
         "[[stage]]\nname = \"mute\"\nrun = \"port\"\noutput = { value = \"u64[512]\" }\n"
         "[[stage]]\nname = \"hears\"\nrun = \"port\"\ninputs = [\"mute\"]\n";

@@ -66,7 +66,7 @@ void check_sampled(run_fixture& run, std::size_t deaths) {
 
 u64 last_reported(const run_fixture& run) {
     u64 last = 0;
-    std::ifstream(run.path("told")) >> last;
+    std::ifstream(run.path("reported")) >> last;
     return last;
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("a stage with a sampled input and its producer, killed at random, lose
     run_fixture run;
     run.start(
         run.pipeline("looked", sampled_pipeline("looked", "fps = 400\n", "", "",
-                                                fmt::format("report_to = \"{}\"\n", run.path("told")))));
+                                                fmt::format("report_to = \"{}\"\n", run.path("reported")))));
     REQUIRE(run.wait_running());
     std::mt19937_64 random(test_seed());
     constexpr u32 kills = 80;
@@ -212,7 +212,8 @@ TEST_CASE("a given-up frame keeps its sampled frame and is replayed with it") {
     const u64 sampled_number = dead_letter["sampled"][0]["ring_sequence"];
     std::string out;
     CHECK(run.command({"replay", "--dead-letter", "40"}, out) == exit_code::stage_exception);
-    CHECK_THAT(out, contains(fmt::format("dying as told, next to frame {}, which is whole", sampled_number)));
+    CHECK_THAT(
+        out, contains(fmt::format("dying as configured, next to frame {}, which is whole", sampled_number)));
     CHECK(run.command({"replay", "--dead-letter", "40", "--prefix", "env SIDE_MENDED=1"}, out) == 0);
     // A dead letter whose copy is truncated must not be replayed.
     std::filesystem::resize_file(folder + "/sampled-0.bin", 1000);

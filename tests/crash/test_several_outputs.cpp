@@ -259,7 +259,8 @@ TEST_CASE("a frame that a fork or its join gives up is replayed with all that it
         check_undamaged(run.report());
         std::string out;
         CHECK(run.command({"replay", "--dead-letter", "20"}, out) == exit_code::stage_exception);
-        CHECK_THAT(out, contains(stage == "fork" ? "dying as told, with a list of 200" : "dying as told"));
+        CHECK_THAT(out, contains(stage == "fork" ? "dying as configured, with a list of 200"
+                                                 : "dying as configured"));
         // What the join compares: number, square, list and the metadata of both inputs.
         CHECK(run.command({"replay", "--dead-letter", "20", "--prefix", "env FORK_MENDED=1"}, out) == 0);
         CHECK_THAT(out, contains("frame 20 of stage " + stage + " succeeded"));

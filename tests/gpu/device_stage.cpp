@@ -93,7 +93,7 @@ private:
     }
 
     void die(void* stream) const {
-        log::warning("dying as told: {}", die_how_);
+        log::warning("dying as configured: {}", die_how_);
         if (die_how_ == "memory")
             throw std::runtime_error(std::string("64 TiB of GPU memory: ") + take_too_much_memory());
         const std::map<std::string, device_fault> faults = {{"illegal", device_fault::illegal},

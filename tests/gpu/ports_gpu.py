@@ -87,9 +87,9 @@ def main():
                 return 77
             at = {what: Program(a, folder, what, "") for what in PROGRAMS}
             with_frame = 0
-            whom = [PROGRAMS[k % 3] for k in range(a.kills)]   # each equally often
-            chance.shuffle(whom)
-            for k, what in enumerate(whom):
+            programs = [PROGRAMS[k % 3] for k in range(a.kills)]   # each equally often
+            chance.shuffle(programs)
+            for k, what in enumerate(programs):
                 if k % 4 != 0:   # three of four in their work, the others anywhere in their start
                     wait_for(at[what].at_work, 30, f"a frame of {what}: {at[what].log_text()}")
                 time.sleep(chance.random() * 0.05)
@@ -112,7 +112,7 @@ def main():
             raise SystemExit(f"exit {code}, programs {ends}\n{log.read()[-3000:]}" + "".join(x.log_text()[-500:] for x in at.values()))
         with open(report, encoding="utf-8") as text:
             got = json.load(text)
-    print(f"{a.device}: {whom.count('read')} kills of readers, {whom.count('latest')} of who looks on and {whom.count('write')} of writers"
+    print(f"{a.device}: {programs.count('read')} kills of readers, {programs.count('latest')} of who looks on and {programs.count('write')} of writers"
           f"{', each in a PID namespace of its own' if a.apart else ''} (seed {a.seed}, {with_frame} of programs "
           f"that had carried a frame), {got['frames']} frames of "
           f"{a.mib} MiB in {time.monotonic() - begun:.0f} s: lost {got['lost']}, repeated {got['repeated']}, torn {got['torn']}")

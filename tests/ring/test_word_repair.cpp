@@ -187,7 +187,7 @@ TEST_CASE("the parameters' state is repaired while the rings move on") {
     }
 }
 
-TEST_CASE("an unloaded asset is told from a loading one, except for a live process's bits") {
+TEST_CASE("an unloaded asset is distinguished from a loading one, except for a live process's bits") {
     run_in_hand r;
     test::seated loader = r.sit(0);
     r.b.c->assets = r.made->assets = 1;

@@ -161,7 +161,7 @@ TEST_CASE("a run that lost its supervisor stays watched, and with its next super
     fake_run run(o);
     watcher w;
     REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
-    o.name = "stranger";
+    o.name = "external";
     o.supervisor = 0;
     fake_run other_run(o);
     first.kill();

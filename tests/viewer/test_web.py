@@ -305,7 +305,7 @@ class Lifetimes(Rig):
         run = self.start_run(*grace)
         view = self.start("carousel", "view", "-p", "demo", "--http", "0")
         dashboard = self.dashboard_of(view)
-        unauthenticated = self.start_run(name="stranger")
+        unauthenticated = self.start_run(name="external")
         wait_for("frames", lambda: dashboard.json()["phase"] == "running" and dashboard.frames() > 5)
         mine = dashboard.json()["pipeline"]["run_id"]
         run.kill()
@@ -323,7 +323,7 @@ class Lifetimes(Rig):
         old = wait_for("fragment runs", lambda: dashboard.process("fragment").get("state") == "running" and dashboard.process("fragment")["pid"])
         self.assertEqual(dashboard.ask("/stages/fragment/kill", "POST", {**shown, "X-Carousel-Run": mine})[0], 200)
         wait_for("its successor", lambda: dashboard.process("fragment")["pid"] not in (None, old))
-        others = subprocess.run([os.path.join(self.programs, "carousel"), "ps", "-p", "stranger", "--json"], env=self.environment, capture_output=True,
+        others = subprocess.run([os.path.join(self.programs, "carousel"), "ps", "-p", "external", "--json"], env=self.environment, capture_output=True,
                                 timeout=30, check=True).stdout
         self.assertEqual([s["restarts"] for s in json.loads(others)["stages"]], [0] * 4)
         self.assertIsNone(unauthenticated.poll())

@@ -96,8 +96,8 @@ class Window(WindowCase):
         viewer = self.start_viewer("--null")
         wait_for("frames in the window", lambda: self.seen()["ring_sequence"] > 0)
         mine = self.seen()["run"]
-        self.start(os.path.join(PROGRAMS, "viewer_fake_run"), "60", "64x64", "stranger")
-        wait_for("another run", lambda: os.path.exists(os.path.join(self.folder, "carousel", "stranger", "run.json")))
+        self.start(os.path.join(PROGRAMS, "viewer_fake_run"), "60", "64x64", "external")
+        wait_for("another run", lambda: os.path.exists(os.path.join(self.folder, "carousel", "external", "run.json")))
         run.kill()
         run.wait()
         wait_for("the news", lambda: self.seen()["notice"] == "no supervisor, 4 stages continue")

@@ -1,4 +1,5 @@
-// `carousel host`: the supervisor of another host's part of a pipeline.
+// Pipelines with stages on several hosts: `carousel run` as the coordinator, with its own host's part, and
+// `carousel host`, the supervisor of another host's part.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +15,9 @@
 #include "core/secret_file.hpp"
 #include "os/descriptors.hpp"
 #include "spec/hosts.hpp"
+#include "supervisor/hosts/coordinator.hpp"
 #include "supervisor/hosts/remote_partition.hpp"
+#include "supervisor/plan/plan_text.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -73,15 +76,28 @@ const host_spec& section_of(const pipeline& p, const std::string& name) {
                       : fmt::format("{}: no stage is on a host \"{}\"; --as takes {}", p.file, name, known));
 }
 
+/// What one host runs of a pipeline for several hosts.
+struct host_part {
+    hosts_plan plan;
+    pipeline part;
+    run_options options;
+};
+
+/// `host`: its section in the file; "": the coordinator.
+host_part part_of_host(const start_arguments& a, const cli_environment& env, const pipeline& whole,
+                       const std::string& host) {
+    const std::vector<stage_description> all = describe_stages(whole);
+    host_part out{plan_hosts(whole, host, all), {}, options_of(a, whole, env)};
+    out.part = part_of(whole, host, all, out.plan.token);
+    out.options.parameters = out.plan.parameters;
+    out.plan.first = out.options.first;
+    return out;
+}
+
 int be_host(const host_arguments& a, const cli_environment& env) {
     const pipeline whole = read_with_overrides(a.file, a.keys);
     const host_spec self = section_of(whole, a.as);
-    const std::vector<stage_description> all = describe_stages(whole);
-    hosts_plan plan = plan_hosts(whole, a.as, all);
-    const pipeline part = part_of(whole, a.as, all, plan.token);
-    run_options o = options_of(a, whole, env);
-    o.parameters = plan.parameters;
-    plan.first = o.first;
+    auto [plan, part, o] = part_of_host(a, env, whole, a.as);
     if (a.dry_run) {
         env.out << hosts_text(whole) << "\n";
         show_plan(env, part, std::move(o));
@@ -99,7 +115,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     for (;;) {
         const int code = env.run(part, o);
         if (!hosts->superseded()) return code;
-        hosts->begin_again();
+        hosts->restart();
     }
 }
 
@@ -124,6 +140,18 @@ command_action add_host_command(const command_parts& p) {
 }
 
 }  // namespace
+
+int run_over_hosts(const start_arguments& a, const cli_environment& env, const pipeline& whole) {
+    auto [plan, part, o] = part_of_host(a, env, whole, "");
+    plan.words = words_of(a.keys);
+    if (a.dry_run) {
+        env.out << hosts_text(whole) << "\n";
+        show_plan(env, part, std::move(o));
+        return exit_code::ok;
+    }
+    o.hosts = std::make_shared<coordinator>(std::move(plan));
+    return env.run(part, o);
+}
 
 extern const command host_command{
     "host", "Run this host's part of a pipeline, for `carousel run` on the coordinator", add_host_command};

@@ -47,7 +47,7 @@ public:
     /// Launched by a coordinator: exits if the coordinator refuses, or does not connect within 60 s.
     void was_launched() noexcept { launched_ = true; }
     /// --first applied to the run that is over.
-    void begin_again() noexcept {
+    void restart() noexcept {
         superseded_ = false;
         plan_.first = first_ = 0;
     }

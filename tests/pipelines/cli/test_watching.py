@@ -178,7 +178,7 @@ class Top(Live):
     def test_next_to_another_run_it_follows_its_own_through_death_and_rebuild(self):
         grace = ("--set", "supervisor_grace_s=60")
         self.up(*grace)
-        external = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "stranger")
+        external = self.carousel("up", os.path.join(PIPELINES, "demo.toml"), "-d", *SMALL, "--name", "external")
         self.assertEqual(external.returncode, 0, external.stderr)
         t = self.start()
         wait_for("a screen", lambda: self.frame_of(t) > 5)
@@ -194,8 +194,8 @@ class Top(Live):
             refused = self.carousel(*words)
             self.assertEqual(refused.returncode, 2, words)
             self.assertIn("4 of its stages continue", refused.stderr)
-        self.assertEqual(self.ask({"command": "kill", "stage": "fragment", "run_id": run["run_id"]}, "stranger")["ok"], False)
-        others = json.loads(self.carousel("ps", "-p", "stranger", "--json").stdout)
+        self.assertEqual(self.ask({"command": "kill", "stage": "fragment", "run_id": run["run_id"]}, "external")["ok"], False)
+        others = json.loads(self.carousel("ps", "-p", "external", "--json").stdout)
         self.assertEqual([s["restarts"] for s in others["stages"]], [0] * 4)
         self.up(*grace)  # takes it over
         wait_for("its next supervisor", lambda: not any("no supervisor" in line for line in t.screen()))

@@ -170,7 +170,7 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         CHECK_THAT(b.coordinator->why(), contains("it may be a `carousel host` of another version"));
     }
     {
-        man_in_the_middle b;  // and is told the peer's version
+        man_in_the_middle b;  // and reports the peer's version
         man_in_the_middle::write_to(b.to_partition, "CRSLHST1" + std::string(32, 'x'));
         (void)b.partition->advance(now_ns());
         CHECK(b.partition->closed());

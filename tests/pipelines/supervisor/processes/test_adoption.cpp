@@ -194,7 +194,7 @@ TEST_CASE("a pid that is another process by now is never taken for a stage") {
     CHECK(unrelated.is_alive());
 }
 
-TEST_CASE("a process with a dead stage's pid is told apart by its start time") {
+TEST_CASE("a process with a dead stage's pid is distinguished by its start time") {
     const std::string run_id = "adopted" + std::to_string(::getpid());
     const shm::segment mapped = shm::segment::create(run_id);  // its child maps the run, as a stage does
     const pid_t child = ::fork();

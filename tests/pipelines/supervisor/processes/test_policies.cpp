@@ -145,7 +145,7 @@ TEST_CASE("three faults in a row with no frame moved on in between, and the doma
     CHECK(f.in_row == 1);
 }
 
-TEST_CASE("a second supervisor tells entries apart by their word and by the seat's reference") {
+TEST_CASE("a second supervisor distinguishes entries by their word and by the seat's reference") {
     using ring::entry_state;
     const auto is = [](entry_state s, bool named, bool reusable) {
         return what_is(ring::entry_word{7, 1, 0, s}, named, reusable);
