@@ -43,10 +43,14 @@ TEST_CASE("listening at a path changes no mode of files that other threads creat
     };
     ::close(::open(file.c_str(), O_CREAT | O_WRONLY, 0666));
     const unsigned usual = mode_of(file);
-    std::atomic<bool> stop = false;
+    std::atomic<bool> listening = false, stop = false;
     std::thread listener([&] {
-        while (!stop) (void)shm::listen_at(path);
+        do {
+            (void)shm::listen_at(path);
+            listening = true;
+        } while (!stop);
     });
+    while (!listening) std::this_thread::yield();
     u32 changed = 0;
     for (u32 k = 0; k < 500; ++k) {
         ::unlink(file.c_str());

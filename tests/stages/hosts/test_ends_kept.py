@@ -170,7 +170,7 @@ class Kept(Case):
         b.has_frames("sink2", coordinator)
         b.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
         coordinator.interrupt()
-        coordinator.expect_log("interrupted: frames in flight are delivered")
+        coordinator.expect_log("interrupted: finishing frames in flight")
         kill(b, coordinator)
         for each in (coordinator, b):
             each.start()
