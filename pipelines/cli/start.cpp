@@ -9,11 +9,12 @@
 #include "core/http_address.hpp"
 #include "core/json.hpp"
 #include "os/own_command.hpp"
+#include "runs/spaces.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "supervisor/engine/dashboard.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"
+#include "supervisor/web/dashboard.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -99,8 +100,6 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     o.fresh = a.fresh;
     o.command_line = a.words;
     o.hooks = test_hooks::of_environment();
-    o.http = a.http;
-    o.http_hosts = a.http_hosts;
     for (const std::string& host : a.http_hosts) check_http_host(host);
     if (!a.http.empty()) {  // refused here, before the run starts
         (void)parse_http_address(a.http);
@@ -108,6 +107,8 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     } else if (!a.http_hosts.empty()) {
         throw config_error("--http-host needs --http: it names this machine in the address of the web UI");
     }
+    o.extensions.push_back(std::make_shared<web_extension>(a.http, a.http_hosts));
+    if (auto space = space_of_run()) o.extensions.push_back(std::move(space));
     return o;
 }
 

@@ -4,7 +4,7 @@
 #include "core/http_address.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
-#include "supervisor/engine/dashboard.hpp"
+#include "supervisor/web/dashboard.hpp"
 
 namespace carousel::supervisor {
 namespace {

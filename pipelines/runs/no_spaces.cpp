@@ -10,6 +10,6 @@ std::string list_of_spaces() { return ""; }
 std::optional<std::string> end_space(const std::string&, f64) { return std::nullopt; }
 std::vector<leftover> dead_spaces() { return {}; }
 std::string remove_dead_space(const std::string&) { return ""; }
-std::unique_ptr<run_space> space_of_run(const std::string&, u32, console&) { return nullptr; }
+std::shared_ptr<run_extension> space_of_run() { return nullptr; }
 
 }  // namespace carousel::supervisor

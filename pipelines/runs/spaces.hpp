@@ -16,6 +16,8 @@
 
 namespace carousel::supervisor {
 
+class run_extension;  // supervisor/engine/run_extension.hpp
+
 /// Spaces that have been opened, for `carousel ps`.
 struct spaces_report {
     std::string text;
@@ -41,20 +43,8 @@ struct spaces_report {
 [[nodiscard]] std::vector<leftover> dead_spaces();
 [[nodiscard]] std::string remove_dead_space(const std::string& name);
 
-/// The space of a running pipeline, whose supervisor is the holder: programs open it by the run's name.
-/// Before the first client connects it is a lock, a listening socket and a folder; the memory is made for
-/// that client.
-class run_space {
-public:
-    virtual ~run_space() = default;
-    /// Readable when serve() has something to do.
-    [[nodiscard]] virtual int events() const noexcept = 0;
-    /// Handles what clients have sent; does not wait.
-    virtual void serve() = 0;
-};
-/// Call it before anything of the run is started. Throws config_error if another process holds a space of
-/// that name. Returns null if this build has no spaces, and, with a warning, if this machine cannot provide
-/// one; the run continues without it.
-[[nodiscard]] std::unique_ptr<run_space> space_of_run(const std::string& name, u32 mib, console& out);
+/// The space of a running pipeline, as an extension of its run: its supervisor is the holder, and programs
+/// open it by the run's name. Null: this build has no spaces.
+[[nodiscard]] std::shared_ptr<run_extension> space_of_run();
 
 }  // namespace carousel::supervisor

@@ -1,38 +1,55 @@
-// The space of a running pipeline: its supervisor is the holder, with the same code as `carousel hold`.
+// A running pipeline is also a space (a shared-memory segment, shared/ipc): programs open it by name and
+// share primitives while the pipeline runs. Its supervisor is the holder, with the same code as `carousel
+// hold`. Before the first client connects it is a lock, a listening socket and a folder; the memory is made
+// for that client.
 
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
 #include "ipc/holder.hpp"
 #include "runs/spaces.hpp"
+#include "spec/pipeline_file.hpp"
+#include "supervisor/engine/run_extension.hpp"
 
 namespace carousel::supervisor {
-
 namespace {
 
-class held_by_supervisor final : public run_space {
+class run_space final : public run_extension {
 public:
-    held_by_supervisor(const std::string& name, u32 mib)
-        : holder_(name, u64{mib} << 20U, ipc::memory_when::on_demand) {}
-    [[nodiscard]] int events() const noexcept override { return holder_.events(); }
-    void serve() override { holder_.run_once(0); }
+    /// Throws config_error if another process holds a space of the run's name. Prints a warning if this
+    /// machine cannot provide a space; the run continues without it.
+    void prepare(const pipeline& p, console& out) override {
+        try {
+            holder_ =
+                std::make_unique<ipc::holder>(p.name, u64{p.space_mib} << 20U, ipc::memory_when::on_demand);
+        } catch (const config_error& e) {
+            throw config_error(fmt::format(
+                "{} (a running pipeline is also a space: choose another name with -p NAME)", e.what()));
+        } catch (const error& e) {
+            out.line(fmt::format("warning: programs can't open this run as a space: {}", e.what()));
+        }
+    }
+    void attach(run_access& run) override {
+        if (!holder_) return;
+        loop_ = &run.loop();
+        loop_->watch(holder_->events(), EPOLLIN, [this](u32) { holder_->run_once(0); });
+    }
+    void tick(u64) override {
+        if (holder_) holder_->run_once(0);  // it may have paused accepting
+    }
+    void close() noexcept override {
+        if (loop_ != nullptr && holder_) loop_->forget(holder_->events());
+        loop_ = nullptr;
+        holder_.reset();
+    }
 
 private:
-    ipc::holder holder_;
+    std::unique_ptr<ipc::holder> holder_;  ///< null: no space
+    event_loop* loop_ = nullptr;           ///< null: not attached
 };
 
 }  // namespace
 
-std::unique_ptr<run_space> space_of_run(const std::string& name, u32 mib, console& out) {
-    try {
-        return std::make_unique<held_by_supervisor>(name, mib);
-    } catch (const config_error& e) {
-        throw config_error(fmt::format(
-            "{} (a running pipeline is also a space: choose another name with -p NAME)", e.what()));
-    } catch (const error& e) {
-        out.line(fmt::format("warning: programs can't open this run as a space: {}", e.what()));
-        return nullptr;
-    }
-}
+std::shared_ptr<run_extension> space_of_run() { return std::make_shared<run_space>(); }
 
 }  // namespace carousel::supervisor

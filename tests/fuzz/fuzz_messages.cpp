@@ -128,7 +128,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     {
         sigset_t before;
         pthread_sigmask(SIG_SETMASK, nullptr, &before);
-        supervisor::engine e(setup, fmt::format("fuzz{}", ::getpid()), "/nonexistent", 0, out);
+        supervisor::run_extensions none;
+        supervisor::engine e(setup, fmt::format("fuzz{}", ::getpid()), "/nonexistent", 0, out, none);
         pthread_sigmask(SIG_SETMASK, &before, nullptr);  // Ctrl-C ends the fuzzer
         shm::unique_fd connection = other.connect();
         (void)::fcntl(connection.get(), F_SETFL, O_NONBLOCK);

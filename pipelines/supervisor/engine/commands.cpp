@@ -16,11 +16,11 @@ json commands::answer(const json& message) {
     try {
         // A client may name the run that it watches: it must not reach another run that has meanwhile taken
         // the name, and with it the path of the socket.
-        if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != run_id_)
+        if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != ps_.run_id)
             return run::to_json(run::refused(
                 exit_code::usage,
                 fmt::format("{} names another run here ({}) than the requested run ({}): nothing was done",
-                            setup_->name, run_id_, *h.run_id)));
+                            ps_.setup.name, ps_.run_id, *h.run_id)));
         return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
                           run::read_request(message));
     } catch (const run::refused_for_now& e) {
@@ -32,6 +32,14 @@ json commands::answer(const json& message) {
     }
 }
 
+run::ps_answer commands::carry_out(const run::ps_request&) const { return ps_answer_of(ps_); }
+
+run::trace_answer commands::carry_out(const run::trace_request& r) {
+    return trace_->carry_out(r, phase_->name());
+}
+
+run::trace_file_answer commands::carry_out(const run::trace_file_request& r) { return trace_->carry_out(r); }
+
 run::parameter_state commands::carry_out(const run::parameters_request&) const {
     return parameters_->answer();
 }
@@ -40,34 +48,33 @@ run::parameter_state commands::carry_out(const run::parameters_request&) const {
 // values in this block would reach no frame.
 run::parameter_state commands::carry_out(const run::set_request& r) {
     const bool from_elsewhere =
-        std::all_of(setup_->stages.begin(), setup_->stages.end(),
+        std::all_of(ps_.setup.stages.begin(), ps_.setup.stages.end(),
                     [](const stage_setup& s) { return !s.spec.input_indices.empty() || s.receives(); });
     if (from_elsewhere)
         throw config_error(
             "set: all frames of this run come from another host and have its parameters: run `carousel set` "
             "on the host of their source");
-    return parameters_->set(r, run_->block(), run_->published());
+    return parameters_->set(r, block_->block(), block_->published());
 }
 
 run::verdict commands::carry_out(const run::end_request& r) {
     if (r.as_interrupt)
-        run_->interrupt(SIGINT);
+        phase_->interrupt(SIGINT);
     else
-        run_->end_on_request("a request to end the run", 0, "`carousel down`: delivering frames in flight");
-    return run::carried_out(fmt::format("{} ends", setup_->name));
+        phase_->end_on_request("a request to end the run", 0, "`carousel down`: delivering frames in flight");
+    return run::carried_out(fmt::format("{} ends", ps_.setup.name));
 }
 
 run::verdict commands::carry_out(const run::rebuild_request&) {
-    if (run_->is_over())
-        return run::refused(exit_code::stage_failed,
-                            fmt::format("{} is {}", setup_->name, run_->state_name()));
-    if (const stage_setup* port = port_of(*setup_))
+    if (phase_->is_over())
+        return run::refused(exit_code::stage_failed, fmt::format("{} is {}", ps_.setup.name, phase_->name()));
+    if (const stage_setup* port = port_of(ps_.setup))
         return run::refused(
             exit_code::usage,
             fmt::format("{} has the port {}, whose frames can't be reproduced: the run can't restart",
-                        setup_->name, port->spec.name));
-    run_->rebuild("requested");
-    return run::carried_out(fmt::format("{} restarts", setup_->name));
+                        ps_.setup.name, port->spec.name));
+    rebuild_->begin("requested");
+    return run::carried_out(fmt::format("{} restarts", ps_.setup.name));
 }
 
 run::verdict commands::carry_out(const run::seat_request& r) {
@@ -104,9 +111,8 @@ run::verdict commands::carry_out(const run::inject_request& r) {
 
 run::verdict commands::on_seats(const std::string& name,
                                 const std::function<std::string(process_table&, seat&)>& act) {
-    if (!run_->is_open())
-        return run::refused(exit_code::stage_failed,
-                            fmt::format("{} is {}", setup_->name, run_->state_name()));
+    if (!phase_->is_open())
+        return run::refused(exit_code::stage_failed, fmt::format("{} is {}", ps_.setup.name, phase_->name()));
     std::string message;
     for (seat* s : seats_->find(name)) message += (message.empty() ? "" : "\n") + act(*seats_, *s);
     return run::carried_out(message);

@@ -6,39 +6,27 @@
 
 #include "control/answer_message.hpp"
 #include "control/parameter_message.hpp"
-#include "control/ps_message.hpp"
 #include "control/request_message.hpp"
-#include "control/trace_message.hpp"
 #include "core/json.hpp"
 #include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/ps_rows.hpp"
+#include "supervisor/engine/run_rebuild.hpp"
+#include "supervisor/engine/trace_control.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-/// What a request reads of the run and changes in it.
-class run_control {
-public:
-    virtual ~run_control() = default;
-    /// False: the run is being rebuilt, or ends; no seat takes an order.
-    [[nodiscard]] virtual bool is_open() const noexcept = 0;
-    [[nodiscard]] virtual bool is_over() const noexcept = 0;
-    [[nodiscard]] virtual std::string state_name() const = 0;
-    virtual void interrupt(int signal) = 0;
-    virtual void end_on_request(const std::string& by, int signal, const std::string& why) = 0;
-    virtual void rebuild(const std::string& why) = 0;
-    [[nodiscard]] virtual shm::control_block& block() = 0;
-    /// The block as it was published.
-    [[nodiscard]] virtual shm::control_block& published() = 0;
-    [[nodiscard]] virtual run::ps_answer carry_out(const run::ps_request& r) const = 0;
-    [[nodiscard]] virtual run::trace_answer carry_out(const run::trace_request& r) = 0;
-    [[nodiscard]] virtual run::trace_file_answer carry_out(const run::trace_file_request& r) = 0;
-};
-
 class commands {
 public:
-    commands(const run_setup& setup, std::string run_id, process_table& seats, live_parameters& parameters,
-             run_control& run)
-        : setup_(&setup), run_id_(std::move(run_id)), seats_(&seats), parameters_(&parameters), run_(&run) {}
+    commands(const ps_sources& ps, process_table& seats, live_parameters& parameters, block_custodian& block,
+             run_phase& phase, run_rebuild& rebuild, trace_control& trace)
+        : ps_(ps),
+          seats_(&seats),
+          parameters_(&parameters),
+          block_(&block),
+          phase_(&phase),
+          rebuild_(&rebuild),
+          trace_(&trace) {}
 
     /// Carries the request out, and returns the answer or the refusal as JSON.
     [[nodiscard]] nlohmann::json answer(const nlohmann::json& message);
@@ -51,22 +39,19 @@ private:
     [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
     [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
     [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
-    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const { return run_->carry_out(r); }
-    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r) { return run_->carry_out(r); }
-    [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r) {
-        return run_->carry_out(r);
-    }
+    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
+    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
+    [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);
     [[nodiscard]] run::verdict on_seats(const std::string& name,
                                         const std::function<std::string(process_table&, seat&)>& act);
 
-    const run_setup* setup_;
-    std::string run_id_;
+    ps_sources ps_;
     process_table* seats_;
     live_parameters* parameters_;
-    run_control* run_;
+    block_custodian* block_;
+    run_phase* phase_;
+    run_rebuild* rebuild_;
+    trace_control* trace_;
 };
-
-/// The first port of the pipeline, whose frames cannot be made again; null: it has none.
-[[nodiscard]] const stage_setup* port_of(const run_setup& s) noexcept;
 
 }  // namespace carousel::supervisor

@@ -26,14 +26,6 @@ void answer(int fd, const nlohmann::json& reply) {
     (void)shm::send_message(fd, reply.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-control_socket::control_socket(const std::string& path, event_loop& loop, connection_handler& handler,
-                               shortage_watch& shortage, log_function log)
-    : loop_(&loop),
-      handler_(&handler),
-      shortage_(&shortage),
-      log_(std::move(log)),
-      listener_(shm::listen_at(path)) {}
-
 void control_socket::open() {
     loop_->watch(listener_.get(), EPOLLIN, [this](u32) { accept_all(); });
 }
@@ -84,7 +76,7 @@ void control_socket::read_connection(int fd) {
         // The only guard for every kind of message: a broken or malicious peer loses its connection and
         // nothing else.
         try {
-            handler_->on_message(at->second, m);
+            handler_->on_message(*this, at->second, m);
         } catch (const std::exception& e) {
             refuse_message(fd, e.what());
             return;

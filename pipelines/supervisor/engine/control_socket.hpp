@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "core/json.hpp"
 #include "os/event_loop.hpp"
@@ -27,12 +28,14 @@ struct connection {
     u32 tap = shm::none;  ///< a viewer's place in latest groups
 };
 
+class control_socket;
+
 /// Receives what arrives at the control socket.
 class connection_handler {
 public:
     virtual ~connection_handler() = default;
-    /// The connection of a sender whose message makes this throw is closed.
-    virtual void on_message(connection& c, shm::message& m) = 0;
+    /// If it throws, the connection is closed.
+    virtual void on_message(control_socket& from, connection& c, shm::message& m) = 0;
     /// `c` is closed by its peer or dropped; its descriptor is still open, and no longer one of the socket's.
     virtual void on_close(const connection& c) = 0;
 };
@@ -43,12 +46,13 @@ void answer(int fd, const nlohmann::json& reply);
 class control_socket {
 public:
     using log_function = std::function<void(const std::string&)>;
-    /// Listens at `path`; the file stays. Throws shm_error.
-    control_socket(const std::string& path, event_loop& loop, connection_handler& handler,
-                   shortage_watch& shortage, log_function log);
+    control_socket(event_loop& loop, connection_handler& handler, shortage_watch& shortage, log_function log)
+        : loop_(&loop), handler_(&handler), shortage_(&shortage), log_(std::move(log)) {}
     control_socket(const control_socket&) = delete;
     control_socket& operator=(const control_socket&) = delete;
 
+    /// Listens at `path`: connections wait in the queue. The file stays. Throws shm_error.
+    void listen(const std::string& path) { listener_ = shm::listen_at(path); }
     /// Accepts connections from now on, as the loop reports them.
     void open();
     /// Called in each tick. Returns true if accepting was paused, and is tried again now.

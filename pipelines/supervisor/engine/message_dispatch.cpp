@@ -1,6 +1,5 @@
-// engine: the meaning of the messages on the control socket. Stages send {"hello"} and stay connected,
-// viewers
-// {"tap"}; clients send one {"command"} and get one reply.
+#include "supervisor/engine/message_dispatch.hpp"
+
 #include <fmt/format.h>
 
 #include "control/answer_message.hpp"
@@ -8,23 +7,23 @@
 #include "core/clock_identity.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
-#include "supervisor/engine/engine.hpp"
 #include "supervisor/processes/handshake.hpp"
-#include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 
 namespace carousel::supervisor {
 
 using nlohmann::json;
 
-void engine::on_close(const connection& c) {
+void message_dispatch::on_close(const connection& c) {
     if (c.stage) supervisor::connection_closed(*seats_, c.fd.get());
-    if (c.tap != shm::none) ring::dismiss_latest(segment_->block(), c.tap);
+    taps_->release(c);
 }
 
-std::string engine::accept_process(connection& c, const json& request, shm::message& m, bool& again) {
+std::string message_dispatch::accept_process(connection& c, const json& request, shm::message& m,
+                                             bool& again) {
     try {
-        if (request.contains("return")) return handle_return(c, run::read_return(request), m);
-        const bool open = phase_ == phase::running || phase_ == phase::draining;
+        if (request.contains("return")) return takeover_->accept_return(c, run::read_return(request), m);
+        const bool open = phase_->is_open();
         const run::hello_message hello = run::read_hello(request);
         if (const i64 shift = clock_shift_ns(hello.clock, own_clock()); shift != 0)
             return fmt::format("{} cannot join the run: {}", hello.stage, clock_shift_text(shift));
@@ -40,7 +39,17 @@ std::string engine::accept_process(connection& c, const json& request, shm::mess
     }
 }
 
-void engine::on_message(connection& c, shm::message& m) {
+bool message_dispatch::route_request(connection& c, const json& request) {
+    return extensions_->any([&](run_extension& e) {
+        const request_route route = e.take_request(request);
+        if (!route.taken) return false;
+        c.request_id = route.id;
+        if (!route.refusal.is_null()) answer(c.fd.get(), route.refusal);
+        return true;
+    });
+}
+
+void message_dispatch::on_message(control_socket& from, connection& c, shm::message& m) {
     const int fd = c.fd.get();
     const json request = parse_json_or_discard(m.text, json_channel::message);
     const auto has_object = [&](const char* what) {
@@ -48,28 +57,26 @@ void engine::on_message(connection& c, shm::message& m) {
     };
     if (!request.is_object()) {
         answer(fd, run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));
-    } else if (json refusal; request.contains("command") && forward_to_host(c, request, refusal)) {
-        if (!refusal.is_null()) answer(fd, refusal);
     } else if (request.contains("command")) {
-        answer(fd, commands_->answer(request));
+        if (!route_request(c, request)) answer(fd, commands_->answer(request));
     } else if (has_object("hello") || has_object("return")) {
         bool again = false;
         if (const std::string why = accept_process(c, request, m, again); !why.empty())
             answer(fd, run::refusal(why, again));
     } else if (has_object("owner")) {
-        adopt_owner(c, run::read_owner(request));
+        takeover_->accept_owner(c, run::read_owner(request), from);
     } else if (has_object("tap")) {
         try {
-            lease_tap(c, run::read_tap_request(request));
+            taps_->lease(c, run::read_tap_request(request));
         } catch (const error& e) {
             answer(fd, run::refusal(e.what()));
         }
     } else if (request.contains("ready") && c.stage) {
         supervisor::stage_is_ready(*seats_, fd);
     } else if (request.contains("left") && c.stage) {
-        supervisor::on_port_left(*seats_, fd);
+        supervisor::port_left(*seats_, fd);
     } else if (request.contains("back") && c.stage) {
-        supervisor::on_stage_returned(*seats_, fd);
+        supervisor::stage_returned(*seats_, fd);
     }
 }
 

@@ -18,9 +18,9 @@
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
-#include "runs/spaces.hpp"
 #include "spec/own_programs.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "supervisor/engine/run_extension.hpp"
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/output_directory.hpp"
@@ -97,15 +97,17 @@ std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
     }
 }
 
-int finish(engine& e, const run_setup& s, run_outcome o, const run_options& given_options, console& out) {
+int finish(engine& e, const run_setup& s, run_outcome o, const run_options& given_options,
+           const run_extensions& extensions, console& out) {
     closing last(out, *e.seats().journal);
     if (e.seats().failure) log_root_cause(last, *e.seats().failure);  // before anything that can fail
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
     const dead_letter_list dead_letters = dead_letters_of(sinks, e.seats().account);
-    other_hosts* const hosts = given_options.hosts.get();
     o.exit_code = exit_code_of(o, d, dead_letters, s.allow_dead_letters);
-    if (o.exit_code == exit_code::ok && hosts != nullptr) o.exit_code = hosts->code();
+    extensions.each([&](const run_extension& each) {
+        if (o.exit_code == exit_code::ok) o.exit_code = each.exit_code();
+    });
     std::vector<std::string> failed;  // an output that fails prevents neither the account nor the other
                                       // outputs
     for (const sink_account& a : sinks)
@@ -113,12 +115,12 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;
     o.command_line = given_options.command_line;
     nlohmann::json report;
-    if (!s.report_path.empty() || hosts != nullptr) {
+    if (!s.report_path.empty() || extensions.any([](run_extension& each) { return each.wants_report(); })) {
         report =
             make_report({&s, &e.control(), &e.seats().seats, &e.seats().account, &e.seats().recoveries.all(),
                          &sinks, o, e.problems_of_the_run(), e.shares_of_the_run(), e.parameters_of_the_run(),
                          e.seats().recoveries.dropped()});
-        if (hosts != nullptr) report["hosts"] = hosts->reports();
+        extensions.each([&](const run_extension& each) { each.add_to_report(report); });
     }
     const std::string unreported = why_not_reported(s, report, sinks);
     if (!unreported.empty()) failed.push_back(unreported);
@@ -129,10 +131,10 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     if (dead_letters.count > 0) account += "; " + dead_letters_text(dead_letters);
     const std::string line = closing_line(s, o, account, e.seats().account.restarts);
     last.line(line);
-    if (hosts != nullptr) {
-        for (const std::string& each : hosts->closing_lines()) last.line(each);
-        hosts->report_outcome(o.exit_code, report, line);
-    }
+    extensions.each([&](run_extension& each) {
+        for (const std::string& text : each.closing_lines()) last.line(text);
+        each.report_outcome(o.exit_code, report, line);
+    });
     log_closing(last, s, o, e.shares_of_the_run(), !s.report_path.empty() && unreported.empty());
     for (const std::string& why : failed) last.line("error: " + why);
     e.note_end(o.exit_code);
@@ -221,7 +223,8 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         if (before && !o.fresh) log_fresh_start(*before, out);
         lock.clear_leftovers();
     }
-    std::unique_ptr<run_space> space = space_of_run(p.name, p.space_mib, out);
+    run_extensions extensions(o.extensions);
+    extensions.each([&](run_extension& each) { each.prepare(p, out); });
     if (o.keep_logs) lock.keep_logs();
     check_report_path(o.report_file);
     const machine_offer machine = probe_for(p);
@@ -237,9 +240,9 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     make_log_folder(s.directory);
     const std::string run_id = existing ? existing->run_id : new_run_id();
     // Nothing has been made yet, and no stage waits for frames: the hosts agree first.
-    if (o.hosts && !existing) {
+    if (!existing) {
         try {
-            o.hosts->gather(out, run_id);
+            extensions.each([&](run_extension& each) { each.agree(out, run_id); });
         } catch (const interrupted_early& early) {
             out.line(fmt::format("{}: interrupted before it started", s.name));
             return 128 + early.signal;
@@ -251,12 +254,12 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     if (!existing && s.depth_lowered) out.line("depth: " + s.depth_reason);
     if (const std::string idle = idle_turns(s); !existing && !idle.empty()) out.line(idle);
     if (const auto why = no_domain_text(p, s); !why.empty() && !existing) out.line(why);
-    engine e(s, run_id, executable_folder(), o.seconds, out,
-             existing ? engine::beginning::adopt : engine::beginning::fresh,
-             o.hosts ? o.hosts->first(o.first) : o.first);
+    u64 first = o.first;
+    extensions.each([&](const run_extension& each) { first = each.first_frame(first); });
+    engine e(s, run_id, executable_folder(), o.seconds, out, extensions,
+             existing ? engine::beginning::adopt : engine::beginning::fresh, first);
     lock.leave_folder(false);
-    e.hold(std::move(space));
-    e.work_with(o.hosts.get());
+    e.attach_extensions();
     e.seats().journal->note(
         ::getpid(), fmt::format("{}: {}, {} stages of {}", s.name, existing ? "is taken over" : "begins",
                                 s.stages.size(), s.file));
@@ -264,7 +267,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     try {
         const run_outcome outcome = e.run();
         e.release_reserve();
-        const int code = finish(e, s, outcome, o, out);
+        const int code = finish(e, s, outcome, o, extensions, out);
         out.flush();
         return code;
     } catch (const error& failed) {  // the caller prints it; in the background only the log keeps it

@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "supervisor/engine/other_hosts.hpp"
 #include "supervisor/hosts/launcher.hpp"
+#include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/hosts/remote_host.hpp"
 
 namespace carousel::supervisor {

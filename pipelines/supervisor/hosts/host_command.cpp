@@ -16,6 +16,7 @@
 #include "os/descriptors.hpp"
 #include "spec/hosts.hpp"
 #include "supervisor/hosts/coordinator.hpp"
+#include "supervisor/hosts/hosts_extension.hpp"
 #include "supervisor/hosts/remote_partition.hpp"
 #include "supervisor/plan/plan_text.hpp"
 
@@ -105,7 +106,7 @@ int be_host(const host_arguments& a, const cli_environment& env) {
     }
     if (a.launched) take_token(plan.token);
     const auto hosts = std::make_shared<remote_partition>(plan, self);
-    o.hosts = hosts;
+    o.extensions.push_back(std::make_shared<hosts_extension>(hosts));
     if (a.launched) hosts->was_launched();
     if (a.launched && !a.stay) {
         o.keep_logs = true;
@@ -149,7 +150,7 @@ int run_over_hosts(const start_arguments& a, const cli_environment& env, const p
         show_plan(env, part, std::move(o));
         return exit_code::ok;
     }
-    o.hosts = std::make_shared<coordinator>(std::move(plan));
+    o.extensions.push_back(std::make_shared<hosts_extension>(std::make_shared<coordinator>(std::move(plan))));
     return env.run(part, o);
 }
 

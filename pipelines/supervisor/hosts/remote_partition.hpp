@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "runs/log_reader.hpp"
-#include "supervisor/engine/other_hosts.hpp"
+#include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/hosts/sealed_stream.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 #include "supervisor/plan/run_options.hpp"

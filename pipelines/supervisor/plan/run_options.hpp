@@ -13,7 +13,7 @@
 
 namespace carousel::supervisor {
 
-class other_hosts;  // supervisor/engine/other_hosts.hpp
+class run_extension;  // supervisor/engine/run_extension.hpp
 
 /// Options that belong to one run and not to the pipeline.
 struct run_options {
@@ -25,13 +25,11 @@ struct run_options {
     bool keep_logs = false;   ///< DIR/logs outlives the run, until the next of that name or `carousel clean`
     bool background = false;  ///< stderr is not read once all stages are ready: no progress line
     f64 wait_s = 0;           ///< how long to wait for a running pipeline of the same name to end
-    std::string http;         ///< address of the run's web UI, as given; "": none
-    std::vector<std::string> http_hosts;  ///< further names of this machine in its address
-    bool fresh = false;  ///< a running run of the name whose supervisor is dead is ended, not taken over
+    bool fresh = false;       ///< a running run of the name whose supervisor is dead is ended, not taken over
     std::vector<std::string> command_line;     ///< for the report
     std::optional<parameter_plan> parameters;  ///< for a partition of a pipeline: those of the whole file
-    std::shared_ptr<other_hosts> hosts;        ///< null: the pipeline runs on this host only
-    test_hooks hooks;                          ///< from the environment
+    std::vector<std::shared_ptr<run_extension>> extensions;
+    test_hooks hooks;  ///< from the environment
 };
 
 }  // namespace carousel::supervisor

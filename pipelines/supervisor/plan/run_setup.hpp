@@ -131,8 +131,6 @@ struct run_setup : pipeline_spec {
     std::string output_directory;  ///< returned by environment::output_directory() of its stages; "": none
     std::string pictures;          ///< folder of the pictures, for the closing lines; "": none
     std::string report_path;       ///< --report FILE; "": none
-    std::string http;              ///< --http ADDR:PORT; "": no web UI
-    std::vector<std::string> http_hosts;  ///< --http-host NAME
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< at least one stage is a client of an MPS domain
     /// Why two such runs may make different pictures, so that their hashes cannot be compared; "": they can.

@@ -124,8 +124,6 @@ run_setup setup_from(const pipeline& p, const run_options& o, const machine_offe
     s.scribbles_anywhere = o.hooks.scribbles_anywhere;
     s.audits_at_deaths_alone = o.hooks.audits_at_deaths_alone;
     s.report_path = o.report_file;
-    s.http = o.http;
-    s.http_hosts = o.http_hosts;
     s.color = o.color;
     s.terminal = understands_escapes(STDERR_FILENO);
     for (u32 k = 0; k < p.stages.size(); ++k)

@@ -16,6 +16,7 @@
 #include "supervisor/processes/damaged_entries.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_state.hpp"
 #include "supervisor/processes/standby.hpp"

@@ -15,6 +15,7 @@
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
@@ -37,13 +38,6 @@ seat* free_seat_for(process_table& t, const std::string& stage, std::string& why
         if (vacant && !s->now) return s.get();
     }
     return nullptr;
-}
-
-/// The process is LIVE, or could take over: its entry has the time since when it runs, which is checked from
-/// now on against the value recorded here. A port's program is never found by it.
-void now_ready(process& p) {
-    p.how.was_ready = true;
-    if (!p.port) p.start_time = shm::start_time_of(p.pidfd.get(), p.pid);
 }
 
 std::string attach_answer(const process_table& t, const seat& s, const process& p, std::vector<int>& fds) {
@@ -172,42 +166,6 @@ std::string accept_port(process_table& t, int connection, shm::peer_process peer
     return "";
 }
 
-void stage_is_ready(process_table& t, int connection) {
-    for (auto& s : t.seats) {
-        if (s->standby && s->standby->connection == connection) {
-            s->standby->standing_by = true;
-            now_ready(*s->standby);
-            s->standby_delay_ns = 0;
-        }
-        if (!s->now || s->now->connection != connection) continue;
-        now_ready(*s->now);
-        s->clock_base_ns = s->now->ready_ns = now_ns();
-        const seat_action a = s->machine.on(seat_event::ready, now_ns());
-        t.note("ready", now_ns(), *s, *s->now, fmt::format("is ready (pid {})", s->now->pid));
-        apply_seat_action(t, *s, a, nullptr);
-    }
-}
-
-void connection_closed(process_table& t, int connection) {
-    for (auto& s : t.seats) {
-        for (auto& p : s->gone)
-            if (p->connection == connection) p->connection = -1;
-        if (s->standby && s->standby->connection == connection) {
-            s->standby->connection = -1;
-            s->standby->standing_by = false;
-            end_standby(*s);
-        }
-        if (!s->now || s->now->connection != connection) continue;
-        s->now->connection = -1;
-        s->now->seen_dead_ns = now_ns();
-        if (s->now->port)
-            s->now->how.outside = true;
-        else
-            s->now->leaving = !is_exiting(s->now->pid);
-        retire(t, *s);
-    }
-}
-
 std::string accept_stage_return(process_table& t, int connection, shm::peer_process peer,
                                 const run::return_message& message) {
     const u32 index = message.incarnation.seat;
@@ -236,25 +194,19 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
         t.log_line(fmt::format("{}: cannot accept its return: {}", s.label, errno_text(errno)));
     if (standby) {
         p.standing_by = p.how.was_ready = p.standing_by || message.ready;
-        if (p.how.was_ready) now_ready(p);
+        if (p.how.was_ready) mark_ready(p);
         return "";
     }
     const bool live = ring::entry_word::of(ring::load(t.c->entry[p.incarnation.entry].identity)).state ==
                       ring::entry_state::live;
     if (live) {
-        now_ready(p);
+        mark_ready(p);
         if (s.machine.state() == seat_state::starting)
             apply_seat_action(t, s, s.machine.on(seat_event::ready, now_ns()), nullptr);
     }
     // The kernel has continued a paused stage when it lost its parent (SIGHUP, SIGCONT to an orphaned group).
     if (s.machine.state() == seat_state::stopped) shm::signal_pidfd(p.pidfd.get(), SIGSTOP);
     return "";
-}
-
-void on_stage_returned(process_table& t, int connection) {
-    for (auto& s : t.seats)
-        for (const process* p : {s->now.get(), s->standby.get()})
-            if (p != nullptr && p->connection == connection) read_alone(t, *s, p->pid);
 }
 
 }  // namespace carousel::supervisor

@@ -21,9 +21,5 @@ namespace carousel::supervisor {
 /// reply sent; otherwise the reason why it has no place.
 [[nodiscard]] std::string accept_stage_return(process_table& t, int connection, shm::peer_process peer,
                                               const run::return_message& message);
-void stage_is_ready(process_table& t, int connection);
-/// A stage whose RETURN was accepted now writes into its new pipe.
-void on_stage_returned(process_table& t, int connection);
-void connection_closed(process_table& t, int connection);
 
 }  // namespace carousel::supervisor

@@ -14,6 +14,7 @@
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/absent_readers.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/start.hpp"
@@ -118,17 +119,6 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
            fmt::format("is opened by pid {}{}", s.now->pid, s.now->elsewhere ? " in another namespace" : ""));
     in = &s;
     return "";
-}
-
-void on_port_left(process_table& t, int connection) {
-    for (auto& s : t.seats) {
-        process* p = s->now && s->now->connection == connection ? s->now.get() : nullptr;
-        for (auto& gone : s->gone)
-            if (gone->connection == connection) p = gone.get();
-        if (p == nullptr || !p->port || p->ended) continue;
-        p->has_detached = p->how.outside = true;
-        return on_process_end(t, *s, *p);
-    }
 }
 
 bool port_has_ended(const process_table& t, const process& p) {

@@ -23,8 +23,6 @@ namespace carousel::supervisor {
 /// end is seen.
 [[nodiscard]] std::string seat_port(process_table& t, shm::peer_process peer, const run::hello_message& hello,
                                     std::vector<shm::unique_fd>& fds, bool& again, seat*& in);
-/// Handles {"left": true}: the program has none of the run's memory mapped any more.
-void on_port_left(process_table& t, int connection);
 /// For a process without a pidfd (adopted): true if its lock has been released.
 [[nodiscard]] bool port_has_ended(const process_table& t, const process& p);
 void remove_port_lock(const process_table& t, const process& p) noexcept;

@@ -1,14 +1,16 @@
 #pragma once
 // The seats (instance slots) of a run and the processes on them, as plain data. Decisions are in policy/,
 // what is stored of them in stores/. The actions are in the files next to this one, one subject per file:
-//   start.hpp          starting a process, watching it    handshake.hpp      sockets for stages
-//   retire.hpp         its end, as                        restart.hpp        consequences of a death
-//                      policy/retirement.hpp decides;
-//                      one loop for all work
-//   standby.hpp        warm standbys                      watch.hpp          deadlines, ticks
-//   mps_seats.hpp      those that share an MPS domain     port_seats.hpp     external programs on ports
-//   adoption.hpp       a second supervisor                seat_state.hpp     the state saved for it
-//   seat_commands.hpp  user commands                      stall_reasons.hpp  why a run stands still
+//   start.hpp           starting a process                 handshake.hpp      sockets for stages
+//   process_events.hpp  every event of a process: its      restart.hpp        consequences of a death
+//                       exit, socket, deadline, notes
+//   retire.hpp          its end, as                        watch.hpp          deadlines, ticks
+//                       policy/retirement.hpp decides;
+//                       one loop for all work
+//   standby.hpp         warm standbys                      port_seats.hpp     external programs on ports
+//   mps_seats.hpp       those that share an MPS domain     seat_state.hpp     the state saved for it
+//   adoption.hpp        a second supervisor                stall_reasons.hpp  why a run stands still
+//   seat_commands.hpp   user commands
 //
 // One thread; nothing in any of these files blocks.
 

@@ -17,6 +17,7 @@
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
@@ -33,18 +34,6 @@ void kill_process(process_table& t, process& p) {
     if (p.pidfd && can_terminate_client(t, p)) return end_client(t, p);
     if (p.pidfd) shm::signal_pidfd(p.pidfd.get(), SIGKILL);
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
-}
-
-// Reads the last note of the dying process before the kernel reports its end, which takes about 90 ms with a
-// GPU context.
-void read_exit_note(const process_table& t, process& p) noexcept {
-    const ring::exit_note note = ring::exit_note::of(load(t.c->entry[p.incarnation.entry].exit_note));
-    if (p.how.known || p.how.deadline || p.how.outside || !note.present) return;
-    p.how.known = true;
-    p.how.outside = note.outside;
-    p.how.exit_code = note.exit_code;
-    p.how.signal = note.signal;
-    if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
 }
 
 // Called when a word is about to be passed on. In a sink the death may have come between commit and mark: the
@@ -209,21 +198,6 @@ process* find_process(seat& s, const ring::incarnation_id& incarnation) noexcept
     return at != s.gone.end() ? at->get() : nullptr;
 }
 
-void note_out_of_memory(process_table& t, const seat& s, process& p) {
-    if (p.how.signal != SIGKILL || p.kill_sent || p.how.outside || !t.groups.consume_oom_kill(now_ns()))
-        return;
-    p.how.out_of_memory = true;
-    const std::string limit = t.groups.memory_text();
-    t.log_line(
-        fmt::format("{} (pid {}): the kernel's out-of-memory killer has ended it: {}; give the run more "
-                    "memory, or reduce its need (--size, window, instances)",
-                    s.label, p.pid, limit.empty() ? "the machine has no memory left" : limit));
-}
-
-std::string describe_end(const exit_status& e) {
-    return e.signal != 0 ? fmt::format("signal {}", e.signal) : fmt::format("exit code {}", e.exit_code);
-}
-
 }  // namespace
 
 void retire(process_table& t, seat& s) {
@@ -297,35 +271,6 @@ void record_death(process_table& t, seat& s, process& p) {
     if (!p.how.through || p.signalled_ns != 0)
         t.recoveries.report(
             {s.label, p.pid, p.incarnation.epoch, "", p.signalled_ns, p.seen_dead_ns, 0, 0, false});
-}
-
-void on_process_end(process_table& t, seat& s, process& p) {
-    if (p.ended) return;
-    if (&p == s.standby.get()) return standby_ended(t, s, now_ns());
-    if (p.pidfd) t.loop->forget(p.pidfd.get());
-    p.ended = true;
-    p.ended_ns = now_ns();
-    const exit_status status = p.pidfd && !p.port ? reap(p.pidfd.get()) : exit_status{};
-    if (p.seen_dead_ns == 0) p.seen_dead_ns = p.ended_ns;
-    if (status.known && is_doomed(p) && p.incarnation.epoch != 0)
-        t.recoveries.report(
-            {s.label, p.pid, p.incarnation.epoch, "", 0, 0, 0, 0, false, describe_end(status)});
-    if (!p.how.deadline && !p.how.outside && !p.how.restart_requested && status.known &&
-        !(p.kill_sent && status.exit_code == exit_code::revoked)) {
-        p.how.known = true;
-        p.how.exit_code = status.exit_code;
-        p.how.signal = status.signal;
-        if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
-        note_out_of_memory(t, s, p);
-        excuse_process(t, p);
-        if (p.mps.excused && p.mps.broke) report_end(t, s, p);  // it had left no note
-    }
-    if (p.judged && p.how.known && s.last_exit_pid == p.pid && s.last_exit == death_by_signal_text) {
-        s.last_exit = describe(p.how);  // the kernel has reported the cause now
-        t.recoveries.report({s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false});
-    }
-    if (!is_doomed(p)) return retire(t, s);
-    in_order(t, [&] { poll_retirement(t, s, p, now_ns()); });
 }
 
 u32 count_quarantined(const process_table& t, const seat& s) noexcept {

@@ -17,7 +17,6 @@ template <typename F>
 void in_order(process_table& t, F&& first);
 /// Does the work that has come up.
 void settle(process_table& t);
-void on_process_end(process_table& t, seat& s, process& p);
 /// Call it before its words are changed: records the frames that it had in flight, and its last note.
 void record_death(process_table& t, seat& s, process& p);
 /// Number of the seat's buffers that wait for the end of a process.

@@ -13,6 +13,7 @@
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/mps_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/start.hpp"
 #include "telemetry/snapshot.hpp"
 

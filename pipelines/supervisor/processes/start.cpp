@@ -17,6 +17,7 @@
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 
@@ -120,21 +121,6 @@ void start_seat(process_table& t, seat& s) {
     watch_process(t, s, *s.now);
 }
 
-void watch_process(process_table& t, seat& s, process& p) {
-    // Processes move from seat::now to seat::gone but stay at the same address, until supervise_seats()
-    // erases them (and forgets the fds).
-    if (p.pidfd) t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
-    if (p.log.fd() >= 0) watch_log(t, s, p);
-}
-
-void watch_log(process_table& t, seat& s, process& p) {
-    t.loop->watch(p.log.fd(), EPOLLIN, [&t, &s, &p](u32) {
-        if (p.log.drain(*s.log, p.pid)) return;
-        t.loop->forget(p.log.fd());
-        p.log.close(*s.log, p.pid);
-    });
-}
-
 std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer) {
     if (peer.id.pid == p.pid) return "";  // our child, not reaped: the pid cannot have been reused
     if (peer.id.pid == 0 || !peer.pidfd)
@@ -143,16 +129,12 @@ std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_proce
     if (p.pidfd) {  // the tool that started the stage: it ends after the stage, and is reaped then
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
-        t.loop->watch(p.tool_pidfd.get(), EPOLLIN, [&t, &p](u32) {
-            t.loop->forget(p.tool_pidfd.get());
-            (void)reap(p.tool_pidfd.get());
-            p.tool_pidfd.reset();
-        });
+        watch_tool(t, p);
     }
     p.pidfd = std::move(peer.pidfd);
     p.pid = peer.id.pid;
     s.remember(p.pid);
-    t.loop->watch(p.pidfd.get(), EPOLLIN, [&t, &s, &p](u32) { on_process_end(t, s, p); });
+    watch_exit(t, s, p);
     return "";
 }
 

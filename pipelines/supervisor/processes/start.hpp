@@ -15,8 +15,6 @@ void start_seat(process_table& t, seat& s);
 void postpone_start(process_table& t, seat& s, const std::string& why);
 /// Starts the stage's program for the entry that p.incarnation names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p);
-void watch_process(process_table& t, seat& s, process& p);
-void watch_log(process_table& t, seat& s, process& p);
 /// Makes process `peer` the one that works on the seat; a tool may have started it. Returns "", or why it
 /// cannot be watched.
 [[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer);

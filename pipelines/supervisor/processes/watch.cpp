@@ -13,6 +13,7 @@
 #include "supervisor/processes/absent_readers.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
@@ -123,32 +124,11 @@ bool waits_for_asset(const process_table& t, const seat& s) noexcept {
     return false;
 }
 
-void replace_late(process_table& t, seat& s, const std::string& what) {
-    process& p = *s.now;
-    p.by_supervisor = true;
-    // A process that was stopped from outside is not at fault: its frames are innocent.
-    if (p.port) {
-        p.how.deadline = true;
-        t.log_line(
-            fmt::format("{} (pid {}): {}: its seat now belongs to another process", s.label, p.pid, what));
-    } else if (shm::is_stopped(p.pid)) {
-        p.how.outside = true;
-        p.how.known = true;
-        p.how.signal = 19;
-        t.log_line(
-            fmt::format("{} (pid {}) was stopped by a signal and {}: replacing it", s.label, p.pid, what));
-    } else {
-        p.how.deadline = true;
-        t.log_line(fmt::format("{} (pid {}): {}: replacing it", s.label, p.pid, what));
-    }
-    retire(t, s);
-}
-
 void watch_start(process_table& t, seat& s, u64 now) {
     if (waits_for_asset(t, s)) s.clock_base_ns = now;  // not its fault
     const u64 since = t.groups.uncounted().shifted(std::max(s.now->spawned_ns, s.clock_base_ns), now);
     if (now > since && now - since > t.setup->start_timeout_ns)
-        replace_late(t, s, "it has not become ready in time");
+        deadline_missed(t, s, "it has not become ready in time");
 }
 
 /// A note that a quota, a freezer or a busy machine has stopped the run while the frame was late; "": none
@@ -201,7 +181,7 @@ void watch_deadlines(process_table& t, u64 now) {
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->incarnation.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
             restart_device_clocks(t, views[k].device, now);
-        replace_late(t, s, describe(verdicts[k], views[k]) + uncounted_text(t, now));
+        deadline_missed(t, s, describe(verdicts[k], views[k]) + uncounted_text(t, now));
     }
 }
 
@@ -218,15 +198,6 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
     s.sampled_at_ns = now;
 }
 
-// The exit of an adopted port program can be detected only by its lock.
-void end_silent_ports(process_table& t, seat& s) {
-    const auto check = [&](process& p) {
-        if (p.port && !p.pidfd && !p.ended && port_has_ended(t, p)) on_process_end(t, s, p);
-    };
-    for (auto& p : s.gone) check(*p);
-    if (s.now) check(*s.now);
-}
-
 }  // namespace
 
 void supervise_seats(process_table& t, u64 now) {
@@ -239,7 +210,7 @@ void supervise_seats(process_table& t, u64 now) {
     watch_domain(t);
     in_order(t, [&] {
         for (auto& s : t.seats) {
-            end_silent_ports(t, *s);
+            poll_ports(t, *s);
             for (auto& p : s->gone) poll_retirement(t, *s, *p, now);
             if (s->now && is_condemned(*s->now))
                 poll_retirement(t, *s, *s->now, now);  // no entry was free before

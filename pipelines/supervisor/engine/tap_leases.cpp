@@ -1,6 +1,5 @@
-// engine: taps. A viewer asks for the memory of a ring and joins it as a `latest` reader by itself; the
-// supervisor only passes it the memory and, when its connection closes, frees its place in the ring (a killed
-// viewer cannot).
+#include "supervisor/engine/tap_leases.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include "core/errors.hpp"
 #include "ring/recovery.hpp"
 #include "spec/outputs.hpp"
-#include "supervisor/engine/engine.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -41,26 +39,46 @@ ring_place tapped_ring(const run_setup& s, const std::string& name) {
     throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
 }
 
+/// The number after the highest that a viewer's place carries.
+u32 next_tap(const shm::control_block& c) {
+    u32 next = 0;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
+        for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+            const ring::group_word w = ring::group_word::of(ring::load(c.link[k].group_state[g]));
+            if (w.state == ring::group_state::latest && w.entry >= shm::max_incarnations)
+                next = std::max(next, w.entry - shm::max_incarnations + 1);
+        }
+    }
+    return next;
+}
+
 }  // namespace
 
-void engine::lease_tap(connection& c, const run::tap_request& request) {
+void tap_leases::adopt() { taps_ = next_tap(block_->block()); }
+
+void tap_leases::release(const connection& c) {
+    if (c.tap != shm::none) ring::dismiss_latest(block_->block(), c.tap);
+}
+
+void tap_leases::lease(connection& c, const run::tap_request& request) {
     const ring_place at = tapped_ring(*setup_, request.stage);
     const stage_setup& st = setup_->stages[at.stage];
-    const u32 link = made_->stage[at.stage].output_link[at.output];
+    const u32 link = block_->published().stage[at.stage].output_link[at.output];
     if (c.tap == shm::none) {
         // Identifies a place in a latest group; never an incarnation's entry, and not reused while it
         // matters.
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
     }
     std::vector<int> fds;
-    if (!memory_.complete()) throw shm_error("the run is being taken over by a second supervisor: try again");
+    if (!memory_->complete())
+        throw shm_error("the run is being taken over by a second supervisor: try again");
     run::tap_answer a;
     a.run_id = run_id_;
     a.link = link;
     a.stage = st.ring_name(at.output);
     a.entry = c.tap;
     a.format = st.ring(at.output).format;
-    a.memory = memory_.describe(false, link, fds);
+    a.memory = memory_->describe(false, link, fds);
     a.device = st.device;
     (void)shm::send_message(c.fd.get(), run::to_json(a).dump(), fds);
 }

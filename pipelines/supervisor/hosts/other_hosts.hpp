@@ -1,6 +1,6 @@
 #pragma once
-// The supervisors of the other hosts, as seen by the engine of one host. Two forms: coordinator (in `carousel
-// run`, which connects to all others) and remote_partition (in `carousel host`, which accepts the
+// The supervisors of the other hosts, as seen by one host (hosts_extension.hpp). Two forms: coordinator (in
+// `carousel run`, which connects to all others) and remote_partition (in `carousel host`, which accepts the
 // coordinator's connection). Calls from the engine do not block, except where a comment states it.
 //
 // Failures: a host is lost if its connection is closed or silent for 5 s. The coordinator reconnects
@@ -14,6 +14,7 @@
 #include "core/json.hpp"
 #include "os/console.hpp"
 #include "os/event_loop.hpp"
+#include "supervisor/engine/run_extension.hpp"
 
 namespace carousel::supervisor {
 
@@ -73,11 +74,6 @@ public:
     /// Sends the result of this partition to the coordinator. Blocks while another incarnation of the
     /// coordinator may connect, or until a signal.
     virtual void report_outcome(int code, const nlohmann::json& report, const std::string& line) = 0;
-};
-
-/// A signal arrived before the run was started.
-struct interrupted_early {
-    int signal = 0;
 };
 
 }  // namespace carousel::supervisor

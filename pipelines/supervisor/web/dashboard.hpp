@@ -4,6 +4,7 @@
 // supervisor that is killed, for as long as the stages run, and the next supervisor keeps it
 // (run/dashboard_record.hpp). One thread; the destructor and start() wait, for two seconds at most.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "os/log_pipe.hpp"
 #include "os/spawn.hpp"
 #include "run/dashboard_record.hpp"
+#include "supervisor/engine/run_extension.hpp"
 
 namespace carousel::supervisor {
 
@@ -56,6 +58,23 @@ private:
     bool tried_last_ = false;  ///< the present process was started at last_address_
     u64 due_ns_ = 0;           ///< 0: nothing to start
     u32 starts_ = 0;
+};
+
+/// The web UI of a run, as an extension.
+class web_extension final : public run_extension {
+public:
+    /// `address`, `hosts`: as in dashboard_plan.
+    web_extension(std::string address, std::vector<std::string> hosts)
+        : address_(std::move(address)), hosts_(std::move(hosts)) {}
+    void attach(run_access& run) override;
+    void begin() override;
+    void tick(u64 now) override;
+    void close() noexcept override { dashboard_.reset(); }
+
+private:
+    std::string address_;
+    std::vector<std::string> hosts_;
+    std::unique_ptr<dashboard> dashboard_;  ///< null: the run has no web UI
 };
 
 }  // namespace carousel::supervisor

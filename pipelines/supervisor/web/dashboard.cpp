@@ -1,4 +1,4 @@
-#include "supervisor/engine/dashboard.hpp"
+#include "supervisor/web/dashboard.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -163,6 +163,22 @@ void dashboard::tick(u64 now) noexcept {
     } catch (const std::exception& e) {
         log_.line(0, fmt::format("the web UI can't be started: {}", e.what()));
     }
+}
+
+void web_extension::attach(run_access& run) {
+    const run_setup& s = run.setup();
+    if (address_.empty() && !(run.was_taken_over() && run::read_dashboard_record(s.directory))) return;
+    dashboard_ = std::make_unique<dashboard>(
+        run.loop(), run.out(), dashboard_plan{address_, hosts_, s.name, run.run_id(), s.directory},
+        run.label_width());
+}
+
+void web_extension::begin() {
+    if (dashboard_) dashboard_->start();
+}
+
+void web_extension::tick(u64 now) {
+    if (dashboard_) dashboard_->tick(now);
 }
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,5 @@
-// engine: the contents of `carousel ps`.
+#include "supervisor/engine/ps_rows.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 
 #include "core/clock.hpp"
 #include "shm/process_id.hpp"
-#include "supervisor/engine/engine.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/links.hpp"
 #include "supervisor/processes/watch.hpp"
@@ -54,47 +54,10 @@ void add_process(run::ps_stage& row, const process& p, const shm::control_block&
     if (depth.reach != telemetry::reach_state::none) row.reach = telemetry::name_of(depth.reach);
 }
 
-}  // namespace
-
-std::string engine::state_name() const {
-    switch (phase_) {
-        case phase::draining:
-            return "stopping";
-        case phase::leaving:
-            return "done";
-        case phase::ending:
-            return "ending";
-        case phase::rebuilding:
-            return "rebuilding";
-        case phase::running:
-            break;
-    }
-    if (!missing_stages(*setup_, seats_->seats).empty()) return "waiting";
-    bool starting = false;
-    for (const auto& s : seats_->seats) {
-        if (s->machine.paused()) return "paused";
-        starting = starting || s->machine.state() == seat_state::starting;
-    }
-    return starting ? "starting" : "running";
-}
-
-// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for display.
-std::string engine::state_text() const {
-    std::string text = state_name();
-    const char* between = ": ";
-    if (text == "paused")
-        for (const auto& s : seats_->seats)
-            if (s->machine.paused()) text += std::exchange(between, ", ") + s->label;
-    if (text != "waiting") return text;
-    for (const missing_stage& m : missing_stages(*setup_, seats_->seats))
-        text += std::exchange(between, ", ") + m.name + " " + m.how;
-    return text;
-}
-
-run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_shares>& shares,
-                             u64 now) const {
-    const stage_setup& st = setup_->stages[s.stage];
-    const shm::control_block& c = segment_->block();
+run::ps_stage row_of(const ps_sources& in, const seat& s, const std::vector<telemetry::stage_shares>& shares,
+                     u64 now) {
+    const stage_setup& st = in.setup.stages[s.stage];
+    const shm::control_block& c = in.block.block();
     run::ps_stage row;
     row.name = st.spec.name;
     row.instance = s.instance;
@@ -105,7 +68,7 @@ run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_s
     if (s.standby) row.standby_pid = s.standby->pid;
     row.restarts = s.restarts;
     if (!s.last_exit.empty()) row.last_exit = s.last_exit;
-    row.frames_per_second = progress_.frames_per_second(s.stage);
+    row.frames_per_second = in.rates.frames_per_second(s.stage);
     row.frames = ring::load(c.stage[s.stage].counters.frames);
     if (!shares.empty()) {
         const telemetry::stage_shares& share = shares[s.stage];
@@ -122,39 +85,41 @@ run::ps_stage engine::row_of(const seat& s, const std::vector<telemetry::stage_s
     return row;
 }
 
-run::ps_answer engine::carry_out(const run::ps_request&) const {
+}  // namespace
+
+run::ps_answer ps_answer_of(const ps_sources& in) {
     const u64 now = now_ns();
-    const std::vector<telemetry::stage_shares> shares = times_.recent();
+    const std::vector<telemetry::stage_shares> shares = in.times.recent();
     run::ps_answer a;
     run::ps_pipeline& p = a.pipeline;
-    p.name = setup_->name;
-    p.state = state_name();
-    p.state_text = state_text();
-    for (const missing_stage& m : missing_stages(*setup_, seats_->seats)) p.waits_for.push_back(m.name);
-    p.bottleneck = bottleneck_of(*setup_, shares, &seats_->seats);
+    p.name = in.setup.name;
+    p.state = in.phase.name();
+    p.state_text = in.phase.text();
+    for (const missing_stage& m : missing_stages(in.setup, in.seats.seats)) p.waits_for.push_back(m.name);
+    p.bottleneck = bottleneck_of(in.setup, shares, &in.seats.seats);
     p.pid = ::getpid();
-    p.run_id = run_id_;
-    if (memory_.owner_pidfd() >= 0) p.owner_pid = memory_.owner_pid();
-    if (domain_)
-        p.mps = run::ps_mps{domain_->daemon_pid(),
-                            domain_->generation(),
-                            domain_->is_up(),
-                            seats_->account.domain_faults,
-                            seats_->account.domain_abandoned,
-                            domain_->has_spare()};
-    p.file = setup_->file;
-    p.device = setup_->device_name;
-    p.uptime_s = static_cast<f64>(now - started_ns_) / 1e9;
-    p.frames = delivered(*setup_, segment_->block());
-    p.restarts = seats_->account.restarts;
-    p.stalls = repairs_.stalls;
-    p.damaged = repairs_.damaged;
-    std::copy_n(seats_->account.kills_at, p.kills_at.size(), p.kills_at.begin());
-    p.frames_per_second = progress_.frames_per_second();
-    for (const auto& s : seats_->seats) a.stages.push_back(row_of(*s, shares, now));
-    a.problems = problems_.present(now).get<std::vector<std::string>>();
-    a.links = links_of(*setup_);
-    if (hosts_ != nullptr) hosts_->add_to(a);
+    p.run_id = in.run_id;
+    if (in.memory.owner_pidfd() >= 0) p.owner_pid = in.memory.owner_pid();
+    if (const mps_domain* domain = in.seats.domain; domain != nullptr)
+        p.mps = run::ps_mps{domain->daemon_pid(),
+                            domain->generation(),
+                            domain->is_up(),
+                            in.seats.account.domain_faults,
+                            in.seats.account.domain_abandoned,
+                            domain->has_spare()};
+    p.file = in.setup.file;
+    p.device = in.setup.device_name;
+    p.uptime_s = static_cast<f64>(now - in.facts.started_ns) / 1e9;
+    p.frames = delivered(in.setup, in.block.block());
+    p.restarts = in.seats.account.restarts;
+    p.stalls = in.facts.repairs.stalls;
+    p.damaged = in.facts.repairs.damaged;
+    std::copy_n(in.seats.account.kills_at, p.kills_at.size(), p.kills_at.begin());
+    p.frames_per_second = in.rates.frames_per_second();
+    for (const auto& s : in.seats.seats) a.stages.push_back(row_of(in, *s, shares, now));
+    a.problems = in.degraded.present(now).get<std::vector<std::string>>();
+    a.links = links_of(in.setup);
+    in.extensions.each([&](const run_extension& e) { e.add_to(a); });
     return a;
 }
 

@@ -1,0 +1,282 @@
+#include "supervisor/engine/block_custodian.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/clock.hpp"
+#include "ring/check/static_repair.hpp"
+#include "ring/link.hpp"
+#include "ring/recovery.hpp"
+#include "ring/topology.hpp"
+#include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/processes/stall_reasons.hpp"
+
+namespace carousel::supervisor {
+namespace {
+
+constexpr std::size_t max_logged_findings = 3;
+constexpr u64 save_counters_every_ns = ns_per_s;
+
+void append(std::vector<ring::finding>& all, std::vector<ring::finding> more) {
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+block_damage damaged_block(std::vector<ring::finding> found) {
+    return {fmt::format("the control block is damaged ({})", findings_text(found)), std::move(found)};
+}
+
+}  // namespace
+
+std::string findings_text(const std::vector<ring::finding>& found) {
+    std::string text;
+    for (std::size_t k = 0; k < std::min(found.size(), max_logged_findings); ++k)
+        text += (k == 0 ? "" : "; ") + found[k].text();
+    if (found.size() > max_logged_findings)
+        text += fmt::format("; and {} more", found.size() - max_logged_findings);
+    return text;
+}
+
+block_custodian::block_custodian(const run_setup& setup, std::string run_id, memory_store& memory,
+                                 live_parameters& parameters, process_table& seats, run_facts& facts)
+    : setup_(&setup),
+      run_id_(std::move(run_id)),
+      memory_(&memory),
+      parameters_(&parameters),
+      seats_(&seats),
+      facts_(&facts),
+      audit_(setup.audits_at_deaths_alone) {}
+
+/// The initial contents of a fresh block: all of it comes from the plan.
+void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const {
+    ring::plan p = guarded_plan_of(*setup_);
+    p.first_ring_sequence = first_ring_sequence;
+    p.end = end;
+    ring::initialise(c, p);
+    c.assets = static_cast<u32>(setup_->assets.size());
+    for (u32 k = 0; k < c.assets; ++k) {
+        setup_->assets[k].name.copy(c.asset[k].name, sizeof c.asset[k].name - 1);
+        c.asset[k].bytes = setup_->assets[k].bytes;
+        c.asset[k].maker_stage = setup_->assets[k].maker;
+    }
+    memory_->enter(c);
+    parameters_->write_into(c, first_ring_sequence);
+}
+
+void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted) {
+    auto fresh = std::make_unique<shm::segment>(shm::segment::create(run_id_));
+    shm::control_block& c = fresh->block();
+    try {
+        write_plan(c, first_ring_sequence, end);
+        c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
+        c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
+        if (segment_)
+            // a rebuild: the counters of the run continue
+            saved_counters_.restore(c, segment_->block(), c.stages, untrusted);
+        fresh->publish();
+        shm::guard_frames(c);
+        made_ = shm::make_private_block();
+        shm::copy_words(*made_, c);
+    } catch (...) {
+        shm::segment::remove(run_id_);
+        throw;
+    }
+    segment_ = std::move(fresh);
+}
+
+void block_custodian::join() { segment_ = std::make_unique<shm::segment>(shm::segment::join(run_id_)); }
+
+void block_custodian::begin_checks_again() {
+    stop_requested_ = false;
+    deaths_then_ = seats_->account.deaths;
+    seen_tails_.clear();
+}
+
+/// A supervisor that adopts a run computes the copy from its own plan; values that only the dead supervisor
+/// knew come from the block. Memory handles arrive when the stages return.
+void block_custodian::copy_from_plan() {
+    const shm::control_block& c = segment_->block();
+    made_ = shm::make_private_block();
+    made_->version = shm::control_version;
+    made_->bytes = sizeof(shm::control_block);
+    made_->uid = ::getuid();
+    made_->created_ns = c.created_ns;
+    run_id_.copy(made_->run_id, sizeof made_->run_id - 1);
+    write_plan(*made_, c.first_ring_sequence, ring::end_unknown);
+}
+
+void block_custodian::set_end(u64 end) {
+    end_ = end;
+    seats_->end = end;
+}
+
+std::optional<block_damage> block_custodian::accept_end(u64 found) {
+    constexpr u64 max_advance =
+        1'000'000;  // no source advances further in one tick beyond the tail last seen of its ring
+    u64 highest = 0;
+    for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
+    if (found <= setup_->end && found >= highest && found <= highest + max_advance) {
+        set_end(found);
+        return {};
+    }
+    ++facts_->repairs.damaged;
+    return damaged_block({{"the run: end", fmt::format("was {}, but the rings are at {}", found, highest)}});
+}
+
+void block_custodian::begin_stop() {
+    ring::begin_stop(segment_->block());
+    stop_requested_ = true;
+    set_end(ring::end_stopping);
+}
+
+// Tails only grow: the last value seen counts while a tail is damaged, until the end of a run.
+bool block_custodian::all_delivered() const noexcept {
+    if (end_ == ring::end_unknown || end_ == ring::end_stopping) return false;
+    for (u32 k = 0; k < made_->links; ++k) {
+        const u64 seen = k < seen_tails_.size() ? seen_tails_[k] : 0;
+        if (std::max(seen, ring::load(segment_->block().link[k].tail)) < end_) return false;
+    }
+    return true;
+}
+
+ring::known_run block_custodian::what_is_known() const {
+    ring::known_run known;
+    known.end = end_;
+    known.surplus = surplus();
+    known.tails = seen_tails_;
+    // A process may be interrupted, or end, between marking a frame and counting it: each seat and each
+    // process that has died has two threads that can.
+    if (deaths_then_ != ~u64{0})
+        known.miscounted =
+            2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
+    supervisor::fill_known_run(*seats_, known);
+    return known;
+}
+
+std::vector<ring::finding> block_custodian::check(bool words) const {
+    std::vector<ring::finding> found = ring::check_parity(segment_->block(), *made_);
+    // the consequences of a damaged word look like further damage
+    append(found, check_without_parity(words && found.empty()));
+    return found;
+}
+
+std::vector<ring::finding> block_custodian::check_without_parity(bool words) const {
+    const shm::control_block& c = segment_->block();
+    const ring::known_run known = what_is_known();
+    std::vector<ring::finding> found = ring::check_static(c, *made_);
+    append(found, ring::check_known(c, *made_, known));
+    if (ring::load(c.stop_asked) != (stop_requested_ ? 1 : 0))
+        found.push_back({"the run: stop_asked", "has not the value that the supervisor set"});
+    const u64 now = now_ns(), next = ring::load(c.next_source_ns),
+              step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
+    if (step != 0 && next > now + 2 * step + ns_per_s)
+        found.push_back({"the run: next_source_ns",
+                         fmt::format("is {:.1f} s in the future, but frames are due every {:.3f} s",
+                                     static_cast<f64>(next - now) / 1e9, static_cast<f64>(step) / 1e9)});
+    if (words) append(found, ring::check_words(c, *made_, known));
+    return found;
+}
+
+/// Frames that other sources may have begun beyond a lowered END: a ring may be ahead of the one downstream
+/// by a window.
+u64 block_custodian::surplus() const noexcept {
+    u64 frames = 0;
+    for (u32 k = 0; k < made_->links && facts_->stream_ended_by != shm::none; ++k)
+        frames += made_->link[k].window;
+    return frames;
+}
+
+// Single words with one flipped bit. A value that follows from the other words and from what this process
+// knows is written back after a second check; the run continues, and only the log shows it. A supervisor that
+// dies in between leaves the word as it was found. Returns damage if the value of a word cannot be found.
+std::optional<block_damage> block_custodian::repair_words() {
+    shm::control_block& c = segment_->block();
+    const std::vector<ring::damaged_word> damaged = ring::damaged_words(c, *made_);
+    std::vector<pending_repair> waits;
+    const ring::known_run known = damaged.empty() ? ring::known_run{} : what_is_known();
+    u32 checks = 0;
+    for (const ring::damaged_word& w : damaged) {
+        pending_repair m{w, ring::repaired_value(c, *made_, known, w), 1};
+        const auto before = std::find_if(pending_repairs_.begin(), pending_repairs_.end(),
+                                         [&](const pending_repair& other) { return other.word.at == w.at; });
+        if (before != pending_repairs_.end()) {
+            m.checks = before->checks + 1;
+            if (m.value && m.value == before->value && ring::write_back(c, *made_, w, *m.value)) {
+                ++facts_->repairs.words;
+                seats_->log_line(fmt::format("{} was wrong by one bit ({:#x}): repaired to {:#x}",
+                                             ring::name_of(*made_, w.at), w.raw, *m.value));
+                continue;
+            }
+        }
+        checks = std::max(checks, m.checks);
+        waits.push_back(m);
+    }
+    pending_repairs_ = std::move(waits);
+    if (checks < pending_repair::max_checks) return {};
+    const std::vector<ring::finding> found = ring::check_parity(c, *made_);
+    pending_repairs_.clear();
+    ++facts_->repairs.damaged;
+    return block_damage{
+        fmt::format("the control block is damaged ({}), and the original value can't be determined",
+                    found.empty() ? "" : found.front().text()),
+        found};
+}
+
+// Parts that no process acts on. One check is enough: the copy is certain, and no other process writes there.
+void block_custodian::repair_static_parts() {
+    const std::vector<std::string> repaired = ring::repair_static(segment_->block(), *made_, what_is_known());
+    if (repaired.empty()) return;
+    facts_->repairs.words += repaired.size();
+    seats_->log_line(fmt::format(
+        "{}{} changed since the start, and no process has acted on it: repaired", repaired.front(),
+        repaired.size() == 1 ? " was" : fmt::format(" and {} more were", repaired.size() - 1)));
+}
+
+std::optional<block_damage> block_custodian::watch(u64 now) {
+    if (std::optional<block_damage> damage = repair_words()) return damage;
+    repair_static_parts();
+    if (std::vector<ring::finding> found = check_without_parity(false); !found.empty()) {
+        ++facts_->repairs.damaged;
+        return damaged_block(std::move(found));
+    }
+    seen_tails_.resize(made_->links);
+    for (u32 k = 0; k < made_->links; ++k) {
+        const u64 tail = ring::load(segment_->block().link[k].tail);
+        seen_tails_[k] = std::max(seen_tails_[k], tail);  // a damaged tail reads as 0
+    }
+    if (is_suspect()) return {};  // for a few checks
+    saved_counters_.accept(segment_->block(), made_->stages);
+    if (now - counters_saved_ns_ > save_counters_every_ns) {
+        saved_counters_.sample(segment_->block(), made_->stages);
+        counters_saved_ns_ = now;
+    }
+    return {};
+}
+
+std::optional<block_damage> block_custodian::audit(u64 now) {
+    if (seats_->account.deaths != audited_deaths_) audit_.request_audit(now);
+    audited_deaths_ = seats_->account.deaths;
+    if (!audit_.due(now)) return {};
+    std::vector<ring::finding> found = audit_.add_sample(check(true), now);
+    if (found.empty()) return {};
+    ++facts_->repairs.damaged;
+    return damaged_block(std::move(found));
+}
+
+// Words that change between two checks are not damaged.
+std::vector<ring::finding> block_custodian::persistent_damage() {
+    repair_static_parts();
+    std::vector<ring::finding> found = check(true);
+    for (int k = 0; k < 2 && !found.empty(); ++k) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        const auto again = check(true);
+        std::erase_if(found, [&](const ring::finding& f) {
+            return std::find(again.begin(), again.end(), f) == again.end();
+        });
+    }
+    return found;
+}
+
+}  // namespace carousel::supervisor

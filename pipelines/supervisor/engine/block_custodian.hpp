@@ -1,0 +1,118 @@
+#pragma once
+// The control block of a run: makes and publishes it, keeps what this process knows of it, and finds damage.
+// Any process of the user may have written anywhere in the block, so nothing in it is trusted: its static
+// parts are compared with a copy, END and seats with what this process has set, and every word with the
+// protocol (ring/check/block_check.hpp): once per second, after each death, and when nothing moves without a
+// reason (stall_guard.hpp).
+//
+// A word with one flipped bit is repaired if the others determine its value, and a static part that no
+// process acts on is restored from the copy. Other damage is returned to the caller, which rebuilds the block
+// (run_rebuild.hpp). One thread; every member function reads a few hundred words at most and never blocks,
+// except where a comment states it.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/check/block_check.hpp"
+#include "shm/segment.hpp"
+#include "supervisor/engine/counter_backup.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/run_facts.hpp"
+#include "supervisor/engine/word_audit.hpp"
+#include "supervisor/engine/word_repairs.hpp"
+#include "supervisor/processes/process_table.hpp"
+#include "supervisor/stores/memory_store.hpp"
+
+namespace carousel::supervisor {
+
+/// Damage of the control block, or a run that stalls: a rebuild is needed.
+struct block_damage {
+    std::string what;
+    std::vector<ring::finding> found;  ///< empty: no word is wrong
+};
+/// The first of the findings, for a message.
+[[nodiscard]] std::string findings_text(const std::vector<ring::finding>& found);
+
+class block_custodian {
+public:
+    block_custodian(const run_setup& setup, std::string run_id, memory_store& memory,
+                    live_parameters& parameters, process_table& seats, run_facts& facts);
+
+    // ---- the block
+    /// Publishes a block for frames from `first_ring_sequence` on; the former one, if any, is replaced and
+    /// its counters continue. `untrusted`: the former one is damaged.
+    void make(u64 first_ring_sequence, u64 end, bool untrusted = false);
+    /// Maps the block of a dead supervisor's run. Throws shm_error.
+    void join();
+    /// After join(), which has the block's END: computes the copy of the block's static parts from the plan.
+    void copy_from_plan();
+    /// Call it when a rebuilt block is in use, and all processes that used the former one have ended.
+    void begin_checks_again();
+    [[nodiscard]] bool exists() const noexcept { return segment_ != nullptr; }
+    [[nodiscard]] shm::control_block& block() noexcept { return segment_->block(); }
+    [[nodiscard]] const shm::control_block& block() const noexcept { return segment_->block(); }
+    /// The block as it was published.
+    [[nodiscard]] shm::control_block& published() noexcept { return *made_; }
+    [[nodiscard]] const shm::control_block& published() const noexcept { return *made_; }
+    [[nodiscard]] int descriptor() const noexcept { return segment_->descriptor(); }
+
+    // ---- END: the word in the block is only checked against what this process has set
+    [[nodiscard]] u64 end() const noexcept { return end_; }
+    void set_end(u64 end);
+    /// Accepts the END that a stop has found in the words, unless the value is impossible.
+    [[nodiscard]] std::optional<block_damage> accept_end(u64 found);
+    /// Requests of every source to stop; END is then found by ring::try_finish_stop().
+    void begin_stop();
+    /// A dead supervisor has begun the stop.
+    void adopt_stop() noexcept { stop_requested_ = true; }
+    [[nodiscard]] bool all_delivered() const noexcept;
+    /// The highest tail of a ring that was seen so far; 0: none yet.
+    [[nodiscard]] u64 seen_tail(u32 link) const noexcept { return saw(link) ? seen_tails_[link] : 0; }
+    /// True if the tail of the ring was seen in this block.
+    [[nodiscard]] bool saw(u32 link) const noexcept { return link < seen_tails_.size(); }
+
+    // ---- damage
+    /// Called in each tick, before any decision is based on the block.
+    [[nodiscard]] std::optional<block_damage> watch(u64 now);
+    /// After watch(): true if a word is damaged and may still be repaired.
+    [[nodiscard]] bool is_suspect() const noexcept { return !pending_repairs_.empty(); }
+    /// Checks all words if that is due.
+    [[nodiscard]] std::optional<block_damage> audit(u64 now);
+    /// There is nothing to check: the time to the next audit starts again.
+    void restart_audit(u64 now) noexcept { audit_.restart(now); }
+    [[nodiscard]] std::vector<ring::finding> check(bool words) const;
+    /// Damage that several checks find unchanged. Blocks for a few milliseconds.
+    [[nodiscard]] std::vector<ring::finding> persistent_damage();
+    /// After a takeover from a supervisor that has left no account of deaths.
+    void forget_deaths() noexcept { deaths_then_ = ~u64{0}; }
+
+private:
+    void write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const;
+    [[nodiscard]] ring::known_run what_is_known() const;
+    [[nodiscard]] std::vector<ring::finding> check_without_parity(bool words) const;
+    [[nodiscard]] std::optional<block_damage> repair_words();
+    void repair_static_parts();
+    [[nodiscard]] u64 surplus() const noexcept;
+
+    const run_setup* setup_;
+    std::string run_id_;
+    memory_store* memory_;
+    live_parameters* parameters_;
+    process_table* seats_;
+    run_facts* facts_;
+    std::unique_ptr<shm::segment> segment_;
+    shm::private_block made_;  ///< the block as it was published
+    u64 end_ = ring::end_unknown;
+    bool stop_requested_ = false;  ///< begin_stop() was called on this block
+    std::vector<u64> seen_tails_;  ///< by link; they only grow
+    counter_backup saved_counters_;
+    u64 counters_saved_ns_ = 0;
+    word_audit audit_;
+    u64 audited_deaths_ = 0;                       ///< seats_->account.deaths at the last audit
+    std::vector<pending_repair> pending_repairs_;  ///< words with one flipped bit, as of the last check
+    u64 deaths_then_ = 0;                          ///< number of deaths when this block was made; ~0: unknown
+};
+
+}  // namespace carousel::supervisor

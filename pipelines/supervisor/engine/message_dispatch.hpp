@@ -1,0 +1,46 @@
+#pragma once
+// The meaning of the messages on the control socket. Stages send {"hello"} and stay connected, viewers
+// {"tap"}; clients send one {"command"} and get one reply.
+
+#include <string>
+
+#include "core/json.hpp"
+#include "supervisor/engine/commands.hpp"
+#include "supervisor/engine/control_socket.hpp"
+#include "supervisor/engine/run_extension.hpp"
+#include "supervisor/engine/run_phase.hpp"
+#include "supervisor/engine/takeover.hpp"
+#include "supervisor/engine/tap_leases.hpp"
+#include "supervisor/processes/process_table.hpp"
+
+namespace carousel::supervisor {
+
+class message_dispatch : public connection_handler {
+public:
+    message_dispatch(process_table& seats, const run_phase& phase, takeover& takeover, tap_leases& taps,
+                     commands& commands, run_extensions& extensions)
+        : seats_(&seats),
+          phase_(&phase),
+          takeover_(&takeover),
+          taps_(&taps),
+          commands_(&commands),
+          extensions_(&extensions) {}
+
+    void on_message(control_socket& from, connection& c, shm::message& m) override;
+    void on_close(const connection& c) override;
+
+private:
+    [[nodiscard]] std::string accept_process(connection& c, const nlohmann::json& request, shm::message& m,
+                                             bool& again);
+    /// Passes a request for another host on to its extension. False: the request is for this host.
+    [[nodiscard]] bool route_request(connection& c, const nlohmann::json& request);
+
+    process_table* seats_;
+    const run_phase* phase_;
+    takeover* takeover_;
+    tap_leases* taps_;
+    commands* commands_;
+    run_extensions* extensions_;
+};
+
+}  // namespace carousel::supervisor

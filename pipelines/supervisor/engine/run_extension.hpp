@@ -1,0 +1,156 @@
+#pragma once
+// Parts that a run can do without, plugged into the engine from outside: the other hosts of a pipeline, its
+// web UI, its shared-memory space. The engine knows none of them: it calls the hooks below, and an extension
+// acts on the run through run_access. One thread, that of the engine; hooks do not block, except where a
+// comment states it.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/ps_message.hpp"
+#include "core/json.hpp"
+#include "os/console.hpp"
+#include "os/event_loop.hpp"
+#include "supervisor/engine/saved_run.hpp"
+#include "supervisor/plan/run_setup.hpp"
+
+namespace carousel::supervisor {
+
+struct pipeline;
+
+/// What an extension may do to the run.
+class run_access {
+public:
+    virtual ~run_access() = default;
+    [[nodiscard]] virtual const run_setup& setup() const = 0;
+    [[nodiscard]] virtual const std::string& run_id() const = 0;
+    [[nodiscard]] virtual event_loop& loop() = 0;
+    [[nodiscard]] virtual console& out() = 0;
+    /// Of the labels before log lines, in characters.
+    [[nodiscard]] virtual std::size_t label_width() const = 0;
+    /// True if a supervisor before this one was killed.
+    [[nodiscard]] virtual bool was_taken_over() const = 0;
+    [[nodiscard]] virtual bool end_was_requested() const = 0;
+    virtual void log_line(const std::string& text) = 0;
+    /// As a request on this host does; an extension may take it (take_end_request).
+    virtual void request_end(const std::string& why) = 0;
+    /// Frames in flight are delivered, then the run ends. `why` is the cause, unless there is one already.
+    virtual void drain(const std::string& why) = 0;
+    virtual void end_at_once(const std::string& why) = 0;
+    /// The stream that `stage` receives ends before frame `at`, as its link would report.
+    virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
+    /// Something other than a stage has failed, and with it the run.
+    virtual void fail(const std::string& label, const std::string& what, int code) = 0;
+    /// Executes a request as at the control socket (control/request_message.hpp), and returns its answer.
+    virtual nlohmann::json carry_out(const nlohmann::json& request) = 0;
+    /// Answers a request that was taken (run_extension::take_request), if its client still waits.
+    virtual void answer(u64 id, const nlohmann::json& reply) = 0;
+    /// The run is over: serves requests and new connections at the control socket for up to `timeout_ms`.
+    virtual void serve_requests(int timeout_ms) = 0;
+    /// Saves now what run_extension::save() returns.
+    virtual void save_state() = 0;
+};
+
+/// A client's request as an extension sees it.
+struct request_route {
+    bool taken = false;      ///< the extension answers it
+    u64 id = 0;              ///< for run_access::answer()
+    nlohmann::json refusal;  ///< null: the answer comes later
+};
+
+class run_extension {
+public:
+    virtual ~run_extension() = default;
+
+    // ---- before the run
+    /// Once, before anything of the run is started or allocated. Throws config_error.
+    virtual void prepare(const pipeline&, console&) {}
+    /// Of a fresh run only: the last step before anything is made. May block. Throws interrupted_early.
+    virtual void agree(console&, const std::string& /*run_id*/) {}
+    /// First frame of this run's rings; `own`: without this extension.
+    [[nodiscard]] virtual u64 first_frame(u64 own) const { return own; }
+
+    // ---- the run
+    /// From now until close() the extension may act on the run.
+    virtual void attach(run_access&) {}
+    /// The stages have been started.
+    virtual void begin() {}
+    virtual void tick(u64 /*now*/) {}
+    /// The run ends, whether or not its processes have ended.
+    virtual void leave() noexcept {}
+    /// All processes of the run have ended. Idempotent.
+    virtual void close() noexcept {}
+
+    // ---- its state, which a supervisor that takes the run over restores before attach()
+    virtual void save(nlohmann::json& /*run*/) const {}
+    virtual void restore(saved_run& /*run*/) {}
+    /// Differs when the result of save() does.
+    [[nodiscard]] virtual u64 fingerprint() const noexcept { return 0; }
+
+    // ---- requests, and the end
+    /// Takes a client's request that is for another host.
+    [[nodiscard]] virtual request_route take_request(const nlohmann::json& /*request*/) { return {}; }
+    /// The run is to end. True: the extension ends it later. `leaving`: every frame is delivered; `may_wait`:
+    /// no end has begun yet.
+    [[nodiscard]] virtual bool take_end_request(const std::string& /*why*/, bool /*leaving*/,
+                                                bool /*may_wait*/) {
+        return false;
+    }
+    /// True if a request to end the run has an effect after every frame of this host is delivered.
+    [[nodiscard]] virtual bool outlasts_delivery() const noexcept { return false; }
+    virtual void end_at_once() {}
+    /// All stages of this host have exited. `end`: frame at which this host's stream ended, if it is
+    /// complete.
+    [[nodiscard]] virtual bool may_leave(std::optional<u64> /*end*/, u64 /*now*/) { return true; }
+
+    // ---- what it adds to answers and to the report
+    virtual void add_to(run::ps_answer&) const {}
+    /// True if the report is to be made even if no file was asked for.
+    [[nodiscard]] virtual bool wants_report() const noexcept { return false; }
+    virtual void add_to_report(nlohmann::json&) const {}
+    /// Exit code of a run that was otherwise successful.
+    [[nodiscard]] virtual int exit_code() const { return 0; }
+    [[nodiscard]] virtual std::vector<std::string> closing_lines() const { return {}; }
+    /// The result of the run is known. May block.
+    virtual void report_outcome(int /*code*/, const nlohmann::json& /*report*/, const std::string& /*line*/) {
+    }
+};
+
+/// A signal arrived before the run was started.
+struct interrupted_early {
+    int signal = 0;
+};
+
+/// All extensions of a run, in the order of their hooks; closes them at the end.
+class run_extensions {
+public:
+    run_extensions() = default;
+    explicit run_extensions(std::vector<std::shared_ptr<run_extension>> all) : all_(std::move(all)) {}
+    ~run_extensions() { close(); }
+    run_extensions(const run_extensions&) = delete;
+    run_extensions& operator=(const run_extensions&) = delete;
+
+    /// Calls `fn` for each extension.
+    template <typename F>
+    void each(F&& fn) const {
+        for (const auto& e : all_) fn(*e);
+    }
+    /// True if `fn` returns true for an extension; the others are not asked then.
+    template <typename F>
+    [[nodiscard]] bool any(F&& fn) const {
+        for (const auto& e : all_)
+            if (fn(*e)) return true;
+        return false;
+    }
+    void close() noexcept {
+        for (const auto& e : all_) e->close();
+    }
+
+private:
+    std::vector<std::shared_ptr<run_extension>> all_;
+};
+
+}  // namespace carousel::supervisor

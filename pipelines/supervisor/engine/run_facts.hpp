@@ -1,0 +1,31 @@
+#pragma once
+// What a supervisor knows of its run and its successor cannot read from the control block: counters, times
+// and intentions. Plain data; each member has one writer. takeover.hpp saves it for the successor.
+
+#include <string>
+
+#include "core/json.hpp"
+#include "shm/control_block.hpp"
+#include "supervisor/engine/report.hpp"
+#include "supervisor/engine/saved_run.hpp"
+
+namespace carousel::supervisor {
+
+struct run_facts {
+    u64 first = 0;  ///< frames below it were delivered by an earlier run
+    u64 started_ns = 0, begun_ns = 0, finished_ns = 0;
+    u64 rebuilds = 0;
+    bool end_requested = false;
+    int interrupts = 0, ended_by = 0;
+    std::string end_requested_by;     ///< the first cause of the end: "SIGHUP", "--seconds", ...; "": none
+    int end_request_signal = 0;       ///< the signal, if the first cause was a signal
+    u32 taken_over = 0;               ///< times that a supervisor took the run over from a killed one
+    u32 stream_ended_by = shm::none;  ///< the source stage that set END by ending its stream
+    damage_account repairs;
+};
+
+[[nodiscard]] nlohmann::json to_json(const run_facts& f);
+/// Restores what to_json() returned; `created_ns` stands for a missing started_ns.
+void restore(run_facts& f, saved_run& saved, u64 created_ns);
+
+}  // namespace carousel::supervisor

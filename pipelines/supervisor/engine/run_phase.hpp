@@ -1,0 +1,103 @@
+#pragma once
+// The phase of a run, and its end.
+//
+//   running -> draining            Ctrl-C, TERM, `carousel down`: END is fixed, frames already begun are
+//                                  delivered. (If a source ends its stream, END is lowered to that frame, in
+//                                  either phase: stream_end.hpp.)
+//   running, draining -> leaving   every frame is delivered: the stages leave by themselves
+//   any -> ending                  a required stage has failed, a second Ctrl-C, or a stage that does not
+//                                  leave: TERM, then KILL
+//   running -> rebuilding          run_rebuild.hpp
+//
+// One thread; nothing blocks.
+
+#include <algorithm>
+#include <string>
+
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/run_extension.hpp"
+#include "supervisor/engine/run_facts.hpp"
+#include "supervisor/engine/stage_times.hpp"
+#include "supervisor/processes/process_table.hpp"
+
+namespace carousel::supervisor {
+
+enum class phase { running, draining, leaving, ending, rebuilding };
+
+class run_phase {
+public:
+    run_phase(const run_setup& setup, process_table& seats, block_custodian& block, stage_times& times,
+              run_facts& facts, run_extensions& extensions);
+
+    [[nodiscard]] phase now() const noexcept { return phase_; }
+    [[nodiscard]] bool is(phase p) const noexcept { return phase_ == p; }
+    /// Running or draining: frames are made, and seats take orders.
+    [[nodiscard]] bool is_open() const noexcept { return is(phase::running) || is(phase::draining); }
+    /// Leaving or ending: no process is started any more.
+    [[nodiscard]] bool is_final() const noexcept { return is(phase::leaving) || is(phase::ending); }
+    /// "running", "waiting", "paused", ...: for clients.
+    [[nodiscard]] std::string name() const;
+    /// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for display.
+    [[nodiscard]] std::string text() const;
+
+    // ---- requests to end
+    /// Ends the run as an interrupt does `seconds` after its start; 0: never.
+    void end_after(f64 seconds) noexcept;
+    /// The first interrupt drains, the second one ends the run at once, the third one kills.
+    void interrupt(int signal);
+    /// `by`: the cause of the request. The first one is kept for the outcome of a run that ends before its
+    /// last frame.
+    void end_on_request(const std::string& by, int signal, const std::string& why);
+    /// As end_on_request(), without a cause of this host's.
+    void request_end(const std::string& why);
+
+    // ---- transitions
+    void begin_drain(const std::string& why);
+    void end_now(const std::string& why);
+    /// No process is started any more, but none is signalled either: memory could not be made again.
+    void abandon_rebuild();
+    void begin_rebuild();
+    /// The rebuilt block is in use.
+    void end_rebuild() noexcept { phase_ = phase::running; }
+    /// After a rebuild: drains if the end was requested before it. `end_is_fixed`: END was found before it.
+    void drain_again(bool end_is_fixed);
+    /// A dead supervisor has begun the stop.
+    void adopt_drain(u64 now);
+    /// The time without a moved frame begins again.
+    void note_move(u64 now) noexcept { moved_ns_ = now; }
+
+    // ---- in each tick
+    void watch_time_limit(u64 now);
+    /// Leaves when every frame is delivered, and ends what lasts too long.
+    void watch(u64 now);
+
+    /// Frames that a port has written below `frame` are lost with their rings, and are not made again.
+    void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
+    [[nodiscard]] u64 lost_until() const noexcept { return lost_until_; }
+    /// All is over: no stage of this run, and no extension, has anything left to do.
+    void finish() noexcept { over_ = true; }
+    [[nodiscard]] bool is_over() const noexcept { return over_; }
+    [[nodiscard]] run_outcome outcome() const;
+
+private:
+    void enter(phase p) noexcept;
+    void watch_full_disk(u64 now);
+    void flush_outputs(u64 now);
+    [[nodiscard]] std::string unwritten();
+
+    const run_setup* setup_;
+    process_table* seats_;
+    block_custodian* block_;
+    stage_times* times_;
+    run_facts* facts_;
+    run_extensions* extensions_;
+    phase phase_ = phase::running;
+    u64 since_ns_ = 0, moved_ns_ = 0, tails_ = 0;
+    u64 stop_at_ns_ = 0;  ///< 0: never
+    bool killed_ = false, over_ = false;
+    std::string unwritten_;  ///< not empty: the run ended while a disk was full or another host unreachable
+    const char* unwritten_why_ = "";
+    u64 lost_until_ = 0;
+};
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,67 @@
+#pragma once
+// Rebuilding memory and words during a run. Memory of kind ipc belongs to a process: when that dies, running
+// stages continue, but no successor could map it. Or the control block is damaged (block_custodian.hpp), or
+// nothing moves without a reason (stall_guard.hpp). All stages end, and the run continues at the first frame
+// that a sink lacks. The authoritative data are the sinks' ledgers and this process's own memory: the old
+// block may be the broken part, so only counters are taken from it, and those only if plausible. A run that
+// is repaired three times without a frame in between ends.
+
+#include <string>
+
+#include "os/event_loop.hpp"
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/problems.hpp"
+#include "supervisor/engine/run_phase.hpp"
+#include "supervisor/engine/stall_guard.hpp"
+#include "supervisor/stores/memory_store.hpp"
+
+namespace carousel::supervisor {
+
+class run_rebuild {
+public:
+    /// `helpers`: folder of carousel-alloc.
+    run_rebuild(const run_setup& setup, std::string run_id, std::string helpers, event_loop& loop,
+                process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
+                stall_guard& stall, problems& problems, run_facts& facts);
+
+    /// Rebuilds when the owner of ipc memory dies; without one this does nothing.
+    void watch_owner();
+    /// Ends all stages; finish() continues. Does nothing if the run ends, or is being rebuilt.
+    void begin(const std::string& why);
+    /// As begin(), because of damage: records it, and ends the run if it was repaired too often.
+    void repair(const block_damage& damage);
+    /// A stage has failed for good: it may only have read damaged words. True if they are, and are repaired.
+    [[nodiscard]] bool failed_by_damage();
+    /// All stages have ended: makes memory and words again, and the run continues.
+    void finish();
+    /// For a run that continues a lost one: frames that the lost run delivered are neither lost nor counted.
+    void begin_ledgers() const;
+
+private:
+    void abandon_rings(const std::string& why, const stage_setup& port);
+    [[nodiscard]] u64 first_to_deliver() const;
+    [[nodiscard]] u64 first_trusted() const;
+    [[nodiscard]] u64 first_uncertain() const;
+    void record_uncertain_frames(u64 first);
+    void truncate_ledgers(u64 first);
+
+    const run_setup* setup_;
+    std::string run_id_, helpers_;
+    event_loop* loop_;
+    process_table* seats_;
+    memory_store* memory_;
+    block_custodian* block_;
+    run_phase* phase_;
+    stall_guard* stall_;
+    problems* problems_;
+    run_facts* facts_;
+    bool untrusted_ = false;        ///< the present rebuild repairs damage
+    bool repair_recorded_ = false;  ///< and is the last entry of facts_->repairs.last
+    u64 repaired_at_frame_ = 0;
+    u32 repairs_in_row_ = 0;
+};
+
+/// The first port of the pipeline, whose frames cannot be made again; null: it has none.
+[[nodiscard]] const stage_setup* port_of(const run_setup& s) noexcept;
+
+}  // namespace carousel::supervisor

@@ -1,0 +1,65 @@
+#pragma once
+// Takeover of a run by a second supervisor. The first one was killed; its stages continue to stream, hold the
+// memory of all rings, and connect to the control socket again as soon as a process listens there. No process
+// is started until the memory is back; dead processes are retired at once. The counters and intentions of the
+// dead supervisor come from its state file.
+
+#include <functional>
+#include <string>
+
+#include "control/stage_message.hpp"
+#include "supervisor/engine/control_socket.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/run_rebuild.hpp"
+#include "supervisor/engine/stream_end.hpp"
+#include "supervisor/processes/adoption.hpp"
+
+namespace carousel::supervisor {
+
+class takeover {
+public:
+    takeover(const run_setup& setup, std::string run_id, process_table& seats, memory_store& memory,
+             block_custodian& block, live_parameters& parameters, run_phase& phase, stream_end& stream,
+             run_rebuild& rebuild, run_facts& facts)
+        : setup_(&setup),
+          run_id_(std::move(run_id)),
+          seats_(&seats),
+          memory_(&memory),
+          block_(&block),
+          parameters_(&parameters),
+          phase_(&phase),
+          stream_(&stream),
+          rebuild_(&rebuild),
+          facts_(&facts) {}
+
+    /// Continues from `state`, what the dead supervisor has saved; null: it is lost. `saved`: what it has of
+    /// the run.
+    void begin(const nlohmann::json& state, saved_run& saved);
+    /// Called in each tick: the memory is back, or is given up and rebuilt.
+    void watch(u64 now);
+    /// The processes of the run have not all returned yet.
+    [[nodiscard]] bool is_in_progress() const noexcept { return since_ns_ != 0; }
+    /// A stage that the dead supervisor had started. Its descriptors are kept first, whether or not it is
+    /// accepted. Returns "", or why it is not.
+    [[nodiscard]] std::string accept_return(connection& c, const run::return_message& message,
+                                            shm::message& m);
+    /// The process that owns ipc memory has waited for a supervisor, too. From now on it lives as long as its
+    /// connection.
+    void accept_owner(connection& c, const run::owner_message& message, control_socket& socket);
+
+private:
+    const run_setup* setup_;
+    std::string run_id_;
+    process_table* seats_;
+    memory_store* memory_;
+    block_custodian* block_;
+    live_parameters* parameters_;
+    run_phase* phase_;
+    stream_end* stream_;
+    run_rebuild* rebuild_;
+    run_facts* facts_;
+    found_processes found_;
+    u64 since_ns_ = 0;  ///< 0: no takeover is in progress
+};
+
+}  // namespace carousel::supervisor

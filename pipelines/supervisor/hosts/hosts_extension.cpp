@@ -1,0 +1,94 @@
+#include "supervisor/hosts/hosts_extension.hpp"
+
+#include <algorithm>
+
+#include "control/answer_message.hpp"
+#include "core/errors.hpp"
+
+namespace carousel::supervisor {
+
+using nlohmann::json;
+
+namespace {
+constexpr std::size_t most_labels = 256;  // each has a log file
+}
+
+// A host may run its partition again, as another run.
+void hosts_extension::prepare(const pipeline&, console&) { others_end_run_ = false; }
+
+void hosts_extension::attach(run_access& run) {
+    run_ = &run;
+    hosts_->attend(run.loop(), *this, run.run_id());
+    if (others_end_run_)
+        run.request_end("the previous supervisor was requested to end the run");
+    else if (run.end_was_requested())
+        (void)hosts_->request_end(false);
+}
+
+void hosts_extension::leave() noexcept {
+    if (run_ != nullptr) hosts_->leave();
+}
+
+void hosts_extension::close() noexcept {
+    remote_lines_.clear();
+    run_ = nullptr;
+}
+
+// A partition that receives its frames from other hosts ends with theirs: an END of its own would cut off
+// frames that they have begun. A supervisor that takes this partition over asks the other hosts again, since
+// they may have died before they carried out the request.
+bool hosts_extension::take_end_request(const std::string& why, bool leaving, bool may_wait) {
+    if (leaving) {  // all stages of this host are done
+        (void)hosts_->request_end(false);
+        run_->log_line(why + " (the other hosts are notified)");
+        return true;
+    }
+    if (!may_wait || hosts_->request_end(false)) return false;
+    others_end_run_ = true;
+    run_->save_state();
+    run_->log_line(why + " (this host ends after the frames of the other hosts, which are notified)");
+    return true;
+}
+
+// The reply is asynchronous; the client waits for it or has disconnected.
+request_route hosts_extension::take_request(const json& request) {
+    if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_->run_id())
+        return {};  // of another run: it is refused here
+    json there = request;
+    std::string host;
+    if (const auto named_host = request.find("host");
+        named_host != request.end() && named_host->is_string()) {
+        host = *named_host;
+        there.erase("host");
+    } else if (const auto stage = request.find("stage"); stage != request.end() && stage->is_string()) {
+        const std::string name = *stage;
+        const std::size_t slash = name.find('/');
+        if (slash == std::string::npos) return {};
+        host = name.substr(0, slash);
+        there["stage"] = name.substr(slash + 1);
+    } else {
+        return {};
+    }
+    there.erase("run_id");  // the run id of this host's partition
+    std::string why;
+    request_route route{true, hosts_->ask(host, there, why), {}};
+    if (route.id == 0) route.refusal = run::to_json(run::refused(exit_code::stage_failed, why));
+    return route;
+}
+
+void hosts_extension::line_of(const std::string& host, const std::string& stage, i32 pid,
+                              const std::string& line) {
+    const std::string label = host + "/" + stage;
+    if (remote_lines_.size() >= most_labels && remote_lines_.count(label) == 0) return;
+    std::unique_ptr<log_sink>& to = remote_lines_[label];
+    if (!to) {
+        const auto number = static_cast<u32>(run_->setup().stages.size() + remote_lines_.size());
+        std::string file = stage;
+        std::replace(file.begin(), file.end(), '/', '_');  // the name comes from another host
+        to = std::make_unique<log_sink>(run_->out(), label, run_->label_width(), number,
+                                        run_->setup().directory + "/logs/" + host + "@" + file + ".jsonl");
+    }
+    to->line(pid, line);
+}
+
+}  // namespace carousel::supervisor
