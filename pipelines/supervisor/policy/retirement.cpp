@@ -1,83 +1,37 @@
 #include "supervisor/policy/retirement.hpp"
 
+#include <initializer_list>
+
 #include "core/clock.hpp"
 
 namespace carousel::supervisor {
 namespace {
 
 using S = retirement_step;
-using E = retirement_event;
 using A = retirement_action;
 
+/// A set of steps.
+constexpr u8 in(std::initializer_list<S> steps) noexcept {
+    u8 set = 0;
+    for (const S s : steps) set = static_cast<u8>(set | 1U << static_cast<u8>(s));
+    return set;
+}
+
 struct row {
-    S step;
-    E event;
-    S next;
     A action;
+    u8 steps;  ///< in which it is done
 };
 
-// Read as: when `event` is applied to a process in `step`, it moves to `next` and `action` is carried out.
-// Pairs that are not listed are refused.
-constexpr row table[] = {
-    {S::working, E::condemn, S::condemned, A::none},
-
-    {S::condemned, E::condemn, S::condemned, A::none},  // detected by its socket, then by its pidfd
-    {S::condemned, E::succession, S::condemned, A::name_successor},
-    {S::condemned, E::succeeded, S::doomed, A::doom},
-    {S::condemned, E::gone, S::condemned, A::wait},
-
-    {S::doomed, E::condemn, S::doomed, A::none},
-    {S::doomed, E::succession, S::doomed, A::none},
-    {S::doomed, E::words, S::doomed, A::revoke},
-    {S::doomed, E::words_taken, S::revoked, A::none},
-    // words first, then the server whose end completes the events
-    {S::doomed, E::breaks, S::doomed, A::wait},
-    {S::doomed, E::kill_due, S::doomed, A::kill},
-    {S::doomed, E::frames, S::doomed, A::requeue},
-    {S::doomed, E::verdict_due, S::doomed, A::judge},
-    {S::doomed, E::gone, S::fenced_early, A::fence},
-    {S::doomed, E::buffers, S::doomed, A::wait},
-
-    {S::revoked, E::condemn, S::revoked, A::none},
-    {S::revoked, E::succession, S::revoked, A::none},
-    {S::revoked, E::words, S::revoked, A::none},
-    {S::revoked, E::breaks, S::revoked, A::renew_domain},
-    {S::revoked, E::kill_due, S::revoked, A::kill},
-    {S::revoked, E::frames, S::revoked, A::requeue},
-    {S::revoked, E::verdict_due, S::revoked, A::judge},
-    {S::revoked, E::gone, S::fenced, A::fence},
-    {S::revoked, E::buffers, S::revoked, A::wait},
-
-    {S::fenced_early, E::condemn, S::fenced_early, A::none},
-    {S::fenced_early, E::succession, S::fenced_early, A::none},
-    {S::fenced_early, E::words, S::fenced_early, A::revoke},
-    {S::fenced_early, E::words_taken, S::fenced, A::none},
-    {S::fenced_early, E::breaks, S::fenced_early, A::wait},
-    {S::fenced_early, E::kill_due, S::fenced_early, A::kill},
-    {S::fenced_early, E::frames, S::fenced_early, A::requeue},
-    {S::fenced_early, E::verdict_due, S::fenced_early, A::judge},
-    {S::fenced_early, E::gone, S::fenced_early, A::none},
-    {S::fenced_early, E::buffers, S::fenced_early, A::wait},
-
-    {S::fenced, E::condemn, S::fenced, A::none},
-    {S::fenced, E::succession, S::fenced, A::none},
-    {S::fenced, E::words, S::fenced, A::none},
-    {S::fenced, E::breaks, S::fenced, A::renew_domain},
-    {S::fenced, E::kill_due, S::fenced, A::kill},
-    {S::fenced, E::frames, S::fenced, A::requeue},
-    {S::fenced, E::verdict_due, S::fenced, A::judge},
-    {S::fenced, E::gone, S::fenced, A::none},
-    {S::fenced, E::buffers, S::fenced, A::reclaim},
-    {S::fenced, E::buffers_free, S::reclaimed, A::none},
-
-    {S::reclaimed, E::condemn, S::reclaimed, A::none},
-    {S::reclaimed, E::succession, S::reclaimed, A::none},
-    {S::reclaimed, E::words, S::reclaimed, A::none},
-    {S::reclaimed, E::kill_due, S::reclaimed, A::kill},
-    {S::reclaimed, E::frames, S::reclaimed, A::none},
-    {S::reclaimed, E::verdict_due, S::reclaimed, A::judge},
-    {S::reclaimed, E::gone, S::reclaimed, A::none},
-    {S::reclaimed, E::buffers, S::reclaimed, A::none},
+// In the order of a poll. R1 to R5 are the steps of ring/PROTOCOL.md.
+constexpr row sequence[] = {
+    {A::succeed, in({S::condemned})},                // R1
+    {A::revoke, in({S::doomed, S::fenced_early})},   // R2
+    {A::renew_domain, in({S::revoked, S::fenced})},  // words first, then the server that completes the events
+    {A::kill, in({S::doomed, S::revoked, S::fenced_early, S::fenced, S::reclaimed})},  // R3
+    {A::requeue, in({S::doomed, S::revoked, S::fenced_early, S::fenced})},             // R4
+    {A::judge, in({S::doomed, S::revoked, S::fenced_early, S::fenced, S::reclaimed})},
+    {A::fence, in({S::doomed, S::revoked})},
+    {A::reclaim, in({S::fenced})},  // R5
 };
 
 }  // namespace
@@ -88,24 +42,33 @@ const char* name_of(S s) noexcept {
     return names[static_cast<u8>(s)];
 }
 
-const char* name_of(E e) noexcept {
-    constexpr const char* names[retirement_events] = {
-        "condemn",  "succession", "succeeded",   "words", "words_taken", "breaks",
-        "kill_due", "frames",     "verdict_due", "gone",  "buffers",     "buffers_free"};
-    return names[static_cast<u8>(e)];
-}
-
 const char* name_of(A a) noexcept {
-    constexpr const char* names[retirement_actions] = {"none",         "name_successor", "doom",    "revoke",
-                                                       "renew_domain", "kill",           "requeue", "judge",
-                                                       "fence",        "reclaim",        "wait",    "refuse"};
+    constexpr const char* names[retirement_actions] = {"succeed", "revoke", "renew_domain", "kill",
+                                                       "requeue", "judge",  "fence",        "reclaim"};
     return names[static_cast<u8>(a)];
 }
 
-retirement_move on(S step, E event) noexcept {
-    for (const row& r : table)
-        if (r.step == step && r.event == event) return {r.next, r.action};
-    return {step, A::refuse};
+bool is_done_in(S step, A action) noexcept {
+    return (sequence[static_cast<u8>(action)].steps & 1U << static_cast<u8>(step)) != 0;
+}
+
+S step_after(S step, A action) noexcept {
+    switch (action) {
+        case A::succeed:
+            return S::doomed;
+        case A::revoke:
+            return step == S::fenced_early ? S::fenced : S::revoked;
+        case A::fence:
+            return step == S::doomed ? S::fenced_early : S::fenced;
+        case A::reclaim:
+            return S::reclaimed;
+        case A::renew_domain:
+        case A::kill:
+        case A::requeue:
+        case A::judge:
+            break;
+    }
+    return step;
 }
 
 bool kill_is_due(const kill_view& v) noexcept {

@@ -1,7 +1,8 @@
 #pragma once
-// The end of one process, as a step and one table of (step, event) -> (next step, action). Nothing here
-// touches a process or a shared word, and the tests cover each pair of the table. retire.cpp carries the
-// actions out. R1 to R5 are the steps of ring/PROTOCOL.md.
+// The end of one process, as a step and a sequence of actions. Each poll goes through the sequence once and
+// does what the step permits and the facts require; an action that succeeds may move the process to its next
+// step. Nothing here touches a process or a shared word. retire.cpp carries the actions out. R1 to R5 are the
+// steps of ring/PROTOCOL.md.
 //
 //   working       no reason to end it
 //   condemned     it is dead, hung or to be replaced; no successor's entry is named yet
@@ -14,9 +15,7 @@
 //   reclaimed     its buffers and words are free (R5); only the verdict on its death and the end of a tool
 //                 that wraps it remain
 //
-// There are two kinds of events. Observations (condemn, breaks, kill_due, verdict_due, gone) are checked
-// again at each poll, so an event that a step cannot use yet is not lost. Queries (succession, words, frames,
-// buffers) are sent at each poll; succeeded, words_taken and buffers_free are the answers.
+// An action whose condition comes too early for the step is not lost: each poll checks it again.
 
 #include "core/types.hpp"
 
@@ -26,47 +25,24 @@ enum class retirement_step : u8 { working, condemned, doomed, revoked, fenced_ea
 inline constexpr u8 retirement_steps = 7;
 [[nodiscard]] const char* name_of(retirement_step s) noexcept;
 
-enum class retirement_event : u8 {
-    condemn,       ///< the process is dead, hung or to be replaced
-    succession,    ///< query: which entry succeeds it?
-    succeeded,     ///< its successor's entry is named, or there is to be none
-    words,         ///< query: can any of its job words still be committed?
-    words_taken,   ///< none of them can
-    breaks,        ///< its death ends its MPS domain
-    kill_due,      ///< its time to end by itself is over
-    frames,        ///< query: are its frames back in the queue?
-    verdict_due,   ///< the known facts of its death suffice for the restart policy, which was not asked yet
-    gone,          ///< the process has ended, and nothing of it runs on its device
-    buffers,       ///< query: are its buffers free?
-    buffers_free,  ///< they are free
-};
-inline constexpr u8 retirement_events = 12;
-[[nodiscard]] const char* name_of(retirement_event e) noexcept;
-
+/// In the order of a poll.
 enum class retirement_action : u8 {
-    none,
-    name_successor,  ///< R1: promote the standby, or appoint an entry
-    doom,    ///< R1: record the known facts of its death; then its entry is DOOMED and the seat is its
-             ///< successor's
-    revoke,  ///< R2
-    renew_domain,
-    kill,     ///< R3
-    requeue,  ///< R4; idempotent
-    judge,    ///< ask the restart policy
-    fence,    ///< its entry is FENCED; repeats R4
-    reclaim,  ///< R5
-    wait,     ///< not yet: the event is sent again at the next poll
-    refuse,   ///< the event cannot occur in this step: an error of the caller
+    succeed,  ///< R1: promote the standby, or appoint an entry; then record the known facts of the death, and
+              ///< the entry is DOOMED and the seat is its successor's
+    revoke,   ///< R2: succeeds if none of its words can be committed any more
+    renew_domain,  ///< its death ends its MPS domain
+    kill,          ///< R3
+    requeue,       ///< R4; idempotent
+    judge,         ///< ask the restart policy
+    fence,         ///< the process and its device work have ended: its entry is FENCED; repeats R4
+    reclaim,       ///< R5: succeeds if its buffers are free
 };
-inline constexpr u8 retirement_actions = 12;
+inline constexpr u8 retirement_actions = 8;
 [[nodiscard]] const char* name_of(retirement_action a) noexcept;
 
-struct retirement_move {
-    retirement_step next;
-    retirement_action action;
-    bool operator==(const retirement_move&) const = default;
-};
-[[nodiscard]] retirement_move on(retirement_step step, retirement_event event) noexcept;
+[[nodiscard]] bool is_done_in(retirement_step step, retirement_action action) noexcept;
+/// The step after the action has succeeded.
+[[nodiscard]] retirement_step step_after(retirement_step step, retirement_action action) noexcept;
 
 /// True if the process has had its time to end by itself. A process that leaves after the last frame of the
 /// run has the stop timeout (tools write their results then); a process that leaves on its own has time to

@@ -51,7 +51,7 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
         t.log_line(text);
 }
 
-// ---- the table's actions
+// ---- the actions of the sequence
 
 /// R1. False: no entry is free, the next poll tries again.
 bool name_successor(process_table& t, seat& s, process& p) {
@@ -135,47 +135,6 @@ bool reclaim(process_table& t, seat& s, process& p) {
     return freed;
 }
 
-/// Reports an event to the table, carries out the action that it returns, and reports the result at once.
-void report(process_table& t, seat& s, process& p, retirement_event e) {
-    const retirement_move m = on(p.step, e);
-    CAROUSEL_ASSERT(m.action != retirement_action::refuse);
-    p.step = m.next;
-    switch (m.action) {
-        case retirement_action::name_successor:
-            if (name_successor(t, s, p)) report(t, s, p, retirement_event::succeeded);
-            break;
-        case retirement_action::doom:
-            doom(t, s, p);
-            break;
-        case retirement_action::revoke:
-            if (revoke(t, s, p)) report(t, s, p, retirement_event::words_taken);
-            break;
-        case retirement_action::renew_domain:
-            domain_breaks(t, s, p);
-            break;
-        case retirement_action::kill:
-            end_process(t, s, p);
-            break;
-        case retirement_action::requeue:
-            requeue(t, s, p);
-            break;
-        case retirement_action::judge:
-            apply_restart_policy(t, s, p);
-            crash_here(crash_point::death_judged);
-            break;
-        case retirement_action::fence:
-            fence(t, s, p);
-            break;
-        case retirement_action::reclaim:
-            if (reclaim(t, s, p)) report(t, s, p, retirement_event::buffers_free);
-            break;
-        case retirement_action::none:
-        case retirement_action::wait:
-        case retirement_action::refuse:
-            break;
-    }
-}
-
 bool kill_due(const process_table& t, const process& p, u64 now) noexcept {
     return !p.kill_sent && kill_is_due({t.paused, is_revoked(p), p.how.through, p.leaving,
                                         now - std::min(now, p.seen_dead_ns), t.setup->stop_timeout_ns,
@@ -204,20 +163,31 @@ void retire(process_table& t, seat& s) {
     if (!s.now) return;
     process& p = *s.now;
     if (p.seen_dead_ns == 0) p.seen_dead_ns = now_ns();
-    report(t, s, p, retirement_event::condemn);
+    if (p.step == retirement_step::working) p.step = retirement_step::condemned;
     in_order(t, [&] { t.todo.push_back({work::kind::retire, s.index, p.incarnation}); });
 }
 
 void poll_retirement(process_table& t, seat& s, process& p, u64 now) {
-    report(t, s, p, retirement_event::succession);
+    using A = retirement_action;
+    const auto is_next = [&](A action) { return is_done_in(p.step, action); };
+    if (is_next(A::succeed) && name_successor(t, s, p)) {
+        p.step = step_after(p.step, A::succeed);
+        doom(t, s, p);
+    }
     if (!is_doomed(p)) return;
-    report(t, s, p, retirement_event::words);
-    if (p.mps.breaks && !p.mps.broke) report(t, s, p, retirement_event::breaks);
-    if (kill_due(t, p, now)) report(t, s, p, retirement_event::kill_due);
-    report(t, s, p, retirement_event::frames);
-    if (verdict_due(t, s, p)) report(t, s, p, retirement_event::verdict_due);
-    if (p.ended && fence_is_known(t, p)) report(t, s, p, retirement_event::gone);
-    report(t, s, p, retirement_event::buffers);
+    if (is_next(A::revoke) && revoke(t, s, p)) p.step = step_after(p.step, A::revoke);
+    if (is_next(A::renew_domain) && p.mps.breaks && !p.mps.broke) domain_breaks(t, s, p);
+    if (is_next(A::kill) && kill_due(t, p, now)) end_process(t, s, p);
+    if (is_next(A::requeue)) requeue(t, s, p);
+    if (is_next(A::judge) && verdict_due(t, s, p)) {
+        apply_restart_policy(t, s, p);
+        crash_here(crash_point::death_judged);
+    }
+    if (is_next(A::fence) && p.ended && fence_is_known(t, p)) {
+        p.step = step_after(p.step, A::fence);
+        fence(t, s, p);
+    }
+    if (is_next(A::reclaim) && reclaim(t, s, p)) p.step = step_after(p.step, A::reclaim);
 }
 
 void settle(process_table& t) {

@@ -8,8 +8,7 @@ namespace carousel::supervisor {
 
 /// Retires the seat's process, if there is one: at once, or after the work in progress.
 void retire(process_table& t, seat& s);
-/// Polls a process that is being retired: reports its present state to the table and carries out the
-/// resulting actions.
+/// Polls a process that is being retired: goes through the sequence of actions once.
 void poll_retirement(process_table& t, seat& s, process& p, u64 now);
 /// Calls `first`, then does the work that came up, in the order in which it came up; inside another
 /// in_order() only calls `first`.
