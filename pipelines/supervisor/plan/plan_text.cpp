@@ -83,8 +83,7 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
     return j;
 }
 
-/// "in flight: geometry 16, vertex 16; latency "balanced"; a stage uses as many as it finds worth their
-/// while".
+/// "in flight: geometry 16, vertex 16; latency "balanced"; a stage adapts up to this".
 std::string depth_text(const run_setup& s, const ring::plan& p) {
     std::string text = "in flight:";
     for (u32 k = 0; k < p.stages.size(); ++k)
