@@ -37,7 +37,7 @@ std::string range_of(const ring::parameter& p) {
 
 std::string table_of(const run::parameter_state& s) {
     if (!s.schema) return "this pipeline has no parameters\n";
-    table t({"KEY", "VALUE", "MAY BE"});
+    table t({"KEY", "VALUE", "RANGE"});
     for (const ring::parameter& p : s.schema.fields)
         t.add({p.name, text_of(s.values.value(p.name, json())), range_of(p)});
     return t.text() + (s.number == 0 ? "all parameters have their initial values\n"
