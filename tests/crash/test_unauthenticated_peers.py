@@ -192,7 +192,7 @@ def attempts(run, dashboard):
                   after=lambda pid=pid: run.replaced("fragment", pid))
 
     def seated(stage): return '"run_id"' in ask(run.control, {"hello": {"stage": stage, "pid": os.getpid()}})
-    yield Attempt("take the seat of a stage that somebody sits on", "hello", lambda: seated("vertex"))
+    yield Attempt("take the seat of a stage that has a process", "hello", lambda: seated("vertex"))
     assert carousel("down", "fragment", "-p", "demo").returncode == 0
     wait_for("fragment is down", lambda: run.stages()["fragment"]["state"] == "down")
     def up_again():
@@ -202,14 +202,14 @@ def attempts(run, dashboard):
 
     yield Attempt("read the control block", "", lambda: opened(run.block, os.O_RDONLY))
     yield Attempt("write into it", "", lambda: rewritten(run.block))
-    yield Attempt("cut it off (`truncate`)", "", lambda: os.truncate(run.block, 0) or True, own=None)
+    yield Attempt("truncate it", "", lambda: os.truncate(run.block, 0) or True, own=None)
     if sticky: yield Attempt("remove its name", "", lambda: os.unlink(run.block) or True, own=None)
     else: left_out.append("another user who removes names: /dev/shm is not sticky here")
 
     assert carousel("trace", folder + "/own/t.json", "-p", "demo", "--seconds", "0.3").returncode == 0
     yield Attempt("read the trace's rings", "", lambda: len(contents(trace)) > 0)
     yield Attempt("write into them", "", lambda: rewritten(trace))
-    yield Attempt("cut them off", "", lambda: os.truncate(trace, 0) or True, own=None)
+    yield Attempt("truncate them", "", lambda: os.truncate(trace, 0) or True, own=None)
     if sticky: yield Attempt("remove their name", "", lambda: os.unlink(trace) or True, own=None)
 
     memory = run.ring_memory(vertex)
@@ -226,11 +226,11 @@ def attempts(run, dashboard):
     yield Attempt("send SIGCONT from the same session (`su` there)", "to supervisor",
                   lambda: os.kill(run.process.pid, signal.SIGCONT) or True)
     if dashboard is None: return
-    yield Attempt("look at the page", "", lambda: {dashboard.ask("GET", p) for p in ("/", "/status.json", "/snapshot.png")} == {200})
-    row = "act over the page without its token (`X-Carousel-Token`)"
+    yield Attempt("read the web UI", "", lambda: {dashboard.ask("GET", p) for p in ("/", "/status.json", "/snapshot.png")} == {200})
+    row = "act through the web UI without its token (`X-Carousel-Token`)"
     yield Attempt(row, "no token", lambda: dashboard.acts(None), other="False")
     yield Attempt(row, "another token", lambda: dashboard.acts("0" * 32), other="False")
-    yield Attempt("act over the page with it", "", lambda: dashboard.acts(dashboard.token))
+    yield Attempt("act through the web UI with it", "", lambda: dashboard.acts(dashboard.token))
 
 
 def table():
@@ -275,7 +275,7 @@ def the_trace_is_written_over_and_cut_off(tries, run):
         delivered, old = run.frames(), stamps()
         wait_for("stamps that go on", lambda: run.frames() > delivered + 20 and stamps() != old)
         assert {n: s["pid"] for n, s in run.stages().items()} == before and tracer.poll() is None
-        tries.note(1, "cut them off", "", as_user(OWN, lambda: os.truncate(trace, 0) or True))
+        tries.note(1, "truncate them", "", as_user(OWN, lambda: os.truncate(trace, 0) or True))
         def all_replaced():
             # The tracer has died of it, too, and each stage is to stamp once more.
             as_user(OWN, lambda: ask(run.control, {"command": "trace"}))
@@ -306,7 +306,7 @@ def a_block_that_is_cut_off_ends_its_run(tries):
     run = Run()
     try:
         pids = [s["pid"] for s in run.stages().values()]
-        tries.note(1, "cut it off (`truncate`)", "", as_user(OWN, lambda: os.truncate(run.block, 0) or True))
+        tries.note(1, "truncate it", "", as_user(OWN, lambda: os.truncate(run.block, 0) or True))
         assert run.process.wait(30) == -signal.SIGBUS, run.process.returncode
         wait_for("the stages to end", lambda: not any(map(is_alive, pids)))
         assert run.block in carousel("clean").stdout and not os.path.exists(run.block)
