@@ -75,7 +75,7 @@ class Networks(Case):
             (world.coordinator, (), self.net.a), (world.remote, ("b",), self.net.b)))
         for host in (coordinator, b):
             self.assertEqual(host.start().wait(20), 2, host.text())
-            self.assertRegex(host.text(), r'address = "203\.0\.113\.[12]": expected a private address: '
+            self.assertRegex(host.text(), r'address = "203\.0\.113\.[12]": expected a private address'
                              r'.* or set insecure = true \(for all hosts: --insecure\)')
         coordinator.start("--insecure")
         coordinator.expect_log("Start it there: carousel host --file .* --as b .*--insecure")
