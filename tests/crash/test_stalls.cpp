@@ -190,8 +190,8 @@ TEST_CASE("a paused stage, a slow frame and a slow pace are reasons to wait and 
     damaged_run paused("held", "fps = 200\nstall_timeout_ms = 2000\n");
     std::string out;
     REQUIRE(paused.run.command({"stop", "middle", "-p", "held"}, out) == 0);
-    CHECK(paused.run.wait_until([&] { return paused.run.log().find("middle is held") != std::string::npos; },
-                                10));
+    CHECK(paused.run.wait_until(
+        [&] { return paused.run.log().find("middle is paused") != std::string::npos; }, 10));
     sleep_s(3);
     REQUIRE(paused.run.command({"cont", "middle", "-p", "held"}, out) == 0);
     json r = paused.ends_intact();
