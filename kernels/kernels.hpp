@@ -47,7 +47,7 @@ struct generate_mesh_args {
 void generate_mesh(device::queue& q, const generate_mesh_args& args);
 
 /// Fills the bounds and vertex lists of a block's clusters from its vertices and indices (for meshes not made
-/// by generate_mesh). Without it the bounds must be zero: the vertex stage then processes every triangle.
+/// by generate_mesh). Without them the bounds must be zero: the vertex stage then processes every triangle.
 struct bound_clusters_args {
     mesh_layout layout;
     std::byte* block = nullptr;
@@ -74,7 +74,7 @@ enum class arrangement : u8 { grid, field };
 struct animate_args {
     u64 frame_number = 0;
     scene_state scene;
-    u32 instance_count = 1;  ///< 1 .. the plane's max_instances
+    u32 instance_count = 1;  ///< 1 .. max_instances of the plane
     f32 spacing = 2.4F;
     draw_record* draw = nullptr;
     f32* models = nullptr;  ///< f32[instance_count][16]
@@ -85,7 +85,8 @@ void animate_instances(device::queue& q, const animate_args& args);
 // ---- vertex
 // -------------------------------------------------------------------------------------------------------------
 
-/// Culls cluster by cluster, transforms the rest, classifies its triangles: fills all planes of `out`.
+/// Culls whole clusters, transforms the remaining ones, and classifies their triangles: fills all planes of
+/// `out`.
 struct vertex_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
@@ -117,7 +118,7 @@ struct mark {
 struct fragment_stage_args {
     mesh_layout mesh;
     const std::byte* mesh_block = nullptr;
-    triangle_buffers in;        ///< filled by vertex_stage; read only
+    triangle_buffers in;        ///< as filled by vertex_stage; read only
     scene_state scene;          ///< the same as the vertex stage's
     u32 width = 0, height = 0;  ///< the same as the vertex stage's
     u8* color = nullptr;        ///< u8[height][width][4]
@@ -138,7 +139,7 @@ struct sharpen_args {
     const u8* in = nullptr;  ///< u8[height][width][4]
     u8* out = nullptr;
     u32 width = 0, height = 0;
-    u32 strength = 128;  ///< 256: adds the whole difference from the 3x3 mean; at most 1024
+    u32 strength = 128;  ///< 256 adds the whole difference from the 3x3 mean; at most 1024
 };
 void sharpen(device::queue& q, const sharpen_args& args);
 

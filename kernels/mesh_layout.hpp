@@ -32,8 +32,9 @@ struct mesh_counts {
     u32 texture_height = 1;
     u32 texture_levels = 1;  ///< 1: bilinear; more: that many mip levels, trilinear
     u32 texture_count = 1;   ///< if more than 1: each vertex has a texture number (the same at all corners of
-                             ///< a triangle), each texture a record
-    /// with several textures the number of texels of all of them; with one, its size determines the number
+                             ///< a triangle), and each texture has a record
+    /// with several textures, the number of texels of all of them; with one texture, its size determines the
+    /// number
     u32 texel_count = 0;
     bool operator==(const mesh_counts&) const = default;
 };
@@ -56,8 +57,8 @@ struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
     f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
-    u32 first_vertex, vertex_count;  ///< of its vertex list; count 0: no list, its triangles are read from
-                                     ///< the mesh's indices
+    u32 first_vertex, vertex_count;  ///< of the cluster's vertex list; count 0: no list, its triangles are
+                                     ///< read from the mesh's indices
 };
 static_assert(sizeof(cluster_bounds) == 48);
 
@@ -68,7 +69,7 @@ static_assert(sizeof(cluster_bounds) == 48);
 /// All attributes of a vertex.
 struct alignas(32) shaded_vertex {
     f32 position[3], normal[3];
-    f32 texture[2];  ///< coordinates: 0..1 over the texture, which repeats; v downwards
+    f32 texture[2];  ///< texture coordinates: 0..1 across the repeating texture; v points down
 };
 static_assert(sizeof(shaded_vertex) == 32);
 
@@ -77,7 +78,7 @@ struct mesh_layout {
     mesh_counts counts;
     u64 clusters = 0, local_vertices = 0, local_corners = 0, positions = 0, vertices = 0, indices = 0,
         texture = 0;
-    u64 texture_numbers = 0, texture_records = 0;  ///< both empty with one texture
+    u64 texture_numbers = 0, texture_records = 0;  ///< both empty if there is only one texture
     u64 bytes = 0;                                 ///< size of the whole block
 };
 
@@ -167,7 +168,8 @@ struct mesh_view {
     const cluster_bounds* clusters = nullptr;
     /// [cluster][256]: vertex numbers minus the cluster's first_vertex, ascending; the rest is 0
     const u16* local_vertices = nullptr;
-    /// per triangle: the positions of its corners in that list, 8 bits each, the first in the lowest bits
+    /// per triangle: the positions of its corners in that vertex list, 8 bits each, the first corner in the
+    /// lowest bits
     const u32* local_corners = nullptr;
 };
 

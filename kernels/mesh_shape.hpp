@@ -1,6 +1,6 @@
 #pragma once
-// The shapes that can be computed, and their names. Independent of the kernels' code, also for users that
-// only need the names.
+// The shapes that can be computed, and their names. Independent of the kernels' code, so that code that needs
+// only the names can include it.
 
 #include <array>
 

@@ -2,8 +2,8 @@
 // A small network that classifies the shape in a small picture, in integer arithmetic only: its result is the
 // same bit for bit on every device and for every batch size.
 //
-//   picture u8[side][side] -> hidden u8[hidden] -> score i32[classes] -> the class with the highest score,
-//   the first of equals
+//   picture u8[side][side] -> hidden u8[hidden] -> score i32[classes] -> the class with the highest score
+//   (the first one if several are equal)
 
 #include "core/types.hpp"
 #include "device/backend.hpp"

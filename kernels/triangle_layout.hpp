@@ -2,11 +2,11 @@
 // The data between the render stages, as plain arrays: geometry -> vertex ("carousel.scene"), vertex ->
 // fragment ("carousel.triangles"), fragment -> display ("carousel.image.rgba8"). Each format is a list of
 // planes with element type and shape; a stage copies them into its ring::frame_format (kernels must not
-// include ring/). The vertex stage sends the visible triangles, 4 bytes per triangle: its number. Both stages
-// compute the corners of a triangle from the mesh by the same function (body/transform.hpp), to the same
-// bits: three transforms cost less than 48 bytes written and read. Sized for the worst case: every triangle
-// is in exactly one place of `list`, and clipped triangles are clipped by the fragment stage, so no queue
-// between the stages can overflow and no triangle is dropped silently.
+// include ring/). The vertex stage sends the visible triangles as their numbers, 4 bytes per triangle. Both
+// stages compute the corners of a triangle from the mesh by the same function (body/transform.hpp), to the
+// same bits: transforming three corners again costs less than writing and reading 48 bytes. Sized for the
+// worst case: every triangle is in exactly one place of `list`, and clipped triangles are clipped by the
+// fragment stage, so no queue between the stages can overflow and no triangle is dropped silently.
 
 #include <array>
 #include <vector>
@@ -56,7 +56,7 @@ struct alignas(16) screen_vertex {
 };
 static_assert(sizeof(screen_vertex) == 16);
 
-/// Matrices of one instance, row-major 3x4. `clip` gives x, y and w (= view depth); `model` gives world
+/// Matrices of one instance, row-major 3x4. `clip` computes x, y and w (= view depth); `model` gives world
 /// space.
 struct instance_record {
     f32 clip[12];
@@ -67,10 +67,11 @@ static_assert(sizeof(instance_record) == 96);
 /// Plane 0. small + large + culled + not_finite + bad_index = triangles of all instances drawn.
 struct triangle_counters {
     u32 small;           ///< entries at the front of `list`
-    u32 large;           ///< entries at the back of `list`, growing downwards: large or in need of clipping
+    u32 large;           ///< entries at the back of `list`, which grows downwards: large triangles, and those
+                         ///< that need clipping
     u32 culled;          ///< back faces, outside the view, no pixel centre in the bounding box
     u32 not_finite;      ///< dropped: NaN or infinite vertices
-    u32 bad_index;       ///< dropped: an index beyond the mesh's vertices
+    u32 bad_index;       ///< dropped, because an index is beyond the mesh's vertices
     u32 instance_count;  ///< number of instances drawn
     u32 reserved[10];
 };

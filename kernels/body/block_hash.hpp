@@ -72,7 +72,7 @@ struct hash_view {
     [[nodiscard]] CAROUSEL_HD_INLINE unsigned char byte(u64 at) const {
         return dense() ? data[at] : data[at / row_bytes * pitch + at % row_bytes];
     }
-    /// The word at byte `at` of the plane; zeros beyond its end.
+    /// Returns the word at byte offset `at` of the plane; bytes after the plane's end read as zero.
     [[nodiscard]] CAROUSEL_HD_INLINE u64 word(u64 at) const {
         u64 out = 0;
         const u64 end = bytes();

@@ -1,14 +1,14 @@
 #pragma once
 // Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at
-// the same point, or a crack appears: so a cut depends only on the edge's two ends, in an order given by
-// their values (not by the triangle's winding or the indices: meshes repeat vertices at seams), and "inside"
-// uses the same test that sets the outcode.
+// the same point, or a crack appears: therefore the cut point is computed only from the edge's two end
+// points, in an order given by their values (not by the triangle's winding or the indices: meshes repeat
+// vertices at seams), and "inside" uses the same test that sets the outcode.
 
 #include "kernels/body/transform.hpp"
 
 namespace carousel::kernels::body {
 
-inline constexpr u32 max_clipped_vertices = 8;  // 3 + one per plane, of which there are five
+inline constexpr u32 max_clipped_vertices = 8;  // 3 corners, plus one for each of the five planes
 
 /// Plane 0 is near, 1..4 the guard band. inside_plane: the outcode's comparison; plane_distance: the signed
 /// distance in double, for the cut.

@@ -1,11 +1,11 @@
 #pragma once
 // Clusters: 128 consecutive triangles of the mesh. At set-up each gets bounds (a sphere, a cone of normals,
-// its longest edge and its smallest triangle); per frame one test may show that the rasteriser would produce
-// no pixel of any of them. The test is conservative: every triangle of a cluster that it hides is one that
-// classify() calls culled, with all roundings of the transform and of the snapping to 1/256 pixel. It may
-// hide less than it could, never more: pictures and counters are the same as without it. At set-up each
-// cluster also gets a list of its vertices, so that each of them is transformed once and a triangle is read
-// as 4 bytes.
+// its longest edge and its smallest triangle); per frame one test can prove that none of its triangles covers
+// a pixel. The test is conservative: if it hides a cluster, classify() would cull every triangle of that
+// cluster, with all roundings of the transform and of the snapping to 1/256 pixel. It may hide fewer clusters
+// than possible, but never a visible one: pictures and counters are the same as without the test. At set-up
+// each cluster also gets a list of its vertices, so that each of them is transformed once and a triangle is
+// read as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"
@@ -47,8 +47,8 @@ struct corners3d {
 }
 
 /// Bounds of one cluster; all zero (never hidden) if any of its triangles has an index out of range or a
-/// coordinate that is not finite, or if the numbers are too large for the test. Sums run in the mesh's order:
-/// the same bytes on every device.
+/// coordinate that is not finite, or if the numbers are too large for the test. Sums are computed in the
+/// mesh's order, so the bytes are the same on every device.
 [[nodiscard]] CAROUSEL_HD_INLINE cluster_bounds bound_cluster(const mesh_view& m, u32 cluster) {
     const u32 begin = cluster * cluster_triangles,
               end = min_(begin + cluster_triangles, m.counts.triangle_count);
@@ -82,7 +82,7 @@ struct corners3d {
     }
     if (!(radius < 1e9) || !(length(centre) < 1e9)) return {};
     const f64 reach = length(centre) + radius;
-    // Rounded so that the floats still bound: 2e-7 exceeds a float's rounding.
+    // Rounded outward, so that the float values are still bounds: 2e-7 exceeds a float's rounding error.
     return {{static_cast<f32>(centre.x), static_cast<f32>(centre.y), static_cast<f32>(centre.z)},
             static_cast<f32>(radius + 2e-7 * reach + 1e-30),
             {static_cast<f32>(axis.x), static_cast<f32>(axis.y), static_cast<f32>(axis.z)},
@@ -160,7 +160,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
     const f32 lx = length3(rx[0], rx[1], rx[2]), ly = length3(ry[0], ry[1], ry[2]),
               lw = length3(rw[0], rw[1], rw[2]);
     const clip_vertex c = to_clip(clip, {b.centre[0], b.centre[1], b.centre[2]});
-    constexpr f32 unit = 6e-6F;  // ten times what four roundings, including the centre's own, may add
+    constexpr f32 unit = 6e-6F;  // ten times the largest error that four roundings, including the centre's
+                                 // own, can add
     const f32 reach_x = lx * b.radius + unit * (row_sum(rx, b) + lx * b.radius),
               reach_y = ly * b.radius + unit * (row_sum(ry, b) + ly * b.radius),
               reach_w = lw * b.radius + unit * (row_sum(rw, b) + lw * b.radius);
@@ -169,12 +170,12 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
 }
 
 /// True if drawing all triangles of the cluster would produce no pixel. `clip` is the instance's matrix. By
-/// sides: the sphere lies beyond a plane of the view by more than the transform's rounding, so all outcodes
-/// share its bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) = det(A) (c - eye), a
-/// triangle of normal n is front-facing where n . K > 0, mirrored matrices included, and its double area on
-/// the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d subpixels change
-/// that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: where the area is
-/// negative by more, no rounding can make the triangle front-facing.
+/// sides: the sphere lies beyond a plane of the view by more than the rounding error of the transform, so all
+/// outcodes share that plane's bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) =
+/// det(A) (c - eye), a triangle of normal n is front-facing where n . K > 0, mirrored matrices included, and
+/// its double area on the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d
+/// subpixels change that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: if the
+/// area is more negative than that bound, no rounding can make the triangle front-facing.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;

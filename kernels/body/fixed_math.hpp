@@ -48,14 +48,14 @@ template <typename T>
     return a > b ? a : b;
 }
 #if !defined(__CUDA_ARCH__)
-/// 0, unknown to the compiler (kernels.cpp). For vectors with a known bound GCC 12 emits two instructions per
-/// minimum or maximum, and eight per clamp; with an unknown bound, one each.
+/// 0, unknown to the compiler (kernels.cpp). If the bound is a known constant, GCC 12 emits two vector
+/// instructions per minimum or maximum, and eight per clamp; if it is unknown, one each.
 extern const f32 unknown_zero;
 #endif
 /// Returns `low` if x is NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 clamp_(f32 x, f32 low, f32 high) {
 #if defined(__CUDA_ARCH__)
-    return fminf(fmaxf(x, low), high);  // one instruction each, and NaN with a number gives the number
+    return fminf(fmaxf(x, low), high);  // one instruction each; for NaN and a number, both return the number
 #else
     return min_(max_(x, low + unknown_zero), high + unknown_zero);
 #endif
@@ -86,7 +86,7 @@ extern const f32 unknown_zero;
     return i - (static_cast<f32>(i) > x ? 1 : 0);
 }
 
-/// floor(x + 1/2) without the rounding of that sum; |x| < 2^30; x must not be NaN.
+/// Computes floor(x + 1/2) without rounding that sum; |x| < 2^30; x must not be NaN.
 [[nodiscard]] CAROUSEL_HD_INLINE i32 round_bounded_i32(f32 x) {
 #if defined(__CUDA_ARCH__)
     const i32 i = __float2int_rd(x);

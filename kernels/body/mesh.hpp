@@ -1,6 +1,6 @@
 #pragma once
-// Procedural meshes: vertex `i` and triangle `i` of each shape, each a function of its number alone, so that
-// any device can fill any part of the block in any order with the same bytes.
+// Procedural meshes: vertex `i` and triangle `i` of each shape, computed only from its number, so that every
+// device produces the same bytes, in any order and for any part of the block.
 
 #include "kernels/body/noise.hpp"
 #include "kernels/kernels.hpp"
@@ -9,8 +9,8 @@ namespace carousel::kernels::body {
 
 inline constexpr f64 pi = 3.14159265358979323846;
 
-/// A shape's grid: `parts` patches of nu x nv quads (or, for the soup, the slivers and the stacks, `parts`
-/// triangles or quads).
+/// A shape's grid: The shape consists of `parts` patches of nu x nv quads; the soup, the slivers and the
+/// stacks consist of `parts` triangles or quads.
 struct shape_grid {
     mesh_shape shape;
     u32 nu, nv, parts;

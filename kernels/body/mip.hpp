@@ -1,7 +1,8 @@
 #pragma once
-// Mip-mapped textures: where the levels are, which level a pixel reads, and the value it gets. No hardware
-// derivatives are used: the texture coordinates' change from pixel to pixel is computed from the triangle
-// itself, and the logarithm from the float's bits, so every device selects the same level for the same pixel.
+// Mip-mapped textures: the position of each level, the choice of the level for a pixel, and the filtered
+// value. No hardware derivatives are used: the texture coordinates' change from pixel to pixel is computed
+// from the triangle itself, and the logarithm from the float's bits, so every device selects the same level
+// for the same pixel.
 
 #include "kernels/body/shade.hpp"
 
@@ -13,7 +14,7 @@ namespace carousel::kernels::body {
 struct weight_slopes {
     f32 x[3], y[3];
 };
-/// Positions as for barycentrics_at(); step_x, step_y: the size of a pixel in these units.
+/// Positions are as for barycentrics_at(); step_x, step_y: the size of a pixel in the same units.
 [[nodiscard]] CAROUSEL_HD_INLINE weight_slopes slopes_at(f32 x, f32 y, f32 step_x, f32 step_y,
                                                          const clip_vertex& a, const clip_vertex& b,
                                                          const clip_vertex& c) {
@@ -52,7 +53,7 @@ struct moving {
     return min_(level, (levels - 1U) * 256U);
 }
 
-/// Bounds for a texture's record, which may come from memory that is being filled.
+/// Bounds a field of a texture's record, because the record may be in memory that is being filled.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 bounded_side(u32 side) {
     return max_(1U, min_(side, max_texture_extent));
 }

@@ -1,8 +1,8 @@
 #pragma once
 // One triangle on the screen: winding, bounding box, class, integer edges with the top-left rule, and the
 // visibility key. An edge function's value is exact in 32 bits while the bounding box is <= 127 pixels and in
-// 64 bits up to the guard band, so both give the same pixels, and its conversion to float (for the depth)
-// rounds the same number.
+// 64 bits up to the guard band, so both widths give the same pixels and, after conversion to float (for the
+// depth), the same rounded value.
 
 #include "kernels/body/transform.hpp"
 
@@ -80,7 +80,7 @@ template <typename Int = i64>
     const i32 w = box.x1 - box.x0 + 1, h = box.y1 - box.y0 + 1;
     const u32 hidden = u32{w <= 0} | u32{h <= 0} | u32{!faces_front(t)};
     const u32 fits = u32{w <= small_side} & u32{h <= small_side} & u32{narrow(t)};
-    // The product overflows for no box that fits; for others it is ignored.
+    // The product overflows only for boxes that are not small; for those the result is ignored.
     const u32 little = u32{min_(w, small_side) * min_(h, small_side) <= small_area};
     u32 result =
         fits & little ? static_cast<u32>(triangle_class::small) : static_cast<u32>(triangle_class::large);
@@ -132,18 +132,18 @@ template <typename Int>
     return {1.0F / static_cast<f32>(area), t.wa, t.wb - t.wa, t.wc - t.wa};
 }
 
-/// Upper bound of a triangle's depth over at most 64 x 64 pixels: if all that the pixels show is nearer, the
-/// triangle need not be drawn.
+/// Upper bound of a triangle's depth over at most 64 x 64 pixels: if everything visible in those pixels is
+/// nearer, the triangle need not be drawn.
 struct depth_bound {
     f32 nearest;                ///< upper bound of every pixel's depth (1/w)
     f32 first, step_x, step_y;  ///< the depth of pixel (x, y), counted from the pixel of the edge functions,
                                 ///< is at most first + x * step_x + y * step_y
 };
-/// The nearest corner's depth, and the depth's plane, which is tighter where corners lie far outside; both
-/// raised by more than they and depth_bits() may lose. The plane: each of about twenty roundings loses at
-/// most 2^-24 of the sum of the terms here (at the first pixel, and over 64 pixels each way; within the
-/// triangle no term is larger than its corners' difference). Multiplied in the order of depth_bits(), so that
-/// both lose the values that are too small for a float.
+/// The smaller of two bounds: the nearest corner's depth, and the depth plane, which is tighter if corners
+/// lie far outside. Both are raised by more than the rounding error of their computation and of depth_bits().
+/// The plane: each of about twenty roundings loses at most 2^-24 of the sum of the terms here (at the first
+/// pixel, and over 64 pixels each way; within the triangle no term is larger than its corners' difference).
+/// Multiplied in the order of depth_bits(), so that values too small for a float underflow in both functions.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
     return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
 }
@@ -164,7 +164,7 @@ template <typename Int>
                                                    i32 rows) {
     const f32 along = static_cast<f32>(columns - 1) * b.step_x, down = static_cast<f32>(rows - 1) * b.step_y;
     const f32 first = b.first + static_cast<f32>(x) * b.step_x + static_cast<f32>(y) * b.step_y;
-    return min_(first + positive_(along) + positive_(down), b.nearest);  // NaN gives the corner's bound
+    return min_(first + positive_(along) + positive_(down), b.nearest);  // NaN selects the corner's bound
 }
 
 /// Upper half of the visibility key: nearer is smaller.

@@ -16,9 +16,9 @@ struct shading {
     u32 wireframe;         ///< scene_state::wireframe
     f32 scale_x, scale_y;  ///< 2 / width, 2 / height
     u32 texture_width, texture_height;
-    u32 mapped;              ///< 1: mip levels or several textures, read as in mip.hpp
+    u32 mapped;              ///< 1: mip levels or several textures, sampled as in mip.hpp
     u32 texel_count;         ///< of all textures
-    texture_record texture;  ///< the only one, if there is one
+    texture_record texture;  ///< the texture, if there is only one
 };
 
 [[nodiscard]] inline shading make_shading(const kernels::scene_state& s, u32 width, u32 height,
@@ -44,7 +44,7 @@ struct barycentrics {
 /// Perspective-correct barycentrics of the triangle's point that projects to a position of the picture (x
 /// right, y up, in -1..1), from clip positions: the vector that is orthogonal to the corners' offsets from
 /// the ray in x and in y. Also valid for corners behind the eye, so clipped triangles are shaded as they were
-/// submitted. Snapping may put the point slightly outside: clamped.
+/// submitted. Snapping may move the point slightly outside the triangle: the weights are clamped.
 [[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a,
                                                               const clip_vertex& b, const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);
@@ -65,7 +65,7 @@ struct barycentrics {
 
 /// True if the edge between corners p and q is within 0.6 pixels of the position. The edge's function is
 /// linear over the picture: its value divided by the length of its gradient, in steps of one pixel, is the
-/// distance. Squared, which avoids a division.
+/// distance. The squared distance is compared, which avoids a square root.
 [[nodiscard]] CAROUSEL_HD_INLINE bool near_edge(f32 x, f32 y, f32 step_x, f32 step_y, const clip_vertex& p,
                                                 const clip_vertex& q) {
     const f32 px = fma_(-x, p.w, p.x), py = fma_(-y, p.w, p.y);
@@ -96,8 +96,8 @@ struct barycentrics {
     return {n.x * inverse, n.y * inverse, n.z * inverse};
 }
 
-/// The texels that a bilinear sample of a repeating texture reads: two columns, two rows, and 8-bit weights
-/// of the second ones.
+/// The texels that a bilinear sample of a repeating texture reads: two columns, two rows, and the 8-bit
+/// weights of the second column and row.
 struct texel_footprint {
     u32 x0, x1, y0, y1, fraction_x, fraction_y;
 };

@@ -5,15 +5,15 @@
 
 namespace carousel::kernels::body {
 
-/// `sum`: of the nine pixels around and including `centre`. Returns centre + strength/256 * (centre - sum/9),
-/// rounded, limited to 0..255.
+/// `sum`: the sum of the nine pixels of the 3x3 block around `centre`. Returns centre + strength/256 *
+/// (centre - sum/9), rounded, limited to 0..255.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 sharpen_channel(i32 centre, i32 sum, i32 strength) {
     const i32 scaled = centre * (9 * 256) + strength * (9 * centre - sum);  // times 2304
     const i32 rounded = (scaled + 1152) / 2304;  // a negative quotient is clamped to 0 anyway
     return static_cast<u32>(max_(0, min_(255, rounded)));
 }
 
-/// Pixel (x, y) of an RGBA picture; beyond the border its pixels are repeated.
+/// Returns pixel (x, y) of an RGBA picture; beyond the border, the border pixels are repeated.
 [[nodiscard]] CAROUSEL_HD_INLINE u32 sharpen_pixel(const u32* in, i32 width, i32 height, i32 x, i32 y,
                                                    i32 strength) {
     i32 sum[3] = {0, 0, 0};

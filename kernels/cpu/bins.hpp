@@ -1,7 +1,8 @@
 // No include guard on purpose: part of cpu/simd_source.hpp. Sorts triangles into the tiles that their boxes
 // touch.
 
-inline constexpr i32 many_tiles = 16;  ///< a box over more tiles than this becomes a special
+inline constexpr i32 many_tiles = 16;  ///< a box that covers more tiles than this is treated as a special
+                                       ///< triangle
 
 CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, const screen_triangle& t,
                                 u32 id) {
@@ -12,8 +13,8 @@ CAROUSEL_FORCE bool add_special(const fragment_job& job, worker_bins& bins, cons
     return true;
 }
 
-/// Clips a triangle of the mesh and adds the remaining parts. All or nothing, so that a call that finds the
-/// store full can be retried.
+/// Clips a triangle of the mesh and adds the remaining parts. Adds either all parts or none, so that the call
+/// can be retried if the store is full.
 CAROUSEL_FORCE bool add_clipped(const fragment_job& job, worker_bins& bins, u32 id) {
     const u32 before = bins.special_count;
     const u32 instance = id / job.mesh.counts.triangle_count, index = id % job.mesh.counts.triangle_count;
@@ -69,7 +70,7 @@ CAROUSEL_FORCE screen_vertex vertex_of(const u32* w) {
 CAROUSEL_FORCE u64 place_of(four_i32 v) { return __builtin_bit_cast(two_u64, v)[0]; }
 
 /// Adds one triangle to the tiles that its box touches, or to the specials. Returns false if there is no
-/// room; it then waits for the next round. x and y are processed together in each step.
+/// room; the triangle is then binned in the next round. x and y are processed together in each step.
 CAROUSEL_FORCE bool bin_triangle(const fragment_job& job, worker_bins& bins, const corner_words& corners,
                                  u32 id) {
     const four_i32 p = load_four(corners.at[0]), q = load_four(corners.at[1]), r = load_four(corners.at[2]);
@@ -118,8 +119,8 @@ struct cluster_cache {
 /// Up to `batch_size` entries of the list by their ids; all values read from ring memory are bounded here.
 struct alignas(64) listed_ids {
     u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
-    bool in_clusters;  ///< few changes of the cluster, each with a list: its vertices are transformed once
-                       ///< for all its triangles
+    bool in_clusters;  ///< at most two changes of the cluster, and each has a vertex list: the vertices
+                       ///< are transformed once for all triangles of the batch
 };
 
 CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {
@@ -143,7 +144,7 @@ CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 coun
         return job.mesh.clusters[ids.triangle[l] / cluster_triangles].vertex_count != 0;
     };
     ids.in_clusters = changes <= 2 && has_list(0) && has_list(batch_size - 1);
-    // A third cluster between the two.
+    // With two changes there is a third cluster in between, which must have a list, too.
     for (u32 l = 1; changes == 2 && ids.in_clusters && l < batch_size; ++l) ids.in_clusters = has_list(l);
 }
 
@@ -168,7 +169,7 @@ CAROUSEL_FORCE u32 bin_from_clusters(const fragment_job& job, worker_bins& bins,
     return count;
 }
 
-/// The same for triangles scattered over the mesh.
+/// The same as bin_from_clusters, for triangles that are scattered over the mesh.
 u32 bin_from_mesh(const fragment_job& job, worker_bins& bins, const listed_ids& ids, u32 count) {
     batch b;
     alignas(64) i32 first[batch_size];

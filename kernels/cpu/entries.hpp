@@ -1,7 +1,7 @@
 #pragma once
 // The inner loops of the CPU backend, compiled once for each instruction set from the same source
-// (cpu/simd_*.cpp) and selected at run time. All give the same bytes: the maths is in body/, the compiler may
-// only run it on wider vectors.
+// (cpu/simd_*.cpp) and selected at run time. All instruction sets give the same bytes: the arithmetic is
+// defined in body/, and the compiler only uses wider vectors for it.
 
 #include <atomic>
 
@@ -12,7 +12,8 @@
 namespace carousel::kernels::cpu {
 
 inline constexpr u32 tile_width = 64, tile_height = 32;
-/// A row of keys is longer than the tile, so that a vector store that starts inside the row stays inside it.
+/// A row of keys is longer than the tile, so that a vector store that begins inside a row does not reach the
+/// next row.
 inline constexpr u32 tile_stride = tile_width + 16;
 inline constexpr u64 tile_keys = static_cast<u64>(tile_stride) * tile_height;
 
@@ -37,9 +38,9 @@ struct special_triangle {
     body::pixel_box box;
 };
 
-/// A triangle as binned for the tiles that it touches: written once, read once per tile, two vectors of four
-/// words. The second and third corner are relative to the first, in 16 bits each, for boxes of at most 127
-/// pixels; for larger ones only the id is used.
+/// A triangle as binned for the tiles that it touches: written once and read once per tile, as two vectors of
+/// four words. The second and third corner are relative to the first, in 16 bits each, for boxes of at most
+/// 127 pixels; for larger ones only the id is used.
 struct alignas(32) binned_triangle {
     i32 x, y;
     u32 to_second, to_third;  ///< x in the lower, y in the upper half; both `wide_triangle` if the box
@@ -47,7 +48,7 @@ struct alignas(32) binned_triangle {
     f32 inverse_w[3];
     u32 id;
 };
-/// -32768 pixels/256 twice: no such corner lies in a box of 127 pixels
+/// twice -32768, in units of 1/256 pixel: no corner in a box of 127 pixels has this value
 inline constexpr u32 wide_triangle = 0x80008000U;
 
 /// References of one tile to its worker's triangles, as a chain of pages.
@@ -58,8 +59,8 @@ struct bin_page {
 };
 inline constexpr u32 no_page = ~0U;
 
-/// One worker's bins. Fixed memory: when it is full, the round ends, the tiles are rastered, and binning
-/// continues.
+/// One worker's bins. Fixed memory: if it is full, the round ends, the tiles are rasterised, and binning
+/// continues in the next round.
 struct worker_bins {
     u32* heads = nullptr;  ///< one page index per tile
     special_triangle* specials = nullptr;
@@ -124,8 +125,8 @@ void hash_plane(device::queue& q, const hash_args& args);
 /// The minimum with which run_fragment_stage still works, in many rounds (for tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
-// The same, synchronously, in the calling thread and its pool (run by the queue's worker; tests choose the
-// entries).
+// The same as above, but synchronous, in the calling thread and its pool (called by the queue's worker; tests
+// choose the entries).
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use);
 void run_fragment_stage(device::cpu::pool& pool, const fragment_stage_args& args, const entries& use);
 void run_sharpen(device::cpu::pool& pool, const sharpen_args& args, const entries& use);

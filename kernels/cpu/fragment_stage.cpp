@@ -60,7 +60,7 @@ u32 cut_scratch(fragment_job& job, const fragment_stage_args& args, u32 pool_siz
                   specials = special_capacity * sizeof(special_triangle);
         bins[w].heads = reinterpret_cast<u32*>(base);
         bins[w].specials = reinterpret_cast<special_triangle*>(base + heads);
-        // A triangle of 32 bytes is referenced in one or two tiles, by 4 bytes each.
+        // Each triangle takes 32 bytes and is referenced by one or two tiles, with 4 bytes per reference.
         const u64 rest = slice - heads - specials;
         const u64 triangles = body::max_(rest / 4 * 3 / block_alignment * block_alignment,
                                          least_triangles * sizeof(binned_triangle));

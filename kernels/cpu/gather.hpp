@@ -9,16 +9,16 @@ struct alignas(64) batch {
     i32 x[3][batch_size], y[3][batch_size];
     f32 w[3][batch_size];
     u32 code[3][batch_size];
-    u32 valid[batch_size];  ///< 0: an id or an index out of range, or beyond the count
+    u32 valid[batch_size];  ///< 0: the id or an index is out of range, or the position is beyond the count
 };
 
 inline screen_vertex corner(const batch& b, u32 k, u32 l) {
     return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]};
 }
 
-/// Four words, from any address: one load and one store, where gathers would load each word separately. Where
-/// three words are needed (here and in take_columns) one more is read: no array that is read this way is the
-/// last of its block.
+/// Four words, from any address: one load and one store, whereas a gather would load each word separately.
+/// Where three words are needed (here and in take_columns), a fourth one is read as well: this is safe
+/// because no array read this way is the last one of its block.
 using words4 = u32 __attribute__((vector_size(16)));
 CAROUSEL_FORCE void take4(u32* to, const void* from) {
     words4 v;
@@ -116,7 +116,7 @@ CAROUSEL_FORCE void transform_listed(listed_vertices& out, const mesh_view& mesh
     for (u32 start = 0; start < count; start += step) {
         for (u32 l = 0; l < step; ++l)
             number[l] = min_(bounds.first_vertex + numbers[start + l],
-                             last);  // zeros beyond the list: the first vertex
+                             last);  // zeros after the end of the list: these entries repeat the first vertex
         for (u32 l = 0; l < step; l += 8)
             take_columns({{p.px + l, p.py + l, p.pz + l, nullptr}},
                          [&](u32 k) { return mesh.positions + static_cast<u64>(number[l + k]) * 3; });

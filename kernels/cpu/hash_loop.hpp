@@ -29,7 +29,8 @@ CAROUSEL_FORCE hash_vector load_words(const void* from) {
 /// (x mod 2^32) * (x div 2^32); without the intrinsic GCC emits three products.
 CAROUSEL_FORCE hash_vector product_of_halves(hash_vector x) {
 #if defined(__AVX512F__)
-    // Masked with all lanes: for the plain form GCC 12 warns that its pass-through is not initialised.
+    // Uses the masked form with all lanes enabled: for the plain form GCC 12 warns that its pass-through is
+    // not initialised.
     return reinterpret_cast<hash_vector>(
         _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(x), reinterpret_cast<__m512i>(x >> 32U)));
 #elif defined(__AVX2__)

@@ -12,8 +12,9 @@ struct alignas(64) shaded_row {
     u32 run[row];       ///< the run of a pixel: starts at 0, equal to its left neighbour's or one more
     u32 run_triangle[row];
     u32 index[row * 4];             ///< three vertices per run, bounded
-    f32 corner[3][8][row + lanes];  ///< of a run, as in shaded_vertex; the clip position's x, y and w then
-                                    ///< replace x, y and z. Reads pass the end by a vector
+    f32 corner[3][8][row + lanes];  ///< the corners of a run, as in shaded_vertex; the clip position's x, y
+                                    ///< and w then replace x, y and z. Reads may extend past the end by one
+                                    ///< vector
     f32 at[9][row];                 ///< per pixel: up to three numbers of each corner, corner by corner
     f32 bary[3][row];
     f32 n[3][row];

@@ -1,4 +1,4 @@
-// No include guard on purpose: part of cpu/simd_source.hpp. Rasters one tile of 64x32 keys.
+// No include guard on purpose: part of cpu/simd_source.hpp. Rasterises one tile of 64x32 keys.
 
 /// Corner of a tile in pixels.
 struct tile_place {
@@ -26,7 +26,7 @@ inline constexpr i32 span = 16;  ///< pixels per vector step
 CAROUSEL_FORCE bool none_negative(i32 a, i32 b, i32 c) { return (a | b | c) >= 0; }
 CAROUSEL_FORCE bool none_negative(f64 a, f64 b, f64 c) { return (a >= 0) & (b >= 0) & (c >= 0); }
 
-/// Rasters the box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions: i32, or f64,
+/// Rasterises the box of one triangle, 16 pixels of a row at a time. `Int` as in edge_functions: i32, or f64,
 /// which holds every edge's value exactly (50 bits), converts to the same float, and has vectors even below
 /// AVX-512.
 template <typename Int>
@@ -108,7 +108,13 @@ struct alignas(64) stamps {
     i32 small_columns[batch_size], small_rows[batch_size];  ///< 0 for all except the small ones
     u32 kind[batch_size];
 };
-enum stamp_kind : u32 { stamp_none, stamp_small, stamp_slim, stamp_rows };  // rows: may have no area
+enum stamp_kind : u32 {
+    stamp_none,
+    stamp_small,
+    stamp_slim,
+    stamp_rows
+};  // rows: the triangle may have no
+    // area
 inline constexpr i32 stamp_side = 4, slim_columns = 8;
 
 CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job& job, const tile_place& tile,
@@ -211,7 +217,7 @@ CAROUSEL_FORCE void raster_slim(const stamps& s, const batch& b, const tile_plac
     for (u32 i = 0; i < 3; ++i) {
         const u32 first = static_cast<u32>(s.e[i][at]), step = static_cast<u32>(s.step_x[i][at]);
 #pragma GCC unroll 1
-        // Values beyond the box may wrap; those pixels are masked out.
+        // Values outside the box may wrap around; those pixels are masked out.
         for (u32 l = 0; l < slim_columns; ++l) e[i][l] = first + l * step;
     }
     const u32 bias[3] = {static_cast<u32>(s.bias[0][at]), static_cast<u32>(s.bias[1][at]),

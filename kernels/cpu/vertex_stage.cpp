@@ -50,7 +50,8 @@ void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, co
     const u32 clusters = cluster_count(job.mesh.counts);
     list_totals totals;
     pool.parallel_for(u64{clusters} * job.instance_count, cluster_chunk, [&](u64 begin, u64 end, unsigned) {
-        u32 small[cluster_chunk * cluster_triangles + 1];  // one more: the inner loop stores before it counts
+        u32 small[cluster_chunk * cluster_triangles + 1];  // one extra element: the inner loop stores before
+                                                           // it increments the count
         u32 large[cluster_chunk * cluster_triangles + 1];
         classified found{small, large};
         for (u64 flat = begin; flat < end; ++flat) {

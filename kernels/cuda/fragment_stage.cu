@@ -35,9 +35,9 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     u64 at = u64{blockIdx.x} * blockDim.x + threadIdx.x;
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
-    wait_for_last();   // until the keys are clear; earlier reads are only of the frame's input
-    let_next_begin();  // only after the wait: raster_large relies on cleared keys and header, and does not
-                       // wait itself
+    wait_for_last();   // until the keys are cleared; the code above reads only the frame's input
+    let_next_begin();  // only after the wait: raster_large relies on the cleared keys and header without
+                       // waiting itself
     for (; at < small; at += stride) {
         const u32 now = id;
         const corner_numbers corners = corners_of(a, next);
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     }
 }
 
-/// Path "small": every triangle of the list by one thread, whatever its size.
+/// Path "small": each triangle of the list is drawn by one thread, whatever its size.
 __global__ void __launch_bounds__(256) raster_all_by_thread(const __grid_constant__ raster_args a) {
     const u32 small = small_count(a);
     const u64 end = u64{small} + large_count(a);
@@ -105,7 +105,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args) {
             launch_after("raster_small", raster_small, blocks_striding(a.id_limit, 256, 20), 256, q, a);
             launch_after("raster_large", raster_large, large_blocks, 256, q, a);
         } else {
-            // In stream order after clear, because raster_large does not wait for it itself.
+            // In stream order after the clear kernel, because raster_large itself does not wait for it.
             launch("raster_large", raster_large, large_blocks, 256, q, a);
         }
         if (a.path != raster_path::medium)

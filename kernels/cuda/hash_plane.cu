@@ -17,7 +17,7 @@ struct hash_job {
     u64* parts;
     u64* out;
     u32 count;      ///< number of parts
-    bool as_words;  ///< each word lies within one row, aligned
+    bool as_words;  ///< true if each word lies within one row and is aligned
 };
 
 template <bool dense>

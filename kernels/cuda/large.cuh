@@ -14,7 +14,7 @@ __device__ __forceinline__ i64 box_area(const pixel_box& box) {
     return i64{box.x1 - box.x0 + 1} * (box.y1 - box.y0 + 1);
 }
 
-/// True for few pixels in a box that is not small. `twice`: double_area().
+/// True if the triangle covers few pixels of a box that is not small. `twice`: double_area().
 __device__ __forceinline__ bool is_sliver(const pixel_box& box, i64 twice) {
     const i64 pixels = twice / (2 * subpixels * subpixels);
     return box_area(box) > least_sliver_box && pixels <= medium_area && pixels * 64 <= box_area(box);
@@ -53,7 +53,7 @@ __device__ __noinline__ void raster_slivers(const raster_args& a, u32 lanes, con
     }
 }
 
-/// Puts a triangle of each lane in `lanes` into the tiles' store; returns the lanes whose triangle did not
+/// Stores a triangle of each lane in `lanes` in the tiles' store; returns the lanes whose triangle did not
 /// fit.
 __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, const screen_triangle& t,
                                              const pixel_box& box, u32 id) {
@@ -72,7 +72,7 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
     return __ballot_sync(~0U, mine && !room);
 }
 
-/// All triangles that are not small; with path medium or large every triangle of the list.
+/// All triangles that are not small; with path medium or large, every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
     // No wait at the start: after raster_small, all blocks of that kernel have waited for the clear
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ r
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));
     const u32 warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x & 31U;
-    // With few triangles each warp takes fewer, so that all warps have some.
+    // With few triangles, each warp takes fewer of them, so that every warp has work.
     const u64 fair = (end - begin + warps - 1) / warps;
     const u32 each = fair < 32 ? static_cast<u32>(fair) : 32U;
     for (u64 first = begin + u64{blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32} * each; first < end;

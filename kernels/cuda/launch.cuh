@@ -69,8 +69,8 @@ inline bool may_overlap(void (*kernel)(Args)) {
     return may;
 }
 
-/// Launches in stream order; launch_after() may overlap with the predecessor. A frame's own kernels all use
-/// one of the two, so that they can run as a graph (device/same_work.hpp).
+/// Launches in stream order; launch_after() may overlap with the predecessor. All kernels of one frame must
+/// use the same one of these two functions, so that they can run as a graph (device/same_work.hpp).
 template <typename... P>
 inline void launch(const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads, device::queue& q,
                    const std::type_identity_t<P>&... args) {

@@ -106,9 +106,9 @@ __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numb
     return f;
 }
 
-/// The same for triangles that the vertex stage has classified as small, and therefore neither clipped nor
-/// dropped: without the outcodes. Garbage gives some triangle within the limit; a nonexistent corner gives
-/// one without area.
+/// The same for triangles that the vertex stage has classified as small, which are therefore not clipped or
+/// dropped: outcodes are not computed. Invalid data gives some triangle within the limit; a nonexistent
+/// corner gives a triangle without area.
 __device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
     screen_triangle none{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -140,7 +140,7 @@ __device__ __forceinline__ screen_triangle fan_triangle(const raster_args& a,
 }
 
 __device__ __forceinline__ void put(const raster_args& a, i32 x, i32 y, u32 depth, u32 id) {
-    // The key is not read first: the atomic's result is not waited for, but a read would be.
+    // The key is not read first: a read would stall the thread, while the result of the atomic is not needed.
     atomicMin(a.keys + i64{y} * a.view.width + x, static_cast<unsigned long long>(make_key(depth, id)));
 }
 
@@ -189,9 +189,9 @@ __device__ __forceinline__ void raster_by_warp(const raster_args& a, const scree
 }
 
 /// Draws a sliver by a warp: one lane per column of its box (per row, if it is taller than wide), in which
-/// the edges leave a few pixels. Their range is found by division in floats, accurate to 2^-8 of a pixel, and
-/// slightly enlarged; each pixel is then tested exactly. So the cost of a sliver is proportional to its
-/// length, not to the area of its box.
+/// the edges enclose only a few pixels. Their range is found by division in floats, accurate to 2^-8 of a
+/// pixel, and slightly enlarged; each pixel is then tested exactly. So the cost of a sliver is proportional
+/// to its length, not to the area of its box.
 __device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t,
                                                 const pixel_box& box, u32 id) {
     const edge_functions<i64> e = edges_at<i64>(t, box.x0, box.y0);
@@ -217,7 +217,7 @@ __device__ __forceinline__ void raster_by_spans(const raster_args& a, const scre
             if (next_pixel[i] > 0) begin = max_(begin, crossing);
             if (next_pixel[i] < 0) end = min_(end, crossing);
         }
-        if (begin > end + 1.0F) continue;  // also covers values that no i32 holds
+        if (begin > end + 1.0F) continue;  // also covers values that do not fit in an i32
         const i32 from = to_i32(max_(begin - 0.1F, 0.0F)), to = min_(to_i32(end + 0.1F), last);
 #pragma unroll
         for (int i = 0; i < 3; ++i) w[i] += from * next_pixel[i];

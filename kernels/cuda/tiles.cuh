@@ -2,9 +2,9 @@
 // The tile tier: a block owns 64x64 pixels, each of its warps 32x16 of them, with their keys in registers,
 // initialised from the other tiers' results. The block scans the boxes of all large triangles, a batch at a
 // time, and sets up those that touch the tile; its warps draw them without atomics. A triangle that is
-// farther than all that the tile shows is not set up; one that is farther than all that a warp's pixels show,
-// or does not touch them, is not drawn by that warp. However many triangles overlap, memory use does not grow
-// and no warp contends for a word. Included only by fragment_stage.cu.
+// farther than everything visible in the tile is not set up; a warp does not draw a triangle that does not
+// touch its pixels, or is farther than everything visible in them. However many triangles overlap, memory use
+// does not grow and no warp contends for a word. Included only by fragment_stage.cu.
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/raster.cuh"
@@ -13,7 +13,7 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 tile_threads = 256;
-constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: one lane per column of a warp's pixels
+constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: one lane per column of the warp's pixels
 static_assert(tile_side == 2 * warp_columns &&
               tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
 
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(tile_threads, 3) raster_tiles(const __grid_con
     bool loaded = false;
     f32 tile_farthest = 0.0F, farthest = 0.0F;  // 1/w; 0: some pixel is empty
     for (u32 first = 0; first < count; first += tile_threads) {
-        __syncthreads();  // all have read the last batch's count and depth, and the count is 0
+        __syncthreads();  // all threads have read the last batch's count and depth, and the count is 0
         if (threadIdx.x == 0) largest = 0;
         const u32 at = first + threadIdx.x;
         if (at < count) {

@@ -58,11 +58,13 @@ struct visible_cluster {
 };
 
 struct block_store {
-    packed_vertex corners[warps][cluster_vertices];  ///< of the cluster that each warp processes
-    f32 clip[warps][12];                             ///< a single instance uses only the first, for all warps
+    packed_vertex corners[warps][cluster_vertices];  ///< corners of the cluster that each warp processes
+    f32 clip[warps][12];                             ///< if there is only one instance, all warps use the
+                                                     ///< first element
     visible_cluster visible[most_clusters];
     uint4 small[most_clusters], large[most_clusters];      ///< per visible cluster: one bit per triangle
-    u32 small_at[most_clusters], large_at[most_clusters];  ///< start of its part within the block's
+    u32 small_at[most_clusters], large_at[most_clusters];  ///< the start of this cluster's part within the
+                                                           ///< block's part
     u32 visible_count;
     u32 found[5];  ///< small, large, culled, not finite, bad index: the order of triangle_class and of
                    ///< triangle_counters
@@ -120,7 +122,7 @@ __device__ __forceinline__ void transform_listed(const select_args& a, const vis
     }
 }
 
-/// Classifies a triangle of a cluster without a vertex list. 4: an index is out of range.
+/// Classifies a triangle of a cluster without a vertex list; returns 4 if an index is out of range.
 __device__ __noinline__ u32 classify_unlisted(const select_args& a, u32 triangle, const f32* clip) {
     const u32* const index = a.mesh.indices + u64{triangle} * 3;
     screen_vertex v[3];
@@ -132,8 +134,8 @@ __device__ __noinline__ u32 classify_unlisted(const select_args& a, u32 triangle
     return static_cast<u32>(body::classify(v[0], v[1], v[2], a.view.width, a.view.height));
 }
 
-/// Classifies a triangle of packed corners. With Inside the outcodes are known, and the compiler removes the
-/// tests of them.
+/// Classifies a triangle of packed corners. If Inside is true, the outcodes are known to be 0 and the
+/// compiler removes their tests.
 template <bool Inside>
 __device__ __forceinline__ u32 classify_listed(const select_args& a, const packed_vertex* v, u32 corners) {
     const auto at = [&](u32 place) {
@@ -156,7 +158,7 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
     const bool listed = what.vertex_count != 0;
     u32 corners[classify_each];
 #pragma unroll
-    for (u32 k = 0; k < classify_each; ++k) {  // loads in flight while the vertices are transformed
+    for (u32 k = 0; k < classify_each; ++k) {  // issues the loads while the vertices are being transformed
         const u32 triangle = begin + k * 32 + lane;
         corners[k] = triangle < end ? a.mesh.local_corners[triangle] : 0U;
     }
@@ -193,7 +195,7 @@ __device__ __forceinline__ void classify_cluster(const select_args& a, block_sto
         rest += kind == 2 ? 1U : (kind == 3 ? 1U << 8 : (kind == 4 ? 1U << 16 : 0U));
     }
 #pragma unroll
-    // bytes: at most 128 each
+    // the counts are the bytes of one word: at most 128 each
     for (u32 step = 16; step > 0; step /= 2) rest += __shfl_xor_sync(~0U, rest, static_cast<int>(step));
     if (lane == 0) {
         b.small[item] = {small[0], small[1], small[2], small[3]};
@@ -231,8 +233,8 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
 }
 
 /// Culls and classifies. A block tests some clusters, one per thread; its warps then process the remaining
-/// ones, one after another, and store the triangles to keep as bits. At the end the block reserves room in
-/// the list, once, and writes. Only the bounds of a hidden cluster are read.
+/// ones, one after another, and record the triangles to keep as bits. At the end the block reserves space in
+/// the list, once, and writes the triangles. Only the bounds of a hidden cluster are read.
 __global__ void __launch_bounds__(select_threads, resident_blocks(select_resident))
     select_visible(const __grid_constant__ select_args a) {
     __shared__ block_store b;
