@@ -12,9 +12,9 @@
 // are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
 // Blocks of kind ipc are kept alive by this process, which then stays, asleep, until its socket reads EOF:
 // its supervisor is dead. For S seconds it then tries to connect to the next supervisor of run ID at
-// DIR/control.sock, presents itself there as the owner, and stays if it is welcomed
+// DIR/control.sock, identifies itself there as the owner, and stays if it is accepted
 // (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74 (the other end closed before it had
-// everything).
+// received everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ namespace {
 using namespace carousel;
 
 constexpr u64 send_patience_ns =
-    10 * ns_per_s;  ///< for a supervisor that reads its replies one after another
+    10 * ns_per_s;  ///< long enough for a supervisor that reads its replies one after another
 constexpr std::string_view usage =
     "usage: carousel-alloc --fd N [--requests JSON]   (a helper of `carousel run`)";
 
@@ -167,8 +167,8 @@ bool wait_for_peer(int socket) {
     }
 }
 
-/// Connects to the run's next supervisor. Empty if none came within the grace time, or if it does not need
-/// this process.
+/// Connects to the run's next supervisor. Empty if no supervisor appeared within the grace time, or if the
+/// new one does not need this process.
 shm::unique_fd find_successor(const arguments& a) {
     const u64 until = now_ns() + static_cast<u64>(a.grace_s * 1e9),
               start_time = shm::this_process().start_time;
@@ -180,8 +180,9 @@ shm::unique_fd find_successor(const arguments& a) {
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;
         while (got == shm::receive_status::would_block)
-            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // the supervisor may be stopped
-        if (got != shm::receive_status::ok) continue;                      // this one has died, too
+            got = shm::receive_message(s.get(), answer, 3600 * ns_per_s);  // times out, because the
+                                                                           // supervisor may be stopped
+        if (got != shm::receive_status::ok) continue;                      // this supervisor has died, too
         if (!run::read_welcome(answer.text).welcome) return {};
         return s;
     }

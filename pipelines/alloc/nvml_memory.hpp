@@ -9,8 +9,8 @@
 
 namespace carousel {
 
-/// Free bytes of the GPU `uuid` (32 hexadecimal digits). Empty if there is no library, or if it doesn't know
-/// that GPU (a MIG slice).
+/// Returns the free bytes of the GPU `uuid` (32 hexadecimal digits). Empty if there is no library, or if it
+/// doesn't know that GPU (a MIG slice).
 [[nodiscard]] std::optional<u64> nvml_free_bytes(const std::string& uuid);
 
 }  // namespace carousel

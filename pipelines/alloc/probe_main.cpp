@@ -47,7 +47,7 @@ constexpr const char* usage =
 #if defined(CAROUSEL_WITH_CUDA)
 namespace cuda = device::cuda;
 
-// Driver API attributes by number: older toolkits lack names for some of them.
+// Driver API attributes, given by number: older toolkits have no names for some of them.
 constexpr int attribute_same_host_address = 91, attribute_read_only_host = 113, attribute_vmm = 102,
               attribute_vmm_posix_fd = 103, attribute_stream_mem_ops_64 = 122, attribute_ipc_event = 125;
 
@@ -83,7 +83,7 @@ json describe(const cuda::gpu& g, const std::vector<cuda::gpu>& all, bool quick)
         try {
             d["free_bytes"] = free_bytes(g);
         } catch (const error& e) {
-            d["error"] = e.what();  // visible, but unusable (compute mode, MPS)
+            d["error"] = e.what();  // visible, but unusable (because of its compute mode or MPS)
         }
     }
     return d;

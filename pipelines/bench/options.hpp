@@ -1,7 +1,7 @@
 #pragma once
-// The command line of `carousel bench raster`, defined once for two programs: `carousel` prints the help,
-// completes and checks it; carousel-bench, which may load CUDA and GL, gets the same arguments and runs the
-// bench.
+// The command line of `carousel bench raster`, defined once for two programs: `carousel` prints the help and
+// completes and checks the command line; carousel-bench, which may load CUDA and GL, gets the same arguments
+// and runs the bench.
 
 #include <string>
 #include <string_view>
@@ -38,7 +38,7 @@ struct bench_options {
     std::string scene;           ///< one of kernels::mesh_shapes, checked by run_raster()
     std::vector<u32> triangles;  ///< in the order given
     std::vector<picture_size> sizes;
-    /// shading as in scene_state; path as in raster_path
+    /// shading has the values of scene_state, path those of raster_path
     u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;
     u64 first = 0;
     bool opengl = false;

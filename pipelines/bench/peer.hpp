@@ -1,8 +1,8 @@
 #pragma once
 // A reference renderer that draws the same scene as ours: the same mesh, matrices, light, texture, culling
-// and depth test, each in the renderer's natural way (a static mesh in its own memory, hardware sRGB), so
-// that the comparison is fair. Must be created and used by one thread. Owns its mesh and targets. Set-up
-// throws device_error with the reason and a remedy.
+// and depth test, each done in the way that is natural for that renderer (a static mesh in its own memory,
+// hardware sRGB), so that the comparison is fair. Must be created and used by one thread. Owns its mesh and
+// targets. Set-up throws device_error with the reason and a remedy.
 
 #include <memory>
 #include <span>
@@ -17,8 +17,8 @@ struct peer_options {
     bool gpu = false;  ///< use the GPU with the CUDA ordinal below; otherwise a renderer on the CPU
     int ordinal = 0;
     u32 threads = 0;  ///< of a renderer on the CPU; 0: the renderer's default
-    /// Filters the texture's sRGB values as ours does, and converts in the shader. Slower than hardware sRGB,
-    /// which filters linear values: for comparing pictures, not for timing.
+    /// Filters the texture's sRGB values as our renderer does, and converts in the shader. Slower than
+    /// hardware sRGB, which filters linear values: meant for comparing pictures, not for timing.
     bool same_filter = false;
 };
 

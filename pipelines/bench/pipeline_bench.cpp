@@ -26,8 +26,8 @@ bool is_left_out(const pipeline_bench_result& r, const bench_cell& c) {
                        [&](const std::string& s) { return s.starts_with(c.mode + ":"); });
 }
 
-/// Makes the latencies comparable: if one build has them only for whole runs, those of whole runs are used
-/// for both.
+/// Makes the latencies comparable: if one build has latencies only for whole runs, both builds report those
+/// of whole runs.
 void use_one_kind_of_latency(pipeline_bench_result& r) {
     const auto each_run = [&](const auto& act) {
         for (bench_cell& c : r.cells)
@@ -42,7 +42,8 @@ void use_one_kind_of_latency(pipeline_bench_result& r) {
     });
 }
 
-/// Stages that are not shipped, or on several devices, cannot share one queue; there is no bound then.
+/// Stages that are not shipped, or that run on several devices, cannot share one queue; in that case there is
+/// no bound.
 void measure_bounds(pipeline_bench_result& r, supervisor::interrupts& ctrl_c) {
     try {
         for (bench_bound& b : r.bounds)

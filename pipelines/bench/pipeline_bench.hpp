@@ -25,8 +25,8 @@
 
 namespace carousel::bench {
 
-/// One mode, size and depth, either saturated or with lone frames, paced so that each is alone;
-/// runs[k]: the rounds of build k.
+/// One mode, size and depth, either saturated or with lone frames (paced so that only one frame is in the
+/// pipeline at a time); runs[k]: the rounds of build k.
 struct bench_cell {
     std::string mode;
     std::optional<picture_size> size;
@@ -55,7 +55,7 @@ struct pipeline_bench_result {
     const pipeline_bench_options& o, const std::string& own,
     const std::function<void(const std::string&)>& report_progress);
 
-/// Returns one figure of all runs.
+/// Returns the values of one figure for all runs.
 [[nodiscard]] std::vector<f64> column(const std::vector<run_figures>& runs, f64 run_figures::*figure);
 /// Returns the resolution of a cell's rate in percent: the change that one frame more or less per run causes.
 [[nodiscard]] f64 resolution_percent(const bench_cell& c);

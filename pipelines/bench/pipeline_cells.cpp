@@ -19,7 +19,8 @@ void add_words(std::vector<std::string>& to, const std::vector<std::string>& mor
 
 std::string text_of(const picture_size& s) { return fmt::format("{}x{}", s.width, s.height); }
 
-/// The rate at which a frame is alone: a quarter of what the kernels achieve for one frame at a time.
+/// The rate at which only one frame is in the pipeline at a time: a quarter of what the kernels achieve for
+/// one frame at a time.
 f64 lone_fps(const pipeline_bench_result& r, const bench_cell& c) {
     if (r.options.lone_fps > 0) return r.options.lone_fps;
     const bench_bound* bound = bound_of(r, c);
@@ -55,7 +56,7 @@ bool has_display(const std::string& file) {
     });
 }
 
-/// Returns whether any stage runs on a GPU. Throws the error of a build about the file, or about a size or
+/// Returns whether any stage runs on a GPU. Throws the error that a build reports about the file, a size or a
 /// depth.
 bool checked_on_gpu(const pipeline_bench_result& r, const std::vector<std::optional<picture_size>>& sizes) {
     bool gpu = false;

@@ -36,7 +36,7 @@ A frame that is lost, repeated, torn or given up, or a process that dies, ends t
 Exit codes: 0 measured, with any verdict; 1 a run failed or harmed a frame; 2 usage or pipeline file; 3 no such device; 75 a file can't
 be written; 130 Ctrl-C.)";
 
-/// `is`: what the number is, e.g. "time; seconds".
+/// `is`: a description of the number, e.g. "time; seconds".
 f64 number_of(const char* option, const std::string& text, const char* is, f64 least) {
     constexpr f64 most = 86400;
     f64 value = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// The command line of `carousel bench pipeline`, defined once for both programs like that of `carousel bench
-// raster`.
+// The command line of `carousel bench pipeline`, defined once for both programs, in the same way as that of
+// `carousel bench raster`.
 
 #include <optional>
 #include <string>
@@ -39,12 +39,12 @@ struct pipeline_bench_options {
     std::vector<picture_size> sizes;  ///< empty: the file's own
     std::vector<std::optional<forced_depth>> depths{std::nullopt};
     bool lone = false;               ///< measure lone frames, too
-    f64 lone_fps = 0;                ///< their rate; 0: derived from the time of the kernels alone
+    f64 lone_fps = 0;                ///< rate of lone frames; 0: derived from the time of the kernels alone
     std::vector<std::string> words;  ///< arguments of `carousel run`, the same for all modes and sizes
     u32 rounds = 5;
     f64 seconds = 5, warm_up_s = 1;
     u64 frames = 0;
-    std::string out;   ///< of displays, if the pipeline has any
+    std::string out;   ///< output path of displays, if the pipeline has any
     std::string json;  ///< "": not requested; "-": stdout
     std::string plot;  ///< an .svg file; "": none
 };

@@ -24,8 +24,8 @@ struct chart_kind {
     bool lone, over_depths;
 };
 
-/// The constant property of a curve, whose points differ in the property on the x axis. Short, because it is
-/// shown in the legend.
+/// Names a curve by the property that is constant on it; its points differ in the property on the x axis.
+/// Short, because it is shown in the legend.
 std::string curve_name(const std::string& mode, const std::optional<picture_size>& size,
                        const std::optional<forced_depth>& depth, chart_kind kind) {
     if (kind.over_depths) return size ? fmt::format("{} {}x{}", mode, size->width, size->height) : mode;

@@ -79,7 +79,7 @@ std::vector<std::string> command_of(const run_order& o) {
     return words;
 }
 
-/// A running `carousel run`. It ends whenever this object is destroyed, and by itself if this process is
+/// A running `carousel run`. The run ends when this object is destroyed, and by itself if this process is
 /// killed.
 class running {
 public:
@@ -119,7 +119,7 @@ public:
         try {
             if (result.succeeded()) return read_sample(result.output);
         } catch (const json::exception&) {
-            // no answer yet, or an incomplete one from a run that is ending
+            // no reply yet, or an incomplete one because the run is ending
         }
         return std::nullopt;
     }
@@ -131,7 +131,7 @@ public:
         fail("`carousel ps` has not answered");
     }
 
-    /// Ends the run as by Ctrl-C and returns its report.
+    /// Ends the run in the same way as Ctrl-C and returns its report.
     json end() {
         (void)shm::signal_pidfd(process_.pidfd.get(), SIGINT);
         const u64 limit = now_ns() + static_cast<u64>(end_limit_s * 1e9);
@@ -145,7 +145,8 @@ public:
 
     [[noreturn]] void fail(const std::string& what) {
         while (!ended()) end();
-        const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // excludes the code of our SIGINT
+        const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // excludes the exit code caused
+                                                                            // by our SIGINT
         const int code = own ? status_.exit_code : exit_code::stage_failed;
         throw error(code, fmt::format("{}: {}: {}", order_.programs, what,
                                       last_word_of(text_of_file(scratch_.file("log")))));

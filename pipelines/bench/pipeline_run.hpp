@@ -6,7 +6,6 @@
 // frames/s, CPU time and latency histograms come from `carousel ps --json` at both ends of the window; lost,
 // repeated and torn frames and deaths come from the report. The ps of an older build has no latency
 // histograms; the latencies then come from the report and refer to the whole run.
-// they are the report's, of the whole run.
 
 #include <functional>
 #include <string>
@@ -22,12 +21,14 @@ struct run_order {
     std::string file;
     std::vector<std::string> words;  ///< further arguments of `carousel run`
     f64 warm_up_s = 1, seconds = 5;
-    u64 frames = 0;  ///< the window lasts until N frames, for any time; 0: by time
+    u64 frames = 0;  ///< the window lasts until N frames have been delivered, without a time limit; 0: the
+                     ///< window has a fixed duration
 };
 
 struct run_figures {
     f64 frames_per_second = 0, p50_ms = 0, p99_ms = 0, cpu_ms_per_frame = 0;
-    f64 whole_p50_ms = 0, whole_p99_ms = 0;                    ///< of the whole run, including its start
+    f64 whole_p50_ms = 0, whole_p99_ms = 0;                    ///< latencies of the whole run, including its
+                                                               ///< start
     f64 memory_bytes = 0, resident_bytes = 0, gpu_bytes = -1;  ///< gpu_bytes < 0: unknown
     bool latency_of_window = false;  ///< false: p50_ms and p99_ms refer to the whole run
     u64 frames = 0;
@@ -65,11 +66,12 @@ struct sample {
     i32 supervisor_pid = 0;
     u64 frames = 0;  ///< delivered by every sink
     f64 uptime_s = 0;
-    bool tries = false;  ///< a stage still tries how to reach rings on another GPU: its rate is not yet valid
+    bool tries = false;  ///< a stage is still trying ways to reach rings on another GPU, so its rate is not
+                         ///< yet valid
     bool counts_latency = false;
     std::vector<std::vector<counted_range>> latencies;  ///< per sink
 };
-/// Throws nlohmann::json::exception if the text is not such an answer.
+/// Throws nlohmann::json::exception if the text is not such a reply.
 [[nodiscard]] sample read_sample(const std::string& ps_json);
 
 }  // namespace carousel::bench

@@ -18,7 +18,7 @@ namespace carousel::bench {
 [[nodiscard]] u64 cpu_ns_since(const std::map<i32, u64>& before, const std::map<i32, u64>& now);
 
 struct memory_figures {
-    u64 resident = 0;      ///< sum of the resident sets: memory that n processes share counts n times
+    u64 resident = 0;      ///< sum of the resident sets: memory shared by n processes counts n times
     u64 proportional = 0;  ///< sum of PSS: shared memory counts once; 0 if the kernel does not report it
 };
 [[nodiscard]] memory_figures memory_of(const std::vector<i32>& pids);

@@ -35,7 +35,8 @@ struct cell_result {
     quantiles peer;
     quantiles peer_cpu;     ///< CPU time of all threads per frame
     f64 ratio_to_peer = 0;  ///< frame.median / peer.median
-    f64 peer_unlike = 0;    ///< share of the mesh's pixels more than 16/255 off in a channel: edges, filters
+    f64 peer_unlike = 0;    ///< share of the mesh's pixels that differ by more than 16/255 in a channel,
+                            ///< because of edges and filters
     u64 image_hash = 0;     ///< of frame `first`
 };
 

@@ -24,8 +24,8 @@ struct counted_range {
     u64 count = 0;
     bool operator==(const counted_range&) const = default;
 };
-/// Returns the samples added between `before` and `after`, both ascending. A bin that `after` lacks counts as
-/// unchanged.
+/// Returns the samples added between `before` and `after`, both ascending. A bin that is missing in `after`
+/// counts as unchanged.
 [[nodiscard]] std::vector<counted_range> added(const std::vector<counted_range>& before,
                                                const std::vector<counted_range>& after);
 /// Returns the p-quantile (p in 0..1), interpolated within its bin; 0 without samples.
@@ -33,7 +33,7 @@ struct counted_range {
 
 /// By how many percent B exceeds A, with the 95 % confidence interval.
 struct difference {
-    bool known = false;  ///< false: fewer than two pairs, or a figure that is not above 0
+    bool known = false;  ///< false: there are fewer than two pairs, or a figure is not above 0
     f64 percent = 0, low = 0, high = 0;
     [[nodiscard]] bool beyond_noise(f64 resolution_percent) const noexcept;
 };

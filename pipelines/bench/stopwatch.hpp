@@ -1,7 +1,7 @@
 #pragma once
-// Times work on a queue. On CUDA, between events of the queue's stream, which starts when all work is
-// enqueued; on the CPU, by the wall clock from submission until the queue is drained, together with the CPU
-// time of all threads.
+// Measures the time of work on a queue. On CUDA it measures between events of the queue's stream, which
+// starts when all work is enqueued; on the CPU, by the wall clock from submission until the queue is drained,
+// together with the CPU time of all threads.
 
 #include <functional>
 #include <memory>
@@ -21,7 +21,7 @@ public:
         f64 ms = 0;      ///< device or wall time
         f64 cpu_ms = 0;  ///< CPU time of all threads; 0 on CUDA
     };
-    /// Waits for the last lap and returns all of them in order.
+    /// Waits for the last lap and returns the readings of all laps in order.
     [[nodiscard]] virtual std::vector<reading> read() = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Returns the program's last line without its "error: ", which our own message has.
+/// Returns the program's last line without its "error: " prefix, because our own message already has one.
 std::string failure_text(const supervisor::subprocess_result& r, u32 patience_ms) {
     std::string text = r.messages;
     while (!text.empty() && text.back() == '\n') text.pop_back();

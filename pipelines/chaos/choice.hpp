@@ -9,7 +9,7 @@
 
 namespace carousel::supervisor::chaos {
 
-/// Whether that seat can take the fault: a wild write only if a guard covers its target.
+/// Returns whether that seat can take the fault; a wild write only if a guard covers its target.
 [[nodiscard]] bool can_take(const victim& v, fault f) noexcept;
 
 /// Returns `requested`; if empty, all faults that some seat can take. Throws config_error if no seat can take

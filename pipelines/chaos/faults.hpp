@@ -15,22 +15,23 @@ namespace carousel::supervisor::chaos {
 enum class fault : u8 {
     kill,   ///< SIGKILL, from outside
     term,   ///< SIGTERM, from outside
-    stop,   ///< SIGSTOP, from outside: found at frame_timeout_ms
-    all,    ///< SIGKILL to all stages at once
+    stop,   ///< SIGSTOP, sent from outside: detected after frame_timeout_ms
+    all,    ///< SIGKILL, sent to all stages at once
     abort,  ///< by the stage itself, in the middle of a frame (`carousel inject`)
     exit,
-    hang,              ///< never returns from a frame: found at frame_timeout_ms
+    hang,              ///< never returns from processing a frame: detected after frame_timeout_ms
     gpu_fault,         ///< only stages on a GPU
-    supervisor,        ///< SIGKILL to the supervisor; the same command takes the run over
-    scribble_input,    ///< a wild write to its input; stages that have a guarded one
-    overrun_output,    ///< a write beyond its output slot; stages that have a guarded one
-    scribble_control,  ///< a wild write into the control block; guarded stages
+    supervisor,        ///< SIGKILL, sent to the supervisor; the same command then takes the run over
+    scribble_input,    ///< a wild write to the stage's input; only for stages with a guarded input
+    overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output
+    scribble_control,  ///< a wild write into the control block; only for guarded stages
 };
 struct fault_row {
     fault kind;
     std::string_view name;
     u64 weight;                                                   ///< relative frequency
-    int signal = 0;                                               ///< sent from outside; 0: none
+    int signal = 0;                                               ///< the signal that is sent from outside;
+                                                                  ///< 0: none
     shm::injected_fault injected = shm::injected_fault::nothing;  ///< executed by the stage itself
 };
 [[nodiscard]] constexpr fault_row injected_row(fault kind, shm::injected_fault injected,
@@ -79,9 +80,9 @@ inline constexpr std::array<fault_row, 12> fault_table{{
 struct step {
     u64 number = 0;  ///< from 0
     fault kind = fault::kill;
-    f64 wait_s = 0;  ///< before the fault; exponentially distributed with the requested mean
+    f64 wait_s = 0;  ///< delay before the fault; exponentially distributed with the requested mean
     u64 victim_index = 0;
-    f64 supervisor_gap_s = 0;  ///< how long the run has no supervisor, 0 .. 0.4
+    f64 supervisor_gap_s = 0;  ///< time during which the run has no supervisor, 0 .. 0.4
 };
 
 class plan {

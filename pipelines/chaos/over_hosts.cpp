@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// A value that no host has counted stays null.
+/// A value that none of the hosts has counted stays null.
 void add_number(json& to, const json& from, const char* key) {
     const json more = from.value(key, json());
     if (!more.is_number()) return;
@@ -26,8 +26,8 @@ void add_names(json& to, const json& from, const char* list, const char* name, c
     }
 }
 
-/// Converts to this host's clock, plus the clock's error bound, so that a death is never reported before its
-/// cause.
+/// Converts times to this host's clock and adds the clock's error bound, so that a death is never reported
+/// before its cause.
 void move_times(json& recovery, const json& clock) {
     const f64 by_ms = clock.value("error_ms", 0.0) - clock.value("ahead_ms", 0.0);
     const auto by = static_cast<i64>(std::llround(by_ms * 1e6));

@@ -6,7 +6,7 @@
 
 namespace carousel::supervisor::chaos {
 
-/// Of `carousel run` with "hosts"; any other report is returned unchanged.
+/// Merges the report of a `carousel run` with "hosts"; any other report is returned unchanged.
 [[nodiscard]] nlohmann::json over_hosts(nlohmann::json report);
 
 }  // namespace carousel::supervisor::chaos

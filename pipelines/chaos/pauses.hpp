@@ -1,7 +1,7 @@
 #pragma once
-// Measures how long stages stood still: a thread polls their frame counters in the control block (read-only,
-// twice per millisecond). A pause is a time without a finished frame that is longer than 3 times the stage's
-// usual one, and longer than 2 ms.
+// Measures how long stages deliver no frame: a thread polls their frame counters in the control block
+// (read-only, twice per millisecond). A pause is a time without a finished frame that is longer than 2 ms and
+// longer than 3 times the stage's usual time between two frames.
 
 #include <atomic>
 #include <memory>
@@ -17,7 +17,7 @@ namespace carousel::supervisor::chaos {
 struct pause {
     u32 stage = 0;
     u64 begin_ns = 0;  ///< the frame before it
-    u64 due_ns = 0;    ///< when it became longer than usual
+    u64 due_ns = 0;    ///< when the time without a frame became longer than usual
     u64 end_ns = 0;
 };
 
@@ -29,7 +29,8 @@ public:
     pause_watch(const pause_watch&) = delete;
     pause_watch& operator=(const pause_watch&) = delete;
 
-    /// Fixes the usual time between two frames: called after some time without faults, before the first one.
+    /// Fixes the usual time between two frames; called before the first fault, after some time without
+    /// faults.
     void calm_is_over();
     /// The pauses so far, in the order of their ends, and those still in progress, up to now.
     [[nodiscard]] std::vector<pause> pauses() const;
@@ -40,7 +41,7 @@ public:
 private:
     void poll();
     struct watched {
-        u64 frames = 0, first = 0;  ///< counter now, and when the watch began
+        u64 frames = 0, first = 0;  ///< the counter now, and at the start of the watch
         u64 changed_ns = 0;
         u64 limit_ns = 0;  ///< a longer time is a pause
     };

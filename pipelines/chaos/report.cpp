@@ -33,7 +33,7 @@ json samples(const std::vector<f64>& ms) {
 
 f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
 
-/// Of that process, detected after the fault; pids are reused.
+/// Returns whether the death is that of the process which was hit, detected after the fault; pids are reused.
 bool led_to(const done& d, const recovery& r) {
     return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns &&
            r.seen_ns - d.time_ns <= longest_hang_ns;
@@ -49,8 +49,8 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// The ends of an MPS domain that were caused by a hit process: the domain's other processes share the fault.
-/// Chaos has not caused any other end, and all deaths of such an end count.
+/// The ends of an MPS domain that were caused by a process which chaos had hit: the domain's other processes
+/// share its fault. Any other end was not caused by chaos, and all deaths of that end count.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
@@ -99,8 +99,8 @@ joined join(const outcome& o) {
     return out;
 }
 
-/// Hashes of the same name are compared. Hashes of different names are not comparable, nor is that of a
-/// ledger with several hashes.
+/// Hashes of the same name are compared. Hashes of different names are not comparable, and neither is the
+/// hash of a ledger with several hashes.
 bool comparable(const json& ours, const json& theirs, const std::string& where,
                 std::vector<std::string>& out) {
     const json a = ours.value("image_hash_of", json()), b = theirs.value("image_hash_of", json());
@@ -113,8 +113,8 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
     return false;
 }
 
-/// Compares hashes, sink by sink, where the stage provides one; else counts: both runs have the same number
-/// of frames.
+/// Compares sink by sink: the hashes if the stage provides one, otherwise the counts (both runs have the same
+/// number of frames).
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
     const bool alike = r.value("not_comparable", json()).is_null();  // as the run itself reports
@@ -152,7 +152,7 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
         else if (n != 0)
             out.push_back(fmt::format("{}: {}", key, n.dump()));
     }
-    // All frames of such a run may be there, but no fault of chaos may cause a stall.
+    // All frames of such a run may have been delivered, but no fault of chaos may cause a stall.
     if (const u64 n = r.value("stalls", u64{0}); n > 0)
         out.push_back(
             fmt::format("the run stalled {} times without an identified cause, and was rebuilt (the report's "

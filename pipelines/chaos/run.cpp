@@ -37,7 +37,7 @@ json read_json(const std::string& file) {
     return j.is_object() ? over_hosts(std::move(j)) : json();
 }
 
-/// Sum of all GPUs; -1: there is none, or the query failed.
+/// Sum over all GPUs; -1: there is no GPU, or the query failed.
 i64 gpu_memory_mib() {
     const subprocess_result r = run_subprocess(
         {"nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"}, "", 10'000);
@@ -76,8 +76,8 @@ private:
     [[nodiscard]] bool untouched(const victim& v) const {
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
-    /// Reports about another host are slightly old: a process there that was hit counts as gone, whatever the
-    /// report.
+    /// Reports about another host are slightly old, so a process there that was hit counts as dead whatever
+    /// the report contains.
     [[nodiscard]] bool stands(const victim& v) const { return v.remote ? untouched(v) : v.running; }
     void note(const done& d);
     void print_status(u64 frames);
@@ -93,12 +93,13 @@ private:
     std::optional<output_stream> log_;
     interrupts interrupts_;
     std::vector<fault> kinds_;
-    std::vector<victim> seats_;  ///< as at the start: a seat that is down does not report its guards
-    /// the last processes that were hit: they count as dead even before the supervisor reports it
+    std::vector<victim> seats_;  ///< the seats at the start, because a seat whose process is down does not
+                                 ///< report its guards
+    /// the processes that were hit last: they count as dead even before the supervisor reports their death
     std::deque<std::pair<std::string, i32>> hit_;
     std::string reported_host_;
     u64 numbers_ = 0, printed_ns_ = 0, phase_ns_ = now_ns();
-    u64 tried_ = 0, tried_since_ns_ = 0;  ///< number of the fault that waits for its victim, plus one
+    u64 tried_ = 0, tried_since_ns_ = 0;  ///< 1 + number of the fault that waits for its victim
 };
 
 std::vector<std::string> chaos_run::words(const std::string& name, const std::string& report,
@@ -111,7 +112,9 @@ std::vector<std::string> chaos_run::words(const std::string& name, const std::st
     add("--device", s_.keys.device);
     add("--size", s_.keys.size);
     add("--mesh", s_.keys.mesh);
-    if (frames == 0) add("--fps", s_.keys.fps);  // the undisturbed run needs no pace: same pictures
+    if (frames == 0)
+        add("--fps", s_.keys.fps);  // the reference run needs no pace: it produces the same
+                                    // pictures at any rate
     for (const std::string& each : s_.keys.set) w.insert(w.end(), {"--set", each});
     if (frames > 0) w.insert(w.end(), {"--frames", std::to_string(frames)});
     // If this program is killed, the run ends by itself.
@@ -177,7 +180,7 @@ void chaos_run::loop(subject& s, pause_watch& watch) {
             return;
         }
         if (s_.rate <= 0) wait_for_all(s, back_patience_s);
-        if (!act(s, next)) {  // no seat can take it right now
+        if (!act(s, next)) {  // no seat can take this fault right now
             o_.interrupted = interrupts_.sleep(5 * ns_per_ms);
             continue;
         }
@@ -205,9 +208,9 @@ bool chaos_run::act(subject& s, const step& what) {
     });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
-        // Waits for the planned victim, so that a seed hits the same seats each time; but a seat that is down
-        // for good, or that can't take this fault (a `latest` reader has no deadline to miss), must not end
-        // the run.
+        // Waits for the planned victim, so that a seed hits the same seats each time; but the run must not
+        // end because a seat is down for good or can't take this fault (a `latest` reader has no deadline to
+        // miss).
         const u64 now = now_ns();
         if (tried_ != what.number + 1) tried_since_ns_ = now;
         tried_ = what.number + 1;
@@ -317,7 +320,7 @@ void chaos_run::find_leaks() {
     if (const auto alive = living_processes(run_id_); alive > 0)
         o_.leaked.push_back(fmt::format("{} processes of the run", alive));
     if (o_.gpu_mib_before < 0) return;
-    for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver frees it late
+    for (const u64 until = now_ns() + 10 * ns_per_s; now_ns() < until;) {  // the driver frees the memory late
         o_.gpu_mib_after = gpu_memory_mib();
         if (o_.gpu_mib_after <= o_.gpu_mib_before || interrupts_.sleep(200 * ns_per_ms)) break;
     }

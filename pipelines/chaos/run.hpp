@@ -1,6 +1,6 @@
 #pragma once
 // `carousel chaos`: runs a pipeline, injects a plan of faults, ends it, and compares what its sinks received
-// with an undisturbed run.
+// with the result of a run without faults (the reference run).
 
 #include <ostream>
 #include <string>
@@ -20,13 +20,15 @@ struct settings {
     u64 seed = 0;
     f64 seconds = 30;          ///< 0: until `count`
     u64 count = 0;             ///< faults; 0: until `seconds`
-    f64 rate = 2;              ///< faults per second; 0: the next one as soon as all stages run again
-    std::vector<fault> kinds;  ///< empty: all that the pipeline can take
+    f64 rate = 2;              ///< faults per second; 0: the next fault follows as soon as all stages run
+                               ///< again
+    std::vector<fault> kinds;  ///< empty: all kinds that the pipeline can take
     std::string log;           ///< log of the faults, one JSON object per line; "": none
     bool spread = false;       ///< the pipeline is on several hosts, and victims are on all of them
     std::string token_folder;  ///< spread: where the runs' tokens are created
     bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is configured not to
-    bool compare = true;       ///< with an undisturbed run of as many frames
+                               ///< write any
+    bool compare = true;       ///< compares with a run without faults that has as many frames
 };
 
 /// One injected fault.
@@ -43,7 +45,7 @@ struct done {
 struct outcome {
     std::vector<done> faults;  ///< `all` is one entry per stage, with the same number
     std::vector<pause> pauses;
-    nlohmann::json report, calm;  ///< of `carousel run`; null: none
+    nlohmann::json report, calm;  ///< reports of `carousel run`, with and without faults; null: none
     int exit_code = 0;
     u64 begun_ns = 0, ended_ns = 0;                    ///< of the faults
     std::vector<std::pair<std::string, f64>> spent_s;  ///< time per phase, in order
@@ -53,12 +55,12 @@ struct outcome {
     std::string folder;  ///< contains the runs' logs
 };
 
-/// Throws config_error, shm_error if the pipeline does not start, or can't take such faults. `progress`:
-/// receives a status line from time to time.
+/// Throws config_error or shm_error if the pipeline does not start or can't take the requested faults.
+/// `progress`: receives a status line from time to time.
 [[nodiscard]] outcome run_chaos(const settings& s, std::ostream& progress, bool on_terminal);
 
-// report.cpp
-/// Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the reasons under
+// Defined in report.cpp. Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with
+// the reasons under
 /// "failures".
 [[nodiscard]] nlohmann::json make_report(const settings& s, const outcome& o);
 /// The same as a text table.

@@ -26,16 +26,17 @@ public:
     void kill_supervisor() noexcept;  ///< SIGKILL, and reaped
     [[nodiscard]] bool is_alive() const noexcept;
     void signal(int number) const noexcept;
-    /// Waits for its end: its exit code, or 128 + N for signal N; nullopt: it still runs.
+    /// Waits for the end of the run. Returns its exit code, or 128 + N for signal N; nullopt: it is still
+    /// running.
     [[nodiscard]] std::optional<int> wait(f64 timeout_s);
-    /// The reply to "ps"; empty if there is no reply (now).
+    /// The reply to "ps"; empty if the supervisor does not reply (at the moment).
     [[nodiscard]] run::ps_answer ps() const;
     /// The reply to a request; a refusal if there is none.
     [[nodiscard]] run::verdict ask(const run::request& request) const;
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
     /// The last lines of its output.
     [[nodiscard]] std::string last_lines() const;
-    /// The newest line that contains `begin`, from there on; "": none.
+    /// The newest output line that contains `begin`, from that text on; "": none.
     [[nodiscard]] std::string last_line(const std::string& begin) const;
 
 private:
@@ -48,19 +49,19 @@ private:
     std::optional<int> code_;
 };
 
-/// A seat of a "ps".
+/// One seat as listed by "ps".
 struct victim {
     std::string label;
     i32 pid = 0;
     u32 stage = 0;
     bool running = false, on_gpu = false;
     bool remote = false;  ///< on another host: the pid is valid there, and the supervisor sends the signal
-    // as far as its process has reported
-    bool guarded = false;  ///< it has inputs, and can't write to them
-    bool gapped = false;   ///< it has an output, and can't write beyond a slot of it
-    bool closed = false;   ///< it can write only to parts of the control block
+    // as reported by the seat's process
+    bool guarded = false;  ///< it has inputs, and its process can't write to them
+    bool gapped = false;   ///< it has an output, and its process can't write beyond a slot of it
+    bool closed = false;   ///< its process can write only to parts of the control block
 };
-/// All seats, in the order of the file, those of other hosts last: always the same number, unless a
+/// All seats, in the order of the file, those of other hosts last: the number of seats is constant, unless a
 /// supervisor has just taken the run over.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);
 /// Every process and every host in "ps" is running, and there is at least one process.

@@ -36,13 +36,13 @@ constexpr int no_answer = -1;
 struct explanation_row {
     std::vector<condition> when;  ///< all must hold; never empty
     const char* text;             ///< {figure} is replaced by its value
-    int answer = no_answer;       ///< index of the answer that this row makes right
+    int answer = no_answer;       ///< index of the answer that is correct if this row matches
 };
 
-/// One subject that the lesson shows.
+/// One effect that the lesson shows.
 struct claim {
     const char* name;      ///< a few words
-    const char* textbook;  ///< what the textbooks say; "": nothing
+    const char* textbook;  ///< the statement of the textbooks about it; "": none
     const char* needs;  ///< "cpu", "gpu", "two_gpus", "mps", "shm", or the NEED of a program's `missing` line
     bool kill = false;  ///< a process is killed to show it
     std::vector<explanation_row> rows;
@@ -51,7 +51,7 @@ struct claim {
 struct lesson_program {
     const char* name;   ///< carousel-lab-...
     const char* needs;  ///< "cpu" or "gpu": the program cannot run at all without it
-    u32 limit_s = 30;   ///< after that the program is killed and the lesson fails
+    u32 limit_s = 30;   ///< after this time the program is killed and the lesson fails
 };
 
 struct lesson_bar {
@@ -67,10 +67,10 @@ struct lesson_plot {
 struct lesson {
     u32 number = 0;
     const char* name = "";   ///< the folder's name without its number: one word
-    const char* title = "";  ///< its line in the list of lessons
+    const char* title = "";  ///< the lesson's line in the list of lessons
     const char* question = "";
     std::vector<const char*> answers;
-    const char* decided_by = "";  ///< name of the claim whose row determines the right answer
+    const char* decided_by = "";  ///< name of the claim whose matching row determines the right answer
     bool space = false;  ///< each program gets, as first argument, the name of a space that is held for it;
                          ///< for a GPU program the space has GPU memory
     std::vector<lesson_program> programs;

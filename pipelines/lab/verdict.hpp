@@ -11,15 +11,16 @@ namespace carousel::lab {
 
 enum class outcome : u8 {
     explained,    ///< a row matches
-    unavailable,  ///< this machine or this build lacks a requirement
+    unavailable,  ///< this machine or this build lacks something that the claim needs
     unexplained   ///< no row matches, or an expected figure is missing
 };
 
 struct claim_verdict {
     const claim* about = nullptr;
     outcome what = outcome::unexplained;
-    std::string text;        ///< the explanation, why the claim cannot run, or the figures that match no row
-    int answer = no_answer;  ///< the answer that the row makes right
+    std::string text;        ///< the explanation, the reason why the claim cannot run, or the figures that
+                             ///< match no row
+    int answer = no_answer;  ///< the answer that is correct if this row matches
     std::size_t row = 0;     ///< index in about->rows, if explained
     std::string recorded;  ///< if unavailable: the explanation that matches the recorded figures; "" if none
 };

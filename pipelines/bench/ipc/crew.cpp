@@ -12,7 +12,7 @@
 namespace carousel::bench {
 namespace {
 
-/// For a value that is due soon: yields instead of sleeping.
+/// Waits for a value that is due soon: yields instead of sleeping.
 void wait_until(const std::atomic<u32>& word, u32 value, const std::atomic<u32>& quit) {
     while (word.load(std::memory_order_acquire) < value && quit.load() == 0) ::sched_yield();
 }

@@ -24,7 +24,8 @@ struct crew_work {
 class crew_worker {
 public:
     virtual ~crew_worker() = default;
-    /// Runs operations until `stop` is not 0. `what`, `count`: as in crew::round().
+    /// Runs operations until `stop` is not 0. `what` and `count` have the meaning that they have in
+    /// crew::round().
     virtual crew_work run(u32 what, u32 count, const std::atomic<u32>& stop) = 0;
     /// Called when all workers have stopped: takes out the remaining elements, and adds up what was put in
     /// and taken out; the sums over all workers must be equal.
@@ -34,7 +35,7 @@ public:
 struct crew_round {
     u64 operations = 0, timed_ns = 0;
     f64 seconds = 0;
-    bool right = false;  ///< as much was taken out as was put in
+    bool right = false;  ///< the number of elements taken out equals the number put in
 };
 
 /// Timeouts for the slowest worker.

@@ -10,7 +10,7 @@ namespace {
 using nlohmann::ordered_json;
 
 const char* mark(bool verified) { return verified ? "" : "  WRONG"; }
-/// Returns "92 %" of the hardware's bound; "" if the bound is unknown.
+/// Returns the share of the hardware's bound, e.g. "92 %"; "" if the bound is unknown.
 std::string share(f64 value, f64 floor) {
     return value > 0 && floor > 0 ? fmt::format("{:.0f} %", 100 * value / floor) : "";
 }
@@ -35,7 +35,7 @@ ordered_json json_of(const gpu_memory_row& m) {
             {"sizes", sizes},
             {"verified", m.verified}};
 }
-/// Returns the bandwidth that limits reads from where the memory is.
+/// Returns the bandwidth that limits reads from the place where the memory is.
 f64 floor_of(const gpu_memory_row& m, const gpu_result& r) {
     return m.on == "same GPU" ? r.memory_floor : m.on == "host" ? r.pcie_floor : r.nvlink_floor;
 }

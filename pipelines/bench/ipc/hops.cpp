@@ -1,4 +1,4 @@
-// Round trips from one process to another, by each means.
+// Round trips from one process to another, for each mechanism.
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
@@ -29,13 +29,13 @@ namespace bi = boost::interprocess;
 constexpr u64 patience_ns = 5'000'000'000;
 constexpr int patience_ms = 5000;
 
-/// One end of a connection: values sent at one end arrive at the other, in order. Return false after a
-/// timeout of 5 s.
+/// One end of a connection: values sent at one end arrive at the other one in order. Both functions return
+/// false after a timeout of 5 s.
 struct ends {
     std::function<bool(u32)> send;
     std::function<bool(u32&)> receive;
 };
-/// Called in each of the two processes for its side; the `first` side sends first.
+/// Called in each of the two processes to create its end; the `first` side sends first.
 using connect = std::function<ends(bool first)>;
 
 void futex(std::atomic<u32>& word, int what, u32 value) {
@@ -58,7 +58,8 @@ ends by_word(two_words& w, bool first) {
             },
             [&in, last](u32& v) {
                 for (u64 spins = 0, end = 0; (v = in.load(std::memory_order_acquire)) == *last;)
-                    if (++spins % 8192 == 0) {  // a timeout; and on one core the other thread must run
+                    if (++spins % 8192 == 0) {  // checks the timeout; and on a machine with one core, the
+                                                // other thread must run
                         if (end == 0) end = now_ns() + patience_ns;
                         if (now_ns() > end) return false;
                         ::usleep(0);
@@ -104,7 +105,7 @@ ends by_pipe(const fd_pair& p, bool first) {
     return {[out](u32 v) { return ::write(out, &v, sizeof v) == sizeof v; },
             [in](u32& v) { return readable(in) && ::read(in, &v, sizeof v) == sizeof v; }};
 }
-/// An eventfd is a counter: the value received is the number of sends so far.
+/// An eventfd is a counter: the received value is the number of sends so far.
 ends by_eventfd(const fd_pair& p, bool first) {
     const int out = first ? p.forth[0] : p.back[0], in = first ? p.back[0] : p.forth[0];
     const auto got = std::make_shared<u32>(0);
@@ -211,7 +212,8 @@ void measure(const char* means, u32 hops, const connect& to, const connect& in_p
     r.hops.push_back(row);
 }
 
-/// MPI_Send between two ranks that mpirun starts: the program exists if Open MPI was installed at build time.
+/// MPI_Send between two ranks that mpirun starts: carousel-bench-mpi exists only if Open MPI was installed at
+/// build time.
 void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
                  const progress_function& report_progress) {
     constexpr const char* means = "MPI_Send (Open MPI)";
@@ -310,7 +312,7 @@ void measure_hops(const ipc_bench_options& o, const std::string& space, const st
             b(bi::create_only, (name + "-b").c_str(), 16, sizeof(u32));
         const auto side = [&](bool first) { return by_boost_queue(name, first); };
         measure("Boost message_queue", o.hops, side, side, r, report_progress);
-    } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the other means do not need it
+    } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the other mechanisms do not need it
         r.missing["Boost message_queue"] = e.what();
     }
     bi::message_queue::remove((name + "-f").c_str());

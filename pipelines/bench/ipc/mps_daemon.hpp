@@ -1,6 +1,6 @@
 #pragma once
-// An MPS daemon that runs while this object exists, with a private folder that no other process uses: clients
-// of other daemons and of none are not affected.
+// An MPS daemon that runs while this object exists, with a private folder that no other process uses:
+// processes that use another daemon, or none, are not affected.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace carousel::bench {
 
-/// A folder that is removed with this object. Processes whose CUDA looks for MPS in it find none unless an
-/// mps_daemon runs there.
+/// A folder that is removed with this object. Processes that use this folder as CUDA's MPS folder find no
+/// daemon unless an mps_daemon runs there.
 class mps_folder {
 public:
     /// Throws shm_error.

@@ -1,6 +1,6 @@
 #pragma once
-// The command line of `carousel bench ipc`, defined once for both programs like that of `carousel bench
-// raster`.
+// The command line of `carousel bench ipc`, defined once for both programs, in the same way as the command
+// line of `carousel bench raster`.
 
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ struct ipc_bench_options {
     u32 rounds = 5;
     u32 round_ms = 100;      ///< duration of a round of a row of the primitives
     u32 hops = 20'000;       ///< round trips of a row of the CPU's hops
-    bool quick = false;      ///< smaller memory and fewer hops on a GPU, too
+    bool quick = false;      ///< smaller memory and fewer hops, also on a GPU
     std::string plot, json;  ///< "": not requested; "-": stdout
     [[nodiscard]] bool wants(const std::string& table) const;
 };

@@ -1,4 +1,5 @@
-// Each primitive between processes, compared with Boost's and with the best between threads of one process.
+// Each primitive between processes, compared with Boost's and with the fastest equivalent between threads of
+// one process.
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,11 +37,11 @@ struct contender {
     bool processes;
     /// Called for each round.
     std::function<worker_setup()> make;
-    /// Called after a round: checks the transferred data.
+    /// Called after a round: verifies the transferred data.
     std::function<bool(u64 operations)> check;
 };
 
-/// Calls `one` until `stop` is set.
+/// Calls `one` repeatedly until `stop` is set.
 template <class One>
 worker_loop loop_of(One one) {
     return [one = std::move(one)](const std::atomic<u32>& stop) mutable {
@@ -114,7 +115,7 @@ void add_semaphores(std::vector<contender>& all, const std::string& space) {
 
 // ---- queues: each worker alternately pushes and pops one element
 
-/// Sums of all values pushed and popped by all workers: equal when the queue is empty again.
+/// Sums of all values pushed and popped by all workers: they are equal when the queue is empty again.
 struct sums {
     std::atomic<u64> pushed, popped;
 };
@@ -171,7 +172,7 @@ void add_queues(std::vector<contender>& all, const std::string& space, const std
                        },
                        right});
     } catch (const bi::interprocess_exception&) {
-        // no /dev/shm: this contender is omitted
+        // no /dev/shm: Boost's primitive is not measured
     }
     const auto lockfree =
         std::make_shared<boost::lockfree::queue<u64, boost::lockfree::capacity<queue_length>>>();

@@ -27,7 +27,7 @@ struct memory_row {
     std::string kind;
     f64 read = 0, write = 0, copy = 0;       ///< GB/s at the largest size; copy: bytes read and written
     f64 chase_ns = 0, open_us = 0;           ///< open_us: to map the memory, touch it and unmap it
-    f64 ratio = 1;                           ///< of the read rate, to the first row
+    f64 ratio = 1;                           ///< read rate divided by that of the first row
     std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s
     bool verified = false;
 };
@@ -53,29 +53,31 @@ struct gpu_memory_row {
                                                                   ///< driver, to the reader's memory
     f64 read = 0, write = 0;                                      ///< by kernels
     f64 chase_ns = 0, open_us = 0, map_us = 0, close_us = 0;
-    f64 ratio = 0;  ///< of the read rate, to the reader's own memory in the same place
+    f64 ratio = 0;  ///< read rate divided by that of the reader's own memory in the same place
     std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s read by kernels
     bool verified = false;
 };
 struct gpu_hop_row {
     std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
-    f64 us = 0;                ///< one way, with a tiny kernel at each end
+    f64 us = 0;                ///< one-way time, with a tiny kernel at each end
     f64 p95_us = 0;            ///< half of a round trip
-    f64 floor_us = 0;          ///< the hardware's least time for the part that needs no crossing; 0: unknown
-    f64 ratio = 0;             ///< to the same means within one process
+    f64 floor_us = 0;          ///< the least time that the hardware needs for the part that crosses no
+                               ///< boundary; 0: unknown
+    f64 ratio = 0;             ///< time divided by that of the same mechanism within one process
     u64 round_trips = 0;
     bool verified = false;
 };
 /// Lower bounds of a hop in us, measured by one thread in the same run.
 struct gpu_hop_floors {
-    f64 synced_launch = 0;  ///< a tiny kernel until the host has seen its end
+    f64 synced_launch = 0;  ///< from launching a tiny kernel until the host has seen its end
     f64 next_kernel = 0;    ///< from a tiny kernel to the next one in its stream
     f64 two_blocks = 0;     ///< a word from one block of a kernel to another one
 };
 struct gpu_primitive_row {
     std::string primitive, by, where;  ///< where: "time slices", "MPS", "one process"
-    u32 number = 0;                    ///< processes; within one process: blocks, or threads that call CUDA
-    f64 operations_s = 0;              ///< of all of them together
+    u32 number = 0;                    ///< number of processes; within one process: of blocks, or of threads
+                                       ///< that call CUDA
+    f64 operations_s = 0;              ///< of all participants together
     f64 ns = 0, p95_ns = 0;  ///< of one operation in a kernel's thread; semaphore and pool: on the host
     bool verified = false;
 };

@@ -35,7 +35,7 @@ bool work(round_block& b, u32 number, const worker_setup& setup) {
     }
 }
 
-/// Returns false if a worker is not ready in time; the caller then stops all of them.
+/// Returns false if a worker is not ready in time; the caller then stops all workers.
 bool wait_for_all(round_block& b, u32 number) {
     const u64 end = now_ns() + patience_ns;
     while (b.ready.load() + b.failed.load() < number)

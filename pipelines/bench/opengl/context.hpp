@@ -12,8 +12,8 @@ namespace carousel::bench {
 
 class gl_context {
 public:
-    /// For a GPU: uses EGL's device with that CUDA ordinal. For the CPU: uses EGL's surfaceless platform and
-    /// requests software rendering. Throws device_error.
+    /// For a GPU, it uses EGL's device with that CUDA ordinal. For the CPU, it uses EGL's surfaceless
+    /// platform and requests software rendering. Throws device_error.
     explicit gl_context(const peer_options& options);
     ~gl_context();
     gl_context(const gl_context&) = delete;

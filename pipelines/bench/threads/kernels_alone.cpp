@@ -67,7 +67,7 @@ private:
         for (const auto& s : stages_) {
             s->work_alone(n);
             if (!s->commits_on_host() || s->is_sink()) continue;
-            queue_->drain();  // downstream stages read what this stage does on the host
+            queue_->drain();  // downstream stages read what this stage writes on the host
             s->finish_alone(n);
         }
     }

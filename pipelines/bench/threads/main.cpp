@@ -50,7 +50,8 @@ void add_options(CLI::App& app, thread_words& w) {
     app.add_option("--set", w.keys.set, "Any key of the file; may be repeated")->expected(1)->take_all();
 }
 
-/// Returns the one device of all stages. Throws config_error if they have several.
+/// Returns the device of all stages, which must be the same. Throws config_error if they run on several
+/// devices.
 device::device_id device_of(const supervisor::pipeline& p) {
     const supervisor::machine_offer machine = supervisor::probe_machine(supervisor::executable_folder());
     std::optional<supervisor::device_choice> chosen;
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
         return after_output(run(argc, argv));
     } catch (const error& e) {
         fmt::print(stderr, "error: {}\n", e.what());
-        std::_Exit(e.code());  // a stage may still be in work that never ends
+        std::_Exit(e.code());  // a stage may still be in work that never ends, so no destructor may run
     } catch (const std::exception& e) {
         fmt::print(stderr, "error: {}\n", unexpected_text(e));
         return exit_code::stage_failed;

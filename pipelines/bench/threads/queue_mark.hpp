@@ -1,7 +1,7 @@
 #pragma once
 // A point in one queue for which another queue of the same context can wait without the host. Between
 // processes such a wait is not allowed, because a recorder that dies never reaches its point. Within one
-// process no thread dies alone, so the baseline may use what isolation rules out.
+// process no thread dies alone, so the baseline may use a wait that is ruled out between isolated processes.
 
 #include <atomic>
 #include <memory>
@@ -17,7 +17,7 @@ public:
     virtual void record(device::queue& on) = 0;
     /// Makes work that is enqueued on `on` later wait for the last record.
     virtual void hold(device::queue& on) = 0;
-    /// Blocks until the work before the last record is done. Throws what that work has thrown.
+    /// Blocks until the work before the last record is done. Throws the exception that this work has thrown.
     virtual void wait() = 0;
 };
 

@@ -16,7 +16,7 @@
 namespace carousel::bench {
 namespace {
 
-/// Returns the number of slots of the stage's ring in a run: the same rule (ring/topology.hpp).
+/// Returns the number of slots of the stage's ring in a run, by the same rule (ring/topology.hpp).
 u64 slots_downstream(const supervisor::pipeline& p, u32 stage) {
     ring::plan plan;
     for (const supervisor::stage_spec& s : p.stages) {
@@ -41,7 +41,8 @@ f64 cpu_ms() {
     return ms(used.ru_utime) + ms(used.ru_stime);
 }
 
-/// Work that never ends can neither be joined nor its context destroyed: the caller must end the process.
+/// Work that never ends prevents joining its thread and destroying its context: the caller must end the
+/// process.
 struct stalled : error {
     explicit stalled(const std::string& what) : error(exit_code::stage_failed, what) {}
 };
@@ -77,8 +78,8 @@ public:
             if (s->is_sink()) least = std::min(least, s->delivered());
         return least;
     }
-    /// Sleeps until N frames are delivered or until the given time; throws what a stage has thrown, and
-    /// `stalled` if no frame arrives for `patience_s`.
+    /// Sleeps until N frames are delivered or until the given time; rethrows the exception of a stage, or
+    /// throws `stalled` if no frame arrives for `patience_s`.
     void wait(u64 frames, u64 until_ns) {
         u64 seen = delivered(), moved_ns = now_ns();
         while (delivered() < frames && now_ns() < until_ns) {

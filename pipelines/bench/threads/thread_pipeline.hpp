@@ -1,10 +1,10 @@
 #pragma once
 // The baseline without isolation: the shipped stages of a pipeline as threads of one process with one
-// context, like a program in which no stage has to survive another. A stage has a queue per instance, a
-// thread that enqueues, and a thread that finishes; queues wait for each other on the device. The classes,
-// formats, buffers per ring and frames in flight are the same as in a run. There are no ring words, no
-// ledger, no deadlines and no recovery: a fault of one stage ends the process. It exists only as a reference
-// for measurements, not to run a pipeline.
+// context, like a program in which no stage has to survive the death of another one. A stage has a queue per
+// instance, a thread that enqueues, and a thread that finishes; queues wait for each other on the device. The
+// classes, formats, buffers per ring and frames in flight are the same as in a run. There are no ring words,
+// no ledger, no deadlines and no recovery: a fault of one stage ends the process. It exists only as a
+// reference for measurements, not to run a pipeline.
 
 #include <functional>
 #include <string>
@@ -19,7 +19,8 @@ struct thread_order {
     unsigned cpu_threads = 0;  ///< of the pool that all stages share; 0: all cores
     f64 warm_up_s = 1, seconds = 5;
     f64 patience_s = 60;  ///< longest time without a frame before a stage is considered stuck
-    u64 frames = 0;       ///< the window lasts until N frames, for any time; 0: by time
+    u64 frames = 0;       ///< the window lasts until N frames have been delivered, without a time limit; 0:
+                          ///< the window has a fixed duration
     u64 exactly = 0;  ///< if not 0: makes this many frames from frame 0 on, then ends and sets `image_hash`
     std::string runtime_directory = ".";
     std::function<void()> before_the_end = {};  ///< called after the measurement, while all stages still run
@@ -31,9 +32,10 @@ struct thread_figures {
     std::string image_hash;  ///< of the first sink, as in a run's report; empty unless `exactly` is set
 };
 
-/// Runs the pipeline and measures it. Throws config_error for a stage that is not shipped or that configure()
-/// refuses; rethrows a stage's exception; throws error with the name of the slowest stage if no frame arrives
-/// for patience_s. In the last case threads still run, and the caller must end the process by _exit.
+/// Runs the pipeline and measures it. Throws config_error for a stage that is not shipped or whose
+/// configure() refuses the pipeline; rethrows a stage's exception; throws error with the name of the slowest
+/// stage if no frame arrives for patience_s. In the last case threads still run, and the caller must end the
+/// process by _exit.
 [[nodiscard]] thread_figures run_in_threads(const supervisor::pipeline& p, const thread_order& o);
 
 }  // namespace carousel::bench

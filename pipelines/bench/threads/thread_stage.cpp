@@ -179,8 +179,8 @@ bool thread_stage::wait_for(std::atomic<u64> cell::*what, u64 n) {
     while (at.load() != n + 1 && !world_.stop) moved_.wait_for(lock, std::chrono::milliseconds(20));
     return at.load() == n + 1;
 }
-// Work that a stage does on the host must be finished for downstream stages; otherwise the device's order
-// suffices.
+// Host work of a stage must be finished before downstream stages use its results; for device work the order
+// of the device suffices.
 bool thread_stage::wait_enqueued(u64 n) {
     return wait_for(objects_.front()->commits_on_host() && !is_sink() ? &cell::finished : &cell::enqueued, n);
 }
@@ -210,7 +210,7 @@ void thread_stage::wait_for_its_time(u64 n) const {
 
 void thread_stage::enqueue_one(u32 instance, u64 n) {
     device::queue& queue = *queues_[instance];
-    if (n >= under_way() && !wait_finished(n - under_way())) return;  // its lane must be free
+    if (n >= under_way() && !wait_finished(n - under_way())) return;  // the frame's lane must be free
     for (thread_stage* reader : readers_)
         if (n >= slots_.size()) {
             if (!reader->wait_enqueued(n - slots_.size())) return;

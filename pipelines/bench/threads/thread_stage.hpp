@@ -20,22 +20,23 @@
 
 namespace carousel::bench {
 
-/// Frames in flight per instance if the file does not set them: enough for host and device to overlap; within
-/// one process there are no context switches to hide.
+/// Frames in flight per instance if the file does not set a number: enough for host and device to overlap,
+/// because within one process there are no context switches to hide.
 inline constexpr u32 lanes_by_itself = 4;
 
 /// State that all stages of one baseline share.
 struct thread_world {
     std::unique_ptr<device::context> device;
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets;
-    std::vector<std::byte> parameters;  ///< of every frame: no parameter changes here
+    std::vector<std::byte> parameters;  ///< parameters of every frame: they do not change here
     std::string runtime_directory;
     f64 fps = 60;
-    f64 pace = 0;       ///< frames per second that a source starts; 0: as fast as possible
+    f64 pace = 0;       ///< the rate at which a source starts frames, in frames per second; 0: as fast as
+                        ///< possible
     u64 began_ns = 0;   ///< time at which the first frame is due
-    u64 end = ~u64{0};  ///< first frame that is not made any more
+    u64 end = ~u64{0};  ///< number of the first frame that is not produced
     std::atomic<bool> stop = false;
-    std::function<void()> failed;  ///< called when an exception has been stored; everything ends
+    std::function<void()> failed;  ///< called after an exception has been stored; all stages then end
 };
 
 class thread_stage {
@@ -46,11 +47,12 @@ public:
     thread_stage(const thread_stage&) = delete;
     thread_stage& operator=(const thread_stage&) = delete;
 
-    /// Allocates buffers and assets; prepare() follows when all stages have theirs. `one_queue`: one queue
-    /// for all instances, for work_alone(); null: each instance has its own.
+    /// Allocates buffers and assets; prepare() is called after all stages have allocated theirs. `one_queue`:
+    /// one queue for all instances, for work_alone(); null: each instance has its own.
     void allocate(u64 slots, std::shared_ptr<device::queue> one_queue = nullptr);
     void prepare();
-    /// Alternative to start(): the caller is the only thread, and calls these for one frame after the other.
+    /// Alternative to start(): the caller is the only thread, and calls these functions for one frame after
+    /// the other.
     void work_alone(u64 n);
     void finish_alone(u64 n);
     [[nodiscard]] bool commits_on_host() const { return objects_.front()->commits_on_host(); }
@@ -84,7 +86,8 @@ private:
     /// One of the recent frames that other stages may still refer to.
     struct cell {
         std::unique_ptr<queue_mark> mark;
-        std::atomic<u64> enqueued = 0, finished = 0;  ///< 1 + number of the frame that got here
+        std::atomic<u64> enqueued = 0, finished = 0;  ///< 1 + number of the last frame that reached this
+                                                      ///< point
         std::atomic<u64> begun_ns = 0;
     };
     void enqueue_frames(u32 instance);

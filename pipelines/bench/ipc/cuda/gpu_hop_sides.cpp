@@ -1,4 +1,4 @@
-// A side of a hop: takes its turns by each means; the first side measures the time.
+// One side of a hop: takes its turns by each means; the first side measures the time.
 #include "bench/ipc/cuda/gpu_hop_sides.hpp"
 
 #include <sched.h>
@@ -26,7 +26,7 @@ struct side {
     u64* stamps = nullptr;                     // the GPU's time at each kernel or turn
 };
 
-/// Waits for the value; returns false if the other side has failed or is late.
+/// Waits for the value; returns false if the other side has failed or does not reply in time.
 bool meets(hop_board& b, std::atomic<u32>& word, u32 value) {
     const u64 end = now_ns() + patience_ns;
     for (u32 k = 0; word.load(std::memory_order_acquire) < value; ++k) {
@@ -86,8 +86,8 @@ u32 count_of(const u32* at) {
     return n;
 }
 
-/// Returns the 95th percentile of us one way, from the times at which its kernels ran (or its turns
-/// came).
+/// Returns the 95th percentile of the one-way time in us, computed from the times at which this side's
+/// kernels ran (or its turns came).
 f64 p95_of(const side& s, u32 hops) {
     std::vector<u64> at(hops);
     check(cudaMemcpy(at.data(), s.stamps, hops * sizeof(u64), cudaMemcpyDeviceToHost), "cudaMemcpy");
@@ -126,10 +126,10 @@ void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     require(meet(b, meetings), means_names[by]);
     if (s.number == 0) b.us[by] = us, b.p95_us[by] = p95_of(s, hops), b.turns[by] = hops;
 }
-/// Fewer for means whose hops take long.
+/// Returns fewer round trips for means whose hops take long.
 u32 hops_of(means by, bool slices, bool quick) {
     if (by == spin) return slices ? (quick ? 10 : 30) : 500;
-    if (by == wait_value) return 100;  // what a stream accepts without blocking
+    if (by == wait_value) return 100;  // the number of operations that a stream accepts without blocking
     return quick ? 100 : 300;
 }
 void warm_up(side& s) {

@@ -21,7 +21,7 @@ inline constexpr u32 most_hops = 512;
 /// State shared by both sides.
 struct hop_board {
     std::atomic<u32> ready, failed;
-    std::atomic<u32> submitted[2];  // round trips whose kernel is enqueued (host_word: done)
+    std::atomic<u32> submitted[2];  // round trips whose kernel is enqueued (for host_word: completed)
     cudaIpcEventHandle_t events[2];
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];
@@ -30,7 +30,7 @@ struct hop_board {
     char why[200];
 };
 
-/// Runs one of two processes, each with its own context. The first one owns the words. Throws cuda_error,
+/// Runs one of two processes, each with its own context. The first process owns the words. Throws cuda_error,
 /// shm_error.
 void process_side(hop_board& b, u32 number, int device, bool slices, bool quick);
 /// Runs both sides as threads: the reference without a process boundary.

@@ -1,6 +1,6 @@
 // Hops from a kernel of one side to a kernel of the other, by each means. The two sides are threads of one
-// process with a stream each, or processes: in time slices, under MPS, on two GPUs. Also the floors: the time
-// that one thread of one process needs for the same without another side.
+// process with a stream each, or processes: in time slices, under MPS, on two GPUs. Also measures the floors:
+// the time that a single thread needs for the same operations when there is no other side.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +28,12 @@ struct place {
     int second_device = 0;
     const mps_folder* folder = nullptr;
 };
-/// Starts a child in a place; a failed child stores the reason in `why`.
+/// Starts a child process for a place; if the child fails, it stores the reason in `why`.
 template <std::size_t N>
 pid_t start_in(const mps_folder* folder, char (&why)[N], const std::function<void()>& work) {
     return start_child([&] {
         if (folder != nullptr) folder->enter();
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for held streams
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for the held streams
         try {
             work();
             return 0;
@@ -106,10 +106,10 @@ void measure_place(const place& p, const ipc_bench_options& o, gpu_result& r) {
     }
 }
 
-/// Measured by one thread, in a child; `to` is shared with the parent.
+/// Measured by one thread in a child process; `to` is shared with the parent.
 void find_floors(gpu_hop_floors& to, u32 rounds) {
     constexpr u32 kernels = 500, chained = 200,
-                  apart = 1024;  // chained: what a stream accepts while it is held
+                  apart = 1024;  // chained: as many operations as a stream accepts while it is held
     check(cudaSetDevice(0), "cudaSetDevice");
     cudaStream_t s = nullptr;
     u32* words = nullptr;
@@ -174,7 +174,7 @@ void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
         return;
     }
     record_gpu(before, true, r.gpu);
-    const mps_folder none, folder;  // in `none` there is no daemon, whatever else runs on this machine
+    const mps_folder none, folder;  // `none` contains no daemon, whatever else runs on this machine
     report_progress("GPU hops, floors");
     measure_floors(none, o, r.gpu);
     report_progress("GPU hops, one process");

@@ -50,7 +50,7 @@ void query_first_gpu(shared_info& t) {
         t.memory_gb_s = 2.0 * khz * 1000 * bits / 8 / 1e9;  // two words per clock
     char bus_id[64] = {};
     check(cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, 0), "cudaDeviceGetPCIBusId");
-    check(cudaFree(nullptr), "a context");  // so that the clocks are those under work
+    check(cudaFree(nullptr), "a context");  // so that the clocks are read while the GPU is active
     const nvml n(bus_id);
     constexpr int sm_clock = 1, memory_clock = 2;
     t.sm_mhz = n.mhz(sm_clock), t.memory_mhz = n.mhz(memory_clock);
@@ -62,7 +62,7 @@ void query_first_gpu(shared_info& t) {
     for (unsigned link = 0, active = 0; link < 18; ++link)
         links +=
             n.device != nullptr && n.call("nvmlDeviceGetNvLinkState", n.device, link, &active) && active == 1;
-    constexpr f64 link_gb_s = 25;  // NVLink of the fourth generation, in one direction
+    constexpr f64 link_gb_s = 25;  // one NVLink of the fourth generation, in one direction
     t.nvlink_gb_s = p.major == 9 ? links * link_gb_s : 0;
 }
 

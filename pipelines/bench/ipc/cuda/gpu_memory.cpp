@@ -57,7 +57,8 @@ u32 wrong_words(const void* at, u64 bytes, u32 seed) {
     return n;
 }
 
-/// Makes all kinds, sends their descriptors in order (a message without one for a kind that has none).
+/// Makes memory of all kinds and sends the descriptors in order (for a kind without a descriptor, a message
+/// without one).
 int owner(board& b, int device, u64 bytes, int socket) {
     check(cudaSetDevice(device), "cudaSetDevice");
     void* made[kinds] = {};
@@ -101,7 +102,7 @@ struct bench_tools {
         check(cudaHostAlloc(&ring, bytes, cudaHostAllocDefault), "cudaHostAlloc");
         std::memset(pinned, 1, bytes);
     }
-    /// Returns ms per call of `times` calls, enqueued while the stream is held.
+    /// Returns ms per call for `times` calls that are enqueued while the stream is held.
     template <class Enqueue>
     f64 time_of(u32 times, const Enqueue& enqueue) {
         if (holds) held.hold(one);
@@ -147,7 +148,8 @@ void make_ring(const bench_tools& t) {
 
 void measure_round(bench_tools& t, subject& s) {
     const u64 n = t.bytes, half = n / 2;
-    auto* const across = static_cast<char*>(s.on_host ? t.device : t.pinned);  // the other side of the bus
+    auto* const across =
+        static_cast<char*>(s.on_host ? t.device : t.pinned);  // memory on the other side of the bus
     auto* const at = static_cast<char*>(s.at);
     const u32 few = 4, many = s.on_host ? 4 : 16;
     char *const to_gpu_from = s.on_host ? at : across, *const to_gpu = s.on_host ? across : at;
@@ -197,7 +199,7 @@ void conclude(subject& s) {
     for (std::size_t k = 0; k < std::size(sizes); ++k) s.row->by_size[k] = median_of(s.by_size[k]);
 }
 
-/// Adds the reader's own memory in the same places: on its device, on the other one, and of the host.
+/// Adds the reader's own memory in the same places: on its own device, on the other device, and on the host.
 void add_own(std::vector<subject>& all, board& b, const bench_tools& t, int on, u32 rounds) {
     std::vector<f64> open_us, close_us;
     check(cudaSetDevice(on), "cudaSetDevice");

@@ -28,13 +28,13 @@ enum class kind : u32 { legacy, vmm, pool, memfd };
 inline constexpr u32 kinds = 4;
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// Data for a process that opens the memory: legacy and pool need these bytes, all kinds but legacy a
-/// descriptor.
+/// Data for a process that opens the memory: the kinds legacy and pool need these bytes, and all kinds except
+/// legacy need a descriptor.
 struct ticket {
     cudaIpcMemHandle_t legacy;
     cudaMemPoolPtrExportData pooled;
 };
-/// Makes memory on the current device; `fd` (-1: none) is for the other process, to be sent by a socket.
+/// Makes memory on the current device; `fd` (-1: none) must be sent to the other process over a socket.
 /// Throws cuda_error if this GPU does not support the kind.
 [[nodiscard]] void* make(kind k, u64 bytes, ticket& t, int& fd);
 

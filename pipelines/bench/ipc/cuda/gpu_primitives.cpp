@@ -31,7 +31,7 @@ struct table {
     [[nodiscard]] bool is_late() const { return now_ns() > until_ns; }
 };
 
-/// Returns false if no further row can be measured with that crew.
+/// Returns false if no further row can be measured with this crew.
 bool measure(const table& t, crew& c, u32 what, u32 number, const char* where) {
     const kernel_contender& k = kernel_contenders[what];
     gpu_primitive_row row{k.primitive, k.by, k.processes ? where : "one process", number, 0, 0, 0, true};
@@ -64,7 +64,7 @@ void measure_place(const table& t, const std::string& space, const char* where, 
     t.report_progress(fmt::format("primitives in kernels, {}: {} processes start", where, t.numbers.back()));
     crew c(t.numbers.back(), time_limit_s, [&](u32 worker) {
         folder.enter();
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for streams that wait
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for streams that are waiting
         return make_kernel_worker(space, worker);
     });
     if (!c.ready()) {
@@ -106,7 +106,7 @@ void measure_gpu_primitives(const ipc_bench_options& o, const std::string& progr
                 fmt::format("{} have a context on a GPU at a time", most_kernel_workers);
     if (t.numbers.empty()) return;
     try {
-        const mps_folder none, folder;  // in `none` there is no daemon, whatever else runs on this machine
+        const mps_folder none, folder;  // `none` contains no daemon, whatever else runs on this machine
         const supervisor::held_space held(programs, "bench-gpu", "cuda:0");
         measure_place(t, held.name(), "time slices", none, true);
         const mps_daemon daemon(folder);

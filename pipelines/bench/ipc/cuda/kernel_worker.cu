@@ -16,8 +16,9 @@ namespace {
 using gpu::check;
 
 constexpr u32 most_threads = 32, each = 64;  // threads per block; operations per thread in a kernel
-constexpr u64 kernel_budget_ns = 500'000;  // a kernel ends after that in any case: another process may be in
-                                           // the middle of a step, and does not run before this kernel ends
+constexpr u64 kernel_budget_ns = 500'000;  // the kernel ends after this time in any case: another process may
+                                           // be in the middle of a step, and cannot run before this kernel
+                                           // ends
 constexpr u64 settle_ns = 4'000'000'000;
 constexpr u32 queue_length = 1024, block_bytes = 65536;
 constexpr auto permit_patience = std::chrono::milliseconds(500);
@@ -27,8 +28,8 @@ struct counts {
     unsigned long long operations, timed_ns, in, out, undelivered;
 };
 
-// ---- queues: each thread puts an element in and takes one out. A pending take-out is left to the next
-// kernel.
+// ---- queues: each thread pushes one element and pops one. A pop that is still pending is completed by the
+// next kernel.
 
 template <class Put, class Get>
 __device__ void put_and_get(counts* c, u32* pending, u64 first, bool settles, Put put, Get get) {
@@ -69,8 +70,9 @@ __global__ void use_tasks(ipc::work_queue_view<u64> w, counts* c, u32* pending, 
         });
 }
 
-// The libcu++ counterpart: cells with a turn each, tickets by fetch_add. A thread that dies with a ticket
-// would block the ring. All threads of one process run on the GPU concurrently, so each wait ends.
+// The libcu++ counterpart: each cell has a turn word, and tickets are drawn by fetch_add. A thread that dies
+// with a ticket would block the ring. All threads of one process run on the GPU concurrently, so each wait
+// ends.
 struct ticket_ring {
     using atomic = ::cuda::atomic<u64, ::cuda::thread_scope_device>;
     atomic head, tail;
@@ -157,7 +159,7 @@ T* zeroed(u64 number = 1) {
     void* at = nullptr;
     check(cudaMalloc(&at, number * sizeof(T)), "cudaMalloc");
     check(cudaMemset(at, 0, number * sizeof(T)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");  // streams of this file do not wait for it
+    check(cudaDeviceSynchronize(), "cudaMemset");  // the streams of this file do not wait for it
     return static_cast<T*>(at);
 }
 
@@ -200,7 +202,7 @@ public:
         const kernel_kind kind = kernel_contenders[what].kind;
         const u64 until = now_ns() + settle_ns;
         if (kind == kernel_kind::queue || kind == kernel_kind::tasks)
-            do {  // it contains what other workers have put in and not yet taken out
+            do {  // the queue contains elements that other workers have pushed and not yet popped
                 check(cudaMemsetAsync(&counts_->undelivered, 0, sizeof counts_->undelivered, stream_),
                       "cudaMemset");
                 one_kernel(what, true);
@@ -266,8 +268,8 @@ private:
             (void)pool_.acquire(block_bytes, std::chrono::seconds(2));
         return {n, now_ns() - begun};
     }
-    /// The best of one process: threads with a stream each, and a memory pool that never releases memory to
-    /// the system.
+    /// The best that one process can do: threads with a stream each, and a memory pool that never returns
+    /// memory to the system.
     static crew_work use_allocator(u32 count, const std::atomic<u32>& stop) {
         cudaMemPool_t pool = nullptr;
         u64 keep = ~u64{0};

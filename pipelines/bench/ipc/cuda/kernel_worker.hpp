@@ -12,7 +12,7 @@ namespace carousel::bench {
 enum class kernel_kind : u32 { word, queue, tasks, ring, stream_semaphore, semaphore, pool, allocator };
 struct kernel_contender {
     const char *primitive, *by;
-    bool processes;  ///< false: one process with `number` blocks, or threads that call CUDA
+    bool processes;  ///< false: one process with `number` blocks, or with threads that call CUDA
     kernel_kind kind;
     u32 threads = 1;  ///< per block
 };

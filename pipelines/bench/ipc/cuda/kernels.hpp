@@ -19,12 +19,12 @@ void copy_all(void* to, const void* from, u64 bytes, cudaStream_t s);
 void chase(const void* at, u32 steps, u32* out, cudaStream_t s);
 /// Increments *at. stamps[old value]: the GPU's time in ns; `stamps` may be null.
 void tiny(u32* at, u64* stamps, cudaStream_t s);
-/// Two of these, with each other's words, take `turns` turns. Returns early after `seconds`; *done: the
-/// number of turns taken; stamps: ns of each turn since the start.
+/// Two of these kernels, each with the other's word, take `turns` turns. Returns early after `seconds`;
+/// *done: the number of turns taken; stamps: ns of each turn since the start.
 void spin_turns(u32* mine, const u32* theirs, bool first, u32 turns, u32 seconds, u32* done, u64* stamps,
                 cudaStream_t s);
-/// The same between two blocks of one kernel, whose words are `apart` words from each other: crosses no
-/// process, stream or kernel. *done: the turns of the first block.
+/// The same between two blocks of one kernel, whose words are `apart` words apart: no process, stream or
+/// kernel boundary is crossed. *done: the turns of the first block.
 void blocks_take_turns(u32* words, u32 apart, u32 turns, u32* done, cudaStream_t s);
 
 }  // namespace carousel::bench::gpu

@@ -183,7 +183,7 @@ void textbook() {
     usleep(20'000);
     end(maker);
     handle h;
-    std::memset(&h, 0x55, sizeof h);  // what happens to be on the stack
+    std::memset(&h, 0x55, sizeof h);  // stands for the arbitrary bytes on the stack
     FILE* in = std::fopen(base.c_str(), "rb");
     const size_t got = std::fread(&h, 1, sizeof h, in);  // the textbooks ignore the result
     std::fclose(in);
@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
     if (probe >= 0) close(probe), shm_unlink(shm_name.c_str());
     for (int r = 0; r < transports; ++r) {
         if (r == posix && probe < 0) continue;
-        std::fflush(stdout);  // a child must not print what the parent has buffered
+        std::fflush(stdout);  // otherwise a child would print what the parent has buffered
         try_transport(static_cast<transport>(r));
     }
     std::fflush(stdout);

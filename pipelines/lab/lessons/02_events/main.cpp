@@ -128,7 +128,7 @@ void word_that_saves() {
     kill(producer, SIGKILL);
     const bool seen = poll(&death, 1, 5000) == 1;
     unsigned was = submitted;
-    all->job.compare_exchange_strong(was, aborted);  // either done or aborted, never both
+    all->job.compare_exchange_strong(was, aborted);  // the final state is either done or aborted, never both
     syscall(SYS_futex, &all->job, FUTEX_WAKE, 1000, nullptr, nullptr, 0);
     int status = 0;
     waitpid(waiter, &status, 0);

@@ -49,12 +49,13 @@ int read_it(int flags) {
     return *static_cast<volatile int*>(at) == 77 ? 0 : 5;
 }
 
-/// The textbooks' producer, killed after shm_open() or (`bytes` > 0) after ftruncate().
+/// The textbooks' producer, which is killed after shm_open() or, if `bytes` > 0, after ftruncate().
 void killed_producer(off_t bytes) {
     (void)apart([bytes] {
         const int fd = shm_open(shm_name.c_str(), O_CREAT | O_RDWR, 0600);
         if (bytes > 0 && ftruncate(fd, bytes) != 0) return 1;
-        return kill(getpid(), SIGKILL);  // mmap() and the value 77 would follow
+        return kill(getpid(), SIGKILL);  // a producer that is not killed would call mmap() and store the
+                                         // value 77
     });
 }
 
@@ -87,7 +88,7 @@ void without_holder() {
     }
 }
 
-/// Starts the consumer 200 ms before the producer, or (`consumer_waits_ms` > 0) after it; `killed`: the
+/// Starts the consumer 200 ms before the producer, or, if `consumer_waits_ms` > 0, after it; `killed`: the
 /// producer is killed right after its push.
 void with_holder(const char* name, const std::string& space, const std::string& queue, int consumer_waits_ms,
                  bool killed) {
@@ -120,7 +121,7 @@ int main(int argc, char** argv) {
     }
     const std::string space = argc > 1 ? argv[1] : "lab";
     try {
-        (void)carousel::ipc::open(space);  // report the error here: a child below could not
+        (void)carousel::ipc::open(space);  // reports an error here, because a child below could not report it
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "%s\n", e.what());
         return e.code();

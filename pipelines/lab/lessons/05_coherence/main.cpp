@@ -109,8 +109,8 @@ void message(const char* name, std::memory_order store, std::memory_order load) 
 }
 
 /// Each process writes its own word and reads the other's (the store buffering test): can both read 0? The
-/// processor's memory model allows it. Many pairs in a row without synchronization in between, so that the
-/// two processes meet at every offset.
+/// processor's memory model allows it. Many pairs run in succession without synchronization in between, so
+/// that the two processes meet at every offset.
 void both_zero(const char* name, std::memory_order order) {
     constexpr unsigned batches = 50;
     unsigned both = 0;
@@ -172,7 +172,7 @@ void killed_writer() {
     waitpid(writer, nullptr, 0);
     usleep(500'000);
     std::printf("figure killed.poller_ends %d\n", waitpid(poller, nullptr, WNOHANG) == poller);
-    // A process that knows of the death writes instead of the dead one.
+    // A process that learns of the death writes instead of the dead process.
     const double begin = now_us();
     __atomic_store_n(&all->plain, 2U, __ATOMIC_RELEASE);
     std::printf("figure killed.saved %d\nfigure killed.us %.1f\n", waitpid(poller, nullptr, 0) == poller,

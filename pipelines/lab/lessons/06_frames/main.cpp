@@ -94,7 +94,7 @@ void anonymous(const char* name, bool resets) {
     clear();
     const pid_t first = start([] { return anonymous_producer(slots, false); });
     unsigned got = 0, wrong = 0;
-    // Frame 0 is read, so its slot is free again; the producer dies in that slot, in the middle of frame 4.
+    // Frame 0 is read, so its slot is free again; the producer dies while it writes frame 4 into that slot.
     for (unsigned at = 0; wait_for(shared->all[at % slots].word, ready, 0.5); ++at) {
         slot& s = shared->all[at % slots];
         const unsigned frame = s.data[0];
@@ -144,7 +144,8 @@ int consumer() {
         if (frame_of(was) > frame) ++shared->lost;
         if (frame_of(was) < frame) ++shared->repeated;
         if (!is_whole(s, frame)) ++shared->torn;
-        shared->consumed.store(frame + 1);  // first: a crash after this line repeats no frame
+        shared->consumed.store(frame + 1);  // stored before the slot is freed: a crash after this line
+                                            // repeats no frame
         s.word.store(empty, std::memory_order_release);
     }
     return 0;

@@ -135,7 +135,7 @@ void ten_incarnations() {
         damaged += !whole;
         close(fd);
     }
-    // What a new process needs before it can read: the descriptor and a mapping.
+    // The steps that a new process needs before it can read: receiving the descriptor, and mapping it.
     const char request = 1;
     const double begin = now_us();
     const bool asked = send(clients[0], &request, 1, 0) == 1;
@@ -149,7 +149,7 @@ void ten_incarnations() {
     std::printf("figure held.by %d\n", holders(name));
     kill(holder, SIGKILL);
     (void)end_of(holder);
-    std::printf("figure orphan.count %u\n", *at);  // this process still has it mapped
+    std::printf("figure orphan.count %u\n", *at);  // because this process still has the memory mapped
     munmap(at, bytes), close(fd);
     std::printf("figure memfd.left %d\n", holders(name));
 }

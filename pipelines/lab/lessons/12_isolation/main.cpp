@@ -66,8 +66,8 @@ void futex(std::atomic<unsigned>& word, int what, unsigned value) {
     syscall(SYS_futex, &word, what, value, what == FUTEX_WAIT ? &second : nullptr, nullptr, 0);
 }
 
-/// Takes `turns` turns as worker `number`; `touched`: the worker's own pages, of which it reads one byte each
-/// per turn. Returns the median of us per turn of both workers.
+/// Takes `turns` turns as worker `number`; `touched`: number of the worker's own pages; in each turn it reads
+/// one byte of each. Returns the median of us per turn of both workers.
 double take_turns(unsigned number, const volatile char* touched) {
     std::vector<double> each;
     double last = now_us();
@@ -87,7 +87,8 @@ volatile char* own_pages() {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return at == MAP_FAILED ? nullptr : static_cast<volatile char*>(at);
 }
-/// Measures us from one worker to the other, in a child process that is pinned to one processor.
+/// Measures the time in us to switch from one worker to the other, in a child process that is pinned to one
+/// processor.
 double switches(const char* name, bool processes, bool touches) {
     all->turn = 0, all->us = 0;
     (void)end_of(start([&] {

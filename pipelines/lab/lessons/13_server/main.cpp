@@ -1,6 +1,6 @@
-// An inference server: requests, workers, one set of weights. First workers with one pipe of requests each,
-// then workers that claim requests from a work queue of a space; one is killed under load, and a standby
-// replaces it. Usage: carousel-lab-server SPACE (the name given to `carousel hold`)
+// An inference server: requests, workers, one set of weights. First with workers that have one pipe of
+// requests each, then with workers that claim requests from a work queue of a space; one is killed under
+// load, and a standby replaces it. Usage: carousel-lab-server SPACE (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -84,14 +84,15 @@ int make_weights() {
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);  // no writable maps
     return fd;
 }
-/// The model: one of its layers, selected and weighted by the request.
+/// The model: evaluates one of its layers, which the request selects and weights.
 unsigned infer(const unsigned* weights, unsigned number) {
     const unsigned* const w = weights + size_t{number % layers} * layer;
     unsigned y = 0;
     for (unsigned k = 0; k < layer; ++k) y += w[k] * (number + k);
     return y;
 }
-/// Returns this process's memory in KiB, with each shared page divided by the processes that map it (PSS).
+/// Returns this process's memory in KiB; each shared page is divided by the number of processes that map it
+/// (PSS).
 unsigned own_kib() {
     std::ifstream in("/proc/self/smaps_rollup");
     for (std::string line; std::getline(in, line);)
@@ -104,7 +105,8 @@ unsigned own_kib() {
 void meet(std::atomic<unsigned>& here) {
     for (++here; here < workers;) usleep(500);
 }
-/// Four workers with a copy of the weights each, or with one shared set. Returns MiB of all four.
+/// Starts four workers, with a copy of the weights each or with one shared set. Returns the memory of all
+/// four in MiB.
 double memory(const char* name, int weights, bool copies) {
     shared->ready = shared->stop = shared->pss_kib = 0;
     pid_t pids[workers];
@@ -133,7 +135,7 @@ double memory(const char* name, int weights, bool copies) {
     return mib;
 }
 
-/// As in many servers: one pipe of requests per worker, filled round-robin. One worker is killed in its sixth
+/// Like many servers: one pipe of requests per worker, filled round-robin. One worker is killed in its sixth
 /// request.
 void dealt(int weights) {
     int ways[workers][2], back[2];
@@ -169,7 +171,7 @@ void dealt(int weights) {
 using request_queue = carousel::ipc::shared_work_queue<request>;
 using answer_queue = carousel::ipc::shared_queue<answer>;
 /// Claims, infers, answers and commits until `stop` is set. `dies`: the worker is killed while it holds a
-/// request, after the others, which start later, have served a hundred.
+/// request, after the other workers, which start later, have served a hundred requests.
 int serve(request_queue& incoming, answer_queue& answers, const unsigned* model, bool dies) {
     while (!dies && shared->taken == 0) usleep(50);
     while (shared->stop == 0) {

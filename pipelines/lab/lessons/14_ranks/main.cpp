@@ -1,5 +1,5 @@
-// Ranks of one node that pass blocks of memory in a ring, as clients of a space. Where Open MPI is installed
-// they are ranks of mpirun, which starts this program again; otherwise they are forked. For comparison a copy
+// Ranks of one node that pass blocks of memory in a ring, as clients of a space. If Open MPI is installed,
+// mpirun starts this program again once per rank; otherwise the ranks are forked. For comparison a copy
 // between two processes, by a pipe and by process_vm_readv (as in MPI's own transport). Usage:
 // carousel-lab-ranks SPACE (the name given to `carousel hold`)
 #include <poll.h>
@@ -110,8 +110,8 @@ int pass_round(unsigned rank) {
     }
     return 0;
 }
-/// The kill: a rank dies with a block that it has received. The ranks that remain report after a timeout of
-/// two seconds.
+/// The kill: a rank dies with a block that it has received. The remaining ranks report after a timeout of two
+/// seconds.
 int pass_and_die(unsigned rank) {
     ring all("last-");
     try {
@@ -123,7 +123,7 @@ int pass_and_die(unsigned rank) {
         if (rank == dying_rank) return kill(getpid(), SIGKILL);
         all.to[(rank + 1) % ranks].send(std::move(got.block), 1, seconds(5));
     } catch (const carousel::ipc::timed_out&) {
-        // expected downstream of the dead rank
+        // expected for ranks downstream of the dead rank
     }
     usleep(rank == 1 ? 2'000'000 : 0);  // rank 1 has done its part and stays
     all.words.push({rank, 99, 0, 0, 0}, seconds(5));

@@ -1,6 +1,6 @@
-// Two tenants of one machine: what a process of one user can see and do of another user's. Needs the right to
-// become two users (root); without it, only tries what processes of the same user can do to each other.
-// Usage: carousel-lab-tenants SPACE (the name given to `carousel hold`)
+// Two tenants of one machine: what a process of one user can see of another user's processes, and do to them.
+// Needs the right to become two users (root); without it, only tries what processes of the same user can do
+// to each other. Usage: carousel-lab-tenants SPACE (the name given to `carousel hold`)
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/mman.h>
@@ -58,7 +58,7 @@ int end_of(pid_t pid) {
 bool become(uid_t user) {
     if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)
         return false;
-    return prctl(PR_SET_DUMPABLE, 1) == 0;  // like a program that this user has started
+    return prctl(PR_SET_DUMPABLE, 1) == 0;  // behaves like a program that this user has started
 }
 int accesses;
 void figure(const std::string& what, int value) { std::printf("figure %s %d\n", what.c_str(), value); }
@@ -143,7 +143,7 @@ bool reads_file(pid_t pid, const char* file) {
     const int fd = open(("/proc/" + std::to_string(pid) + "/" + file).c_str(), O_RDONLY);
     return fd >= 0 && read(fd, some, sizeof some) > 0;
 }
-/// Tries every way to the secret that needs no help of its owner; a figure of 1 means access.
+/// Tries every way to read the secret without the owner's help; a figure of 1 means access.
 void probe(const std::string& client, pid_t at) {
     record_access(
         client + ".proc_fd",

@@ -1,6 +1,6 @@
 // Opens a CUDA handle in other environments: with a byte altered, between a container's namespaces and the
-// host's, and under another host name and boot id, the closest that one machine comes to being another. The
-// parent never touches CUDA.
+// host's, and under another host name and boot id, the closest approximation of another machine that is
+// possible on one machine. The parent never touches CUDA.
 #include <cuda_runtime.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -25,7 +25,8 @@ constexpr const char* boot_id = "/proc/sys/kernel/random/boot_id";
 struct shared {
     std::atomic<int> there;
     cudaIpcMemHandle_t handle;
-    int code, error;  // of the process that opens; error: errno if its environment could not be set up
+    int code, error;  // code: result of the process that opens; error: errno if its environment could not be
+                      // set up
     bool whole;
     char why[200];
 };
@@ -139,7 +140,7 @@ int in_place(const place& p, Body body) {
         common->error = errno;
         return 1;
     }
-    const pid_t child = start([&] {  // a new PID namespace applies to children only
+    const pid_t child = start([&] {  // a new PID namespace applies only to children
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (p.prepare != nullptr && !p.prepare()) {
             common->error = errno;

@@ -27,7 +27,7 @@ struct shared {
     char why[200];  // why there is no GPU here
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
     size_t neighbour;    // offset of the adjacent small allocation in their common 2 MiB
-    char figures[8192];  // written by the process whose step it is
+    char figures[8192];  // written by the process that performs the current step
 };
 shared* common;
 int sockets[2];
@@ -259,7 +259,7 @@ int textbook_consumer(const char* file) {
     if (!begin_cuda()) return 3;
     void* memory = nullptr;
     cudaIpcMemHandle_t handle;
-    std::memset(&handle, 0x55, sizeof handle);  // what happens to be on its stack
+    std::memset(&handle, 0x55, sizeof handle);  // stands for the arbitrary bytes on the producer's stack
     FILE* in = nullptr;
     while ((in = std::fopen(file, "rb")) == nullptr) usleep(1000);
     const size_t got = std::fread(&handle, 1, sizeof handle, in);  // the textbooks ignore the result

@@ -20,7 +20,8 @@ constexpr unsigned magic = 0x5EED5EED;
 
 struct shared {
     std::atomic<int> step, released;
-    std::atomic<int> ready, opened;  // of the textbook's two programs; opened: time of the kill
+    std::atomic<int> ready, opened;  // ready, opened: of the textbook's two programs; opened also marks the
+                                     // time of the kill
     std::atomic<double> at_us;
     char why[200];
     cudaIpcEventHandle_t event;
@@ -56,7 +57,7 @@ wait_value stream_wait_value() {
 }
 
 __global__ void work(unsigned* data, size_t number, long long nanoseconds) {
-    if (threadIdx.x == 0) {  // earlier work on the stream, with a bounded duration
+    if (threadIdx.x == 0) {  // stands for earlier work on the stream, with a bounded duration
         unsigned long long begin, now;
         asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
         do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -85,7 +86,7 @@ int producer() {
     cudaStreamSynchronize(stream);
     common->step = 3;  // the first frame is complete
     if (!wait_for(4)) return 1;
-    work<<<1, 256, 0, stream>>>(data, words, 8'000'000'000);  // it would take 8 s
+    work<<<1, 256, 0, stream>>>(data, words, 8'000'000'000);  // the kernel would take 8 s
     cudaEventRecord(event, stream);
     (void)cudaStreamQuery(stream);
     usleep(100'000);
@@ -129,7 +130,8 @@ int consumer() {
     int code = cudaErrorNotReady;
     for (int k = 0; k < 1000 && code == cudaErrorNotReady; ++k) usleep(1000), code = cudaEventQuery(i.event);
     figure("cuda.dead.code", code);
-    const unsigned one = 1;  // a process started after the death could not open the word
+    const unsigned one = 1;  // created beforehand, because a process started after the death could not open
+                             // the word
     common->at_us = now_us();
     cudaMemcpyAsync(i.word, &one, sizeof one, cudaMemcpyHostToDevice, stream);
     cudaStreamSynchronize(stream);
@@ -194,7 +196,7 @@ int textbook_consumer() {
     cudaIpcOpenMemHandle(&data, common->data, cudaIpcMemLazyEnablePeerAccess);
     cudaIpcOpenEventHandle(&event, common->event);
     common->opened = 1;
-    usleep(300'000);  // the producer and its context are gone
+    usleep(300'000);  // wait until the producer and its context are gone
     const int waits = cudaStreamWaitEvent(stream, event, 0);
     cudaMemcpyAsync(&last, static_cast<unsigned*>(data) + words - 1, 4, cudaMemcpyDeviceToHost, stream);
     const int code = cudaStreamSynchronize(stream);
@@ -243,7 +245,7 @@ int main(int argc, char** argv) {
     }
     const pid_t one = start(producer), two = start(consumer), three = start(hanging), four = start(saved);
     const bool reached = wait_for(5);
-    usleep(1'500'000);  // until both waiting processes have their contexts
+    usleep(1'500'000);  // wait until both waiting processes have their contexts
     const double killed = now_us();
     kill(one, SIGKILL);
     (void)end_of(one);

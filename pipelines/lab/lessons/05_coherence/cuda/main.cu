@@ -155,7 +155,8 @@ int writer(unsigned number, bool ordered) {
 template <int kind>
 void poll_as(unsigned* memory, unsigned* saw) {
     unsigned seen = 2;
-    poll<kind><<<1, 1>>>(memory + 7 * line, saw);  // loads the module; this word is already set
+    poll<kind><<<1, 1>>>(memory + 7 * line, saw);  // loads the module; the kernel ends at once because this
+                                                   // word is already set
     cudaDeviceSynchronize();
     common->step = 2 + 2 * kind;
     poll<kind><<<1, 1>>>(memory + (8 + kind) * line, saw);

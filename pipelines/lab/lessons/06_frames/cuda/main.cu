@@ -1,6 +1,6 @@
 // A ring of frames in GPU memory with status words that identify their owner. The producer is killed in the
-// middle of a kernel; the buffer is watched until it no longer changes, and only then reused. The parent
-// never touches CUDA: it repairs the words, and its pidfd of the producer is the fence.
+// middle of a kernel; the buffer is polled until it no longer changes, and is reused only after that. The
+// parent never touches CUDA: it repairs the words, and its pidfd of the producer is the fence.
 #include <cuda_runtime.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -116,7 +116,8 @@ void watch(const unsigned* at) {
     double changed_us = 0;
     common->step = 3;  // the parent may kill the producer now
     for (double end = now_us() + 10e6; now_us() < end;) {
-        const double fence_us = common->fence_us.load();  // read first: the poll below happens after it
+        const double fence_us = common->fence_us.load();  // the fence time is read first, so the poll below
+                                                          // happens after the fence
         if (!check_once()) break;
         if (seen != last) changed_us = now_us(), last = seen, after_fence += fence_us > 0;
         if (fence_us > 0 && now_us() > fence_us + 200'000) break;
@@ -201,7 +202,8 @@ int main(int argc, char** argv) {
         uint64_t was = word.load();
         if (state_of(was) == writing) word.compare_exchange_strong(was, empty);
     }
-    bool well = watched && wait_for(4);  // a real ring continues at once, with a spare buffer
+    bool well = watched && wait_for(4);  // unlike this example, a real ring continues at once with a spare
+                                         // buffer
     const double begin = now_us();
     if (well) well = end_of(start([] { return producer(2, dies_in); })) == 0;
     figure("cuda.again.ms", (common->again_us.load() - begin) / 1000);

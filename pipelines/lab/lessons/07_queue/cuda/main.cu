@@ -193,7 +193,7 @@ __global__ void churn(view q) {
 __global__ void push_marked(view q, unsigned* pushed) {
     while (*pushed < 10 && q.try_push(marked + *pushed)) ++*pushed;
 }
-/// Counts the marked elements that arrive in order; all others are the dead process's.
+/// Counts the marked elements that arrive in order; all other elements belong to the dead process.
 __global__ void pop_marked(view q, unsigned* got) {
     for (unsigned v; q.try_pop(v);) *got += v == marked + *got;
 }

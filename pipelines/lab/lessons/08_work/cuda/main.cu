@@ -23,7 +23,7 @@ std::string space;
 
 struct shared {
     std::atomic<int> ready, step;
-    std::atomic<carousel::u64> results;  // their offset in the space
+    std::atomic<carousel::u64> results;  // offset of the results in the space
     char figures[4096];
 };
 shared* common;
@@ -43,7 +43,7 @@ void figure(const std::string& name, double value) {
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure cuda.%s %.6g\n",
                   name.c_str(), value);
 }
-/// Returns false if the value is not reached within 15 s.
+/// In GPU memory: how often each task was done, and how many tasks were retried after a death.
 bool wait_for(const std::atomic<int>& word, int value) {
     for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
     return word.load() >= value;

@@ -22,7 +22,8 @@ constexpr unsigned incarnations = 3;
 
 struct shared {
     std::atomic<int> step;
-    std::atomic<double> free_mib[3];  // before the allocation, with only the descriptor, after its end
+    std::atomic<double> free_mib[3];  // free memory before the allocation, while only the descriptor exists,
+                                      // and after the descriptor is closed
     char why[200];
     char figures[4096];
 };
@@ -138,7 +139,7 @@ int maker() {
     send_fd(fd);
     return kill(getpid(), SIGKILL);
 }
-/// Dies by SIGKILL if every word was correct: any other end means that one was not.
+/// Kills itself by SIGKILL if every word was correct: any other way to end means that a word was wrong.
 int user(int fd, unsigned incarnation) {
     double import_us = 0, map_us = 0;
     unsigned* const at =

@@ -1,6 +1,6 @@
 // Two tenants of one GPU: another user's process gets a handle and a descriptor, queries the free memory, and
-// searches for what a dead process has left in memory. Needs the right to become two users (root). The parent
-// never touches CUDA.
+// searches memory for data that a dead process has left. Needs the right to become two users (root). The
+// parent never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -110,7 +110,7 @@ __global__ void find(const unsigned* at, size_t number, unsigned long long* foun
                 break;
             }
 }
-/// Counts in the `number` words at `at`; -1 if CUDA reports an error.
+/// Counts matches in the `number` words at `at`; -1 if CUDA reports an error.
 double found_in(const unsigned* at, size_t number) {
     unsigned long long *found = nullptr, n = 0;
     if (cudaMalloc(&found, 8) != cudaSuccess || cudaMemset(found, 0, 8) != cudaSuccess) return -1;
@@ -166,7 +166,7 @@ void try_descriptor(int fd) {
     driver<decltype(&cuMemUnmap)>("cuMemUnmap")(reinterpret_cast<CUdeviceptr>(at), bytes);
     driver<decltype(&cuMemRelease)>("cuMemRelease")(h);
 }
-/// Searches all free memory, except a rest, word by word.
+/// Searches the free memory, except for a small remainder, word by word.
 void scan_for_leftovers() {
     size_t free = 0, all = 0;
     unsigned* at = nullptr;
@@ -196,7 +196,7 @@ int other_user_main() {
     scan_for_leftovers();
     return 0;
 }
-/// Memory that is freed and allocated again within one process.
+/// Searches memory that is freed and allocated again within one process.
 int own_leftovers() {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, bytes) != cudaSuccess) return 1;
