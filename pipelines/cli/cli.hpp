@@ -16,7 +16,8 @@ namespace carousel::supervisor {
 struct cli_environment {
     std::ostream& out;
     std::ostream& err;
-    bool out_is_terminal = false, err_is_terminal = false;  ///< on terminals that understand escape sequences
+    bool out_is_terminal = false, err_is_terminal = false;  ///< the stream is a terminal that understands
+                                                            ///< escape sequences
     int (*run)(const pipeline&, const run_options&) = nullptr;
     clean_places places = {};  ///< of `clean`
     std::size_t columns = 0;   ///< width of the terminal at `out`; 0: `out` is not a terminal

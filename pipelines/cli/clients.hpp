@@ -19,7 +19,8 @@ struct stage_request_arguments : client_arguments {
 /// Adds -p, --wait and STAGE.
 void add_request_options(const command_parts& p, stage_request_arguments& a, bool stage_required = true);
 
-/// Checks a precondition of a request to a stage of a run; throws carousel::error if it does not hold.
+/// Checks a precondition of a request to a stage of a run; throws carousel::error if the precondition is not
+/// met.
 using stage_check = std::function<void(const run::record& r, const std::string& stage)>;
 
 /// Sends the request once per stage and prints each result. Returns the exit code of the first refusal, else

@@ -1,7 +1,7 @@
 #pragma once
-// A command of `carousel`. Each has its own file, in this folder or in that of an extra, with its options,
-// the completions of their values, and its action: `extern const command NAME_command{...};`. CMake lists the
-// names (carousel_commands() in CMakeLists.txt).
+// A command of `carousel`. Each command has its own file, in this folder or in the folder of an extra, with
+// its options, the completions of their values, and its action: `extern const command NAME_command{...};`.
+// CMake lists the names (carousel_commands() in CMakeLists.txt).
 //
 // CLI11 is visible to those files, to options.cpp (options that several commands share), and to
 // command_line.cpp and complete.cpp, which refer to no command by name.
@@ -21,8 +21,10 @@ namespace carousel::supervisor {
 
 /// The part of the command line that every command receives.
 struct common_words {
-    std::vector<std::string> words;  ///< as given, for reports and for commands that start the program again
-    bool json = false;               ///< --json, where the command has it: errors are printed as JSON, too
+    std::vector<std::string> words;  ///< as given on the command line, for reports and for commands that
+                                     ///< start the program again
+    bool json = false;               ///< --json, if the command has this option: errors are also printed as
+                                     ///< JSON
 };
 
 /// Where a command registers its options.
@@ -37,13 +39,13 @@ using command_action = std::function<int(const common_words&, const cli_environm
 
 struct command {
     const char* name;
-    const char* text;  ///< its line in `carousel --help`
+    const char* text;  ///< the command's line in `carousel --help`
     /// Adds the command's options and returns its action.
     command_action (*add)(const command_parts& p);
-    /// Checks the words after the command's name before the parser does. Throws config_error where its
-    /// message is better than the parser's.
+    /// Checks the words after the command's name before the parser does. Throws config_error in cases where
+    /// its own message is better than the parser's.
     void (*preparse)(const std::vector<std::string>& words) = nullptr;
-    const char* examples = "";  ///< its lines among the examples of `carousel --help`
+    const char* examples = "";  ///< the command's lines among the examples of `carousel --help`
 };
 
 }  // namespace carousel::supervisor

@@ -80,7 +80,7 @@ std::string usage_sentence(const CLI::App& app, const CLI::ParseError& e) {
     return fmt::format("{} (see `{} --help`)", text, command);
 }
 
-/// Returns the command's index in all_commands(), or their number for --help and --version. Throws
+/// Returns the command's index in all_commands(), or the number of commands for --help and --version. Throws
 /// config_error if there is no command or an unknown one.
 std::size_t position_of_command(const CLI::App& app, const std::vector<std::string>& words) {
     if (words.empty()) throw config_error("no command given\n" + app.help());
@@ -152,7 +152,8 @@ int cli_main(const std::vector<std::string>& words, const cli_environment& env) 
         common.words = words;
         command_line line(common);
         build(line);
-        if (!words.empty() && words.front() == complete_command) {  // called by the shell: never an error
+        if (!words.empty() && words.front() == complete_command) {  // called by the shell: must never report
+                                                                    // an error
             for (const std::string& each :
                  completions(line.app, line.offers, {words.begin() + 1, words.end()}))
                 env.out << each << "\n";

@@ -45,8 +45,8 @@ words_t positionals_of(const CLI::App& sub, const completers& offers, const comp
     return all;
 }
 
-/// Candidates after the complete words of a command line: of `app` itself, or of the subcommand that they
-/// name.
+/// Returns candidates for the next word after the complete words of a command line: of `app` itself, or of
+/// the subcommand that the words name.
 words_t candidates_in(const CLI::App& app, const completers& offers, const words_t& words,
                       const std::string& partial) {
     const auto below = commands_of(app);

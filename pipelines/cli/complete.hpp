@@ -1,8 +1,8 @@
 #pragma once
 // Shell completion. The scripts of `carousel completion SHELL` call the program itself, `carousel __complete
-// WORD... PARTIAL`, so that all shells offer the same words, those of the installed version. Commands and
-// options come from the parser; the values of an option come from the completer that its command has
-// registered (completers.hpp has the common ones).
+// WORD... PARTIAL`, so that all shells offer the same words, and always those of the installed version.
+// Commands and options come from the parser; the values of an option come from the completer that its command
+// has registered (completers.hpp has the common ones).
 
 #include <functional>
 #include <map>
@@ -28,7 +28,7 @@ using completer = std::function<std::vector<std::string>(const completion_reques
 using completers = std::map<const CLI::Option*, completer>;
 
 /// Returns candidates for the last of `words` (may be empty); `words` are those after the program's name.
-/// Never throws; a pipeline that does not reply at once contributes nothing.
+/// Never throws; a pipeline that does not reply immediately contributes no candidates.
 [[nodiscard]] std::vector<std::string> completions(const CLI::App& app, const completers& offers,
                                                    const std::vector<std::string>& words) noexcept;
 

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using words_t = std::vector<std::string>;
-constexpr f64 patience_s = 0.5;  // a user waits at the prompt
+constexpr f64 patience_s = 0.5;  // a user is waiting at the prompt
 
 /// Entries that begin with `partial`: folders with a slash, files whose name ends with one of `endings`.
 words_t files(const std::string& partial, const words_t& endings) {
@@ -37,7 +37,7 @@ words_t files(const std::string& partial, const words_t& endings) {
     return all;
 }
 
-/// The pipeline that -p names in `words`, else the only running one.
+/// Returns the pipeline that -p names in `words`, or else the only running one.
 std::optional<run::record> meant_run(const words_t& words) {
     std::string wanted;
     for (std::size_t k = 0; k + 1 < words.size(); ++k)

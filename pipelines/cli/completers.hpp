@@ -13,12 +13,13 @@ namespace carousel::supervisor {
 [[nodiscard]] completer offer_folders();
 
 [[nodiscard]] std::vector<std::string> running_pipelines(const completion_request& request);
-/// Also the spaces of this user, except a run's own space that no process has opened.
+/// Also offers the spaces of this user, except a run's own space that no process has opened.
 [[nodiscard]] std::vector<std::string> pipelines_and_spaces(const completion_request& request);
-/// Stages of the pipeline that -p names, else of the only running one; if a stage has several instances, each
-/// of those, too. Stages that are already on the command line are left out.
+/// Offers the stages of the pipeline that -p names, or else of the only running one; if a stage has several
+/// instances, each of the instances, too. Stages that are already on the command line are left out.
 [[nodiscard]] std::vector<std::string> running_stages(const completion_request& request);
-/// Parameters as `carousel set` takes them: "exposure=", and one entry per value for a choice or a flag.
+/// Offers parameters in the form that `carousel set` takes: "exposure=", and one entry per value for a choice
+/// or a flag.
 [[nodiscard]] std::vector<std::string> running_parameters(const completion_request& request);
 
 }  // namespace carousel::supervisor

@@ -2,10 +2,10 @@
 // Runs a pipeline in the background: starts the same program again in its own session, so that it survives
 // the terminal.
 //
-// Caller: the `carousel` program, as `up -d` or `run -d`, while it holds no lock and has started no process.
-// The child's stdout and stderr are a pipe to the caller until the caller exits; after that the child
-// continues without a reader, and its output is in its run's logs. Ctrl-C (INT, TERM, HUP) during the wait
-// ends the child, as it would end a run in the foreground.
+// Called by the `carousel` program for `up -d` and `run -d`, while it holds no lock and has started no
+// process. The child's stdout and stderr are a pipe to the caller until the caller exits; after that the
+// child continues without a reader, and its output is in its run's logs. Ctrl-C (INT, TERM, HUP) during the
+// wait ends the child in the same way as a run in the foreground.
 
 #include <ostream>
 #include <string>
@@ -18,7 +18,8 @@ namespace carousel::supervisor {
 struct detach_request {
     std::string name;                ///< of the pipeline
     std::vector<std::string> words;  ///< command line of the child, without the program
-    std::string command;             ///< the user's way to call this program, for hints: own_command()
+    std::string command;             ///< the command by which the user called this program, for hints:
+                                     ///< own_command()
     f64 patience_s = 60;  ///< after this time the caller returns and lists the stages that are not ready
 };
 

@@ -20,7 +20,7 @@ std::vector<std::string> known_faults() {
     return names;
 }
 
-/// "hang (found at frame_timeout_ms) | gpu-fault | exit | abort [hang]"
+/// Example: "hang (found at frame_timeout_ms) | gpu-fault | exit | abort [hang]"
 std::string option_text(const std::string& otherwise) {
     std::string text;
     for (const shm::injected_fault_row& row : shm::injected_faults) {

@@ -1,5 +1,5 @@
-// `carousel logs`: the log lines of a run, also of one that has ended with its logs kept, or that lost its
-// supervisor.
+// `carousel logs`: the log lines of a run. The run may be alive, may have ended with its logs kept, or may
+// have lost its supervisor.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -124,7 +124,7 @@ std::set<std::string> known_names(const place& p) {
         const std::vector<std::string> names =
             names_for_commands(run::read_ps(run::client(*p.run).ask(run::ps_request{}, 0, 2)));
         known.insert(names.begin(), names.end());
-    } catch (const std::exception&) {  // starting, ending or stopped: the log files suffice
+    } catch (const std::exception&) {  // the run is starting, ending or stopped: the log files suffice
     }
     return known;
 }
@@ -188,7 +188,8 @@ void follow(place& p, log_reader& reader, printer& to, const cli_environment& en
     u64 gone_since_ns = 0;
     for (bool on = true; on && env.out.good();) {
         ::usleep(repoll_us);
-        // Checked first, so that lines written before the end are read below.
+        // Checked before the files are read, so that lines written before the end of the run are still read
+        // below.
         on = still_running(*p.run, gone_since_ns);
         to.widen(reader.labels());
         for (const log_record& r : reader.take())

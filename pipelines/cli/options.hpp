@@ -16,7 +16,7 @@ void add_client_options(const command_parts& p, client_arguments& a);
 /// Sets wait_s. Throws config_error if --wait is not a time.
 void read_wait(client_arguments& a);
 
-/// Returns the value of an option as a time in seconds, or `otherwise` if `text` is empty. Throws
+/// Returns the value of an option as a time in seconds, or the value `otherwise` if `text` is empty. Throws
 /// config_error that names the option.
 [[nodiscard]] f64 seconds_or(const char* option, const std::string& text, f64 otherwise);
 
@@ -36,7 +36,7 @@ void add_fps(const command_parts& p, pipeline_options& keys);
 void add_size(const command_parts& p, pipeline_options& keys);
 void add_mesh(const command_parts& p, pipeline_options& keys, const char* text);
 void add_set(const command_parts& p, pipeline_options& keys);
-/// Adds all of them. `with_name`: with -p, the name to run under.
+/// Adds all of them. `with_name`: also adds -p, the name under which the pipeline runs.
 void add_keys(const command_parts& p, pipeline_options& keys, bool with_name = true);
 
 }  // namespace carousel::supervisor

@@ -39,7 +39,7 @@ std::string in_path(const std::string& program) {
     return "";
 }
 
-/// The last by name of FOLDER/VERSION/BELOW: the newest version.
+/// The last entry by name that matches FOLDER/VERSION/BELOW: the newest version.
 std::string newest_below(const fs::path& folder, const std::string& below) {
     std::string newest;
     std::error_code failed;
@@ -60,7 +60,8 @@ std::string where_packages_put(const std::string& tool) {
     return "";
 }
 
-/// The report that a profiler has written: FILE with one of its extensions; "": none.
+/// Returns the report that a profiler has written: FILE with one of the profiler's extensions; "": there is
+/// none.
 std::string written(const std::string& report, const std::vector<std::string>& endings) {
     for (const std::string& ending : endings) {
         std::error_code failed;
@@ -74,8 +75,8 @@ void remove_old(const std::string& report, const std::vector<std::string>& endin
     for (const std::string& ending : endings) fs::remove(report + ending, ignored);
 }
 
-const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep",
-                                               ".qdstrm"};  // last: only a host can convert it
+const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep", ".qdstrm"};  // last, because it can be
+                                                                                   // converted only on a host
 const std::vector<std::string> ncu_endings = {".ncu-rep"};
 
 bool names_key(const start_arguments& a, const std::string& key) {
@@ -83,8 +84,8 @@ bool names_key(const start_arguments& a, const std::string& key) {
                        [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-/// Ctrl-C goes to the run under nsys, which then ends as usual and is fully recorded. If that run does not
-/// exist yet, or at a second Ctrl-C, the signal goes to nsys and all its children.
+/// Ctrl-C is sent to the run under nsys, which then ends as usual and is recorded completely. If that run
+/// does not exist yet, or at a second Ctrl-C, the signal is sent to nsys and all its children.
 void pass_on(const std::string& name, const spawned& nsys, bool again) {
     const std::optional<run::record> run = run::read_record(run::run_folder(name));
     if (run && is_alive(*run) && !again)
@@ -141,10 +142,10 @@ std::vector<std::string> nsys_command(const std::string& nsys, const std::string
             out.push_back(a.words[k]);
     }
     if (!names_key(a, "frame_timeout_ms") &&
-        !names_key(a, "pipeline.frame_timeout_ms"))  // a profiled first frame may take seconds
+        !names_key(a, "pipeline.frame_timeout_ms"))  // because a profiled first frame may take seconds
         out.insert(out.end(), {"--set", "frame_timeout_ms=60000"});
     if (!a.keys.frames && a.seconds_s == 0)
-        out.insert(out.end(), {"--seconds", "10"});  // a timeline grows by megabytes per second
+        out.insert(out.end(), {"--seconds", "10"});  // because a timeline grows by megabytes per second
     return out;
 }
 
@@ -184,7 +185,7 @@ int run_below_nsys(const start_arguments& a, const std::string& name, const cli_
 }
 
 void print_ncu_report(const std::string& report, const cli_environment& env) {
-    const u64 limit = now_ns() + 30 * ns_per_s;  // ncu writes it after its stage has ended
+    const u64 limit = now_ns() + 30 * ns_per_s;  // ncu writes the report after its stage has ended
     while (written(report, ncu_endings).empty() && now_ns() < limit) ::usleep(50'000);
     if (const std::string file = written(report, ncu_endings); !file.empty())
         env.out << fmt::format("ncu report: {} (ncu-ui FILE, or ncu --import FILE)\n", file);

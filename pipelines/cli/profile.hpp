@@ -3,7 +3,8 @@
 //   nsys        profiles the whole run: all stages on one timeline. A second carousel runs the pipeline as a
 //               child of nsys; this process waits, forwards Ctrl-C to that run (not to nsys, which would end
 //               the stages), and prints the report's path.
-//   ncu:STAGE   profiles one stage, as its prefix: counters of some kernel launches from the middle of the
+//   ncu:STAGE profiles one stage and is started as that stage's prefix: counters of some kernel launches from
+//   the middle of the
 //               run.
 
 #include <string>
@@ -20,8 +21,8 @@ struct profile_request {
 /// Throws config_error if `text` is not a profile.
 [[nodiscard]] profile_request profile_from(const std::string& text);
 
-/// Returns the profiler's path: CAROUSEL_NSYS or CAROUSEL_NCU, PATH, or the folders of NVIDIA's packages.
-/// Throws config_error that explains how to install it.
+/// Returns the profiler's path: Searches CAROUSEL_NSYS or CAROUSEL_NCU, PATH, and the folders of NVIDIA's
+/// packages. Throws config_error that explains how to install it.
 [[nodiscard]] std::string profiler_path(const std::string& tool);
 
 /// Returns the command that runs `words` (of `carousel run`, with --profile) under nsys. `report`: the

@@ -1,4 +1,4 @@
-// `carousel ps`: of a pipeline, and of the spaces of this user.
+// `carousel ps`: the state of a pipeline, and of the spaces of this user.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ struct ps_arguments : client_arguments {
     bool all = false, check = false;
 };
 
-/// Lists every run of this user: living ones, and what is kept of lost ones. Sends no request to a
+/// Lists every run of this user: living runs, and the data kept of lost ones. Sends no request to a
 /// supervisor.
 int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
     json living = json::array(), lost = json::array();
@@ -60,7 +60,7 @@ int list_all(const ps_arguments& a, bool as_json, const cli_environment& env) {
 int check(const run::ps_answer& answer, const cli_environment& env, bool prints) {
     std::vector<std::string> found = answer.problems;
     const std::string state = answer.pipeline.state.value_or("");
-    // A pause is a problem only after a second.
+    // A pause is reported as a problem only after one second.
     if (found.empty() && (state == "paused" || state == "waiting"))
         found.push_back(answer.pipeline.state_text.value_or(state));
     if (prints)

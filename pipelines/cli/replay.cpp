@@ -31,7 +31,7 @@ struct found_dead_letter {
     run::dead_letter record;
 };
 
-/// Of living and ended runs. `pipeline`: "" for all.
+/// Searches living and ended runs. `pipeline`: "" for all.
 std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
     std::vector<found_dead_letter> all;
     std::error_code failed;

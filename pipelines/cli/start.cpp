@@ -71,8 +71,8 @@ void read_times(start_arguments& a) {
     a.seconds_s = seconds_or("--seconds", a.seconds, a.seconds_s);
 }
 
-/// The file's "keep" is for runs without an end: a run with a given number of frames keeps the pictures of
-/// all of them.
+/// The file's "keep" is meant for runs without an end: a run with a given number of frames keeps the pictures
+/// of all its frames.
 pipeline read_with_overrides(const std::string& file, const pipeline_options& keys) {
     pipeline p = read_pipeline(file, overrides_from(keys));
     if (!keys.frames || p.frames == 0) return p;
@@ -113,7 +113,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
 }
 
 void show_plan(const cli_environment& env, const pipeline& p, run_options o) {
-    o.stages = describe_stages(p);  // a run describes its stages once it holds its lock
+    o.stages = describe_stages(p);  // a run describes its stages after it has acquired its lock
     const machine_offer machine = probe_for(p);
     const run_setup s = setup_from(p, o, machine);
     require_room(s, free_memory_of(machine));

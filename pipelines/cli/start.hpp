@@ -26,8 +26,8 @@ void read_times(start_arguments& a);
 
 /// Reads the file and applies the options that override keys. Throws config_error.
 [[nodiscard]] pipeline read_with_overrides(const std::string& file, const pipeline_options& keys);
-/// Width for tables. At least 40 columns, below which they would be unreadable: a narrower terminal wraps the
-/// lines.
+/// Width for tables. At least 40 columns, because narrower lines would be unreadable: a narrower terminal
+/// wraps the lines.
 [[nodiscard]] std::size_t columns_of(const cli_environment& env);
 
 /// Options of one run, without the stages' descriptions.

@@ -22,10 +22,11 @@ namespace {
 
 struct trace_arguments : client_arguments {
     std::string file, seconds;
-    u64 frames = 0;                   ///< ends after N frames; 0: by time
-    bool here = false;                ///< of several hosts: this one only
-    bool with_parent = false;         ///< for a supervisor: ends with it
-    std::string coordinator_trace;    ///< joins: the trace of the host of `carousel run`; "": records one
+    u64 frames = 0;                   ///< ends after N frames; 0: ends after the given time
+    bool here = false;                ///< with several hosts: traces only this host
+    bool with_parent = false;         ///< for a supervisor: the trace ends with the supervisor
+    std::string coordinator_trace;    ///< joins this trace, which belongs to the host of `carousel run`; "":
+                                      ///< records its own trace
     std::vector<std::string> joined;  ///< HOST=FILE
 };
 
@@ -60,7 +61,7 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     if (a.with_parent) {
         std::signal(SIGXFSZ, SIG_DFL);       // trace_files limits the file's size, and reports this signal
         early.emplace();                     // a supervisor may end this process before the first poll
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // else it could outlive the supervisor by an hour
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // otherwise the process could outlive the supervisor by an hour
     }
     output_file file(a.file);
     remote_traces others(run);
@@ -73,7 +74,7 @@ int trace(const trace_arguments& a, const cli_environment& env) {
     try {
         if (const auto parts = others.collect(t.clocks()); !parts.empty())
             text = telemetry::join_traces(text, parts, &warnings);
-    } catch (const std::exception& e) {  // then the trace has this host's part only
+    } catch (const std::exception& e) {  // the trace then contains only this host's part
         warnings.push_back(fmt::format("the traces of the other hosts are missing: {}", e.what()));
     }
     file.write(text);
@@ -102,7 +103,7 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_option("FILE", a->file, "Trace to write (JSON)")->required();
     p.app.add_option("--seconds", a->seconds, "Record for S seconds [5, without --frames]")->type_name("S");
     p.app.add_option("--frames", a->frames, "End after N frames")->type_name("N");
-    p.app.add_flag("--with-parent", a->with_parent)->group("");  // by a supervisor: see trace_files
+    p.app.add_flag("--with-parent", a->with_parent)->group("");  // started by a supervisor: see trace_files
     p.app.add_flag("--here", a->here, "For a pipeline on several hosts: only this host's stages");
     p.offers[p.app
                  .add_option("--coordinator", a->coordinator_trace,

@@ -32,7 +32,7 @@ bool is_file_word(const std::string& word) {
     return word.ends_with(".toml") || std::filesystem::is_regular_file(word, failed);
 }
 
-/// The first given option of `up` that needs a pipeline file; "" if there is none.
+/// The first option on the command line of `up` that needs a pipeline file; "" if there is none.
 std::string start_option(const start_arguments& a) {
     const pipeline_options& k = a.keys;
     const std::pair<bool, const char*> given[] = {

@@ -1,5 +1,6 @@
 // Every error that CUDA 13.0 names, with its number and a sentence. explanation_table.cpp has the errors
-// observed with Carousel; this table is for the others, and for a number that a program has printed.
+// observed with Carousel; this table has all others, also for a user who knows only the number that a program
+// has printed.
 #include <array>
 
 #include "doctor/explanations.hpp"

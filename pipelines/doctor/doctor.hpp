@@ -1,7 +1,7 @@
 #pragma once
-// Checks what Carousel needs from this machine: for each item what was found, whether it suffices, and what
-// to do if not. No CUDA in this code: driver queries are done by carousel-probe, a separate program, which
-// may crash or hang on a broken driver.
+// Checks what Carousel needs from this machine: each item reports what was found, whether that suffices, and
+// what to do if it does not. No CUDA in this code: driver queries are done by carousel-probe, a separate
+// program, which may crash or hang on a broken driver.
 
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ struct finding {
 };
 
 struct doctor_places {
-    std::string probe;  ///< program; "": carousel-probe next to carousel
+    std::string probe;  ///< path of the program; "": carousel-probe next to carousel
     std::string shared_memory = "/dev/shm";
     u32 probe_timeout_ms = 30'000;
 };

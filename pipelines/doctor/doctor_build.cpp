@@ -1,4 +1,5 @@
-// doctor: what this build supports, and what would add the rest. Programs and modules are next to carousel.
+// doctor: reports what this build supports, and what would add the missing parts. Programs and modules are
+// next to carousel.
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// doctor: what processes can detect about each other. The signs of a death are measured on a child that is
-// killed for that.
+// doctor: reports what processes can detect about each other. The signs of a death are measured on a child
+// that is killed for this purpose.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -31,7 +31,7 @@ constexpr const char* first_pid_namespace =
 constexpr int death_limit_ms = 2000;
 constexpr u64 late_ns = 20 * ns_per_ms;
 
-/// Milliseconds from `start` until the fd is ready for `events`; negative: not within the limit.
+/// Returns the milliseconds from `start` until the fd is ready for `events`; negative: not within the limit.
 f64 ready_after_ms(int fd, short events, u64 start) {
     if (events_of(fd, events, now_ns() + death_limit_ms * ns_per_ms) == 0) return -1;
     return static_cast<f64>(now_ns() - start) / static_cast<f64>(ns_per_ms);
@@ -137,7 +137,7 @@ void examine_death_signs(std::vector<finding>& all) {
     const shm::unique_fd process(shm::open_pidfd({child, shm::start_time_of(child)}));
     const std::string why = errno_text(errno);
     const u64 start = now_ns();
-    ::kill(child, SIGKILL);  // unreaped: the number still belongs to the child
+    ::kill(child, SIGKILL);  // the child is not reaped yet, so its pid cannot be reused
     const f64 by_eof = ready_after_ms(ours.get(), POLLIN | POLLHUP, start);
     const f64 by_pidfd = process ? ready_after_ms(process.get(), POLLIN, start) : -1;
     while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {

@@ -1,5 +1,5 @@
-// doctor: whether this machine can hold spaces for programs that are not stages, and the state of existing
-// spaces.
+// doctor: reports whether this machine can hold spaces for programs that are not stages, and the state of
+// existing spaces.
 #include <fmt/format.h>
 
 #include "core/errors.hpp"

@@ -1,4 +1,4 @@
-// doctor: the machine, its memory, its limits, its screen.
+// doctor: reports on the machine, its memory, its limits and its screen.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -30,11 +30,11 @@ namespace carousel::supervisor {
 namespace {
 
 namespace fs = std::filesystem;
-/// Of a run with eight rings of the maximum number of slots; most need less.
+/// Size of the block of a run with eight rings of the maximum number of slots; most runs need less.
 constexpr u64 block_bytes = shm::word_bytes + 8 * shm::frame_bytes(shm::max_slots);
 constexpr u64 room_wanted = 12 * block_bytes;
 constexpr rlim_t fds_needed = 1000;   // a stage's liveness socket is at 900, above the driver's files
-constexpr u64 processes_needed = 64;  // and threads, of a run with four stages
+constexpr u64 processes_needed = 64;  // processes and threads of a run with four stages
 constexpr std::size_t longest_socket = 107;
 
 void examine_memfd(std::vector<finding>& all) {

@@ -21,10 +21,11 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-/// "Exit code 71" -> "71", "128 + 9" -> "137", "signal 9" and "signal 9 (SIGKILL), injected" -> "137".
+/// Normalises a query: "Exit code 71" -> "71", "128 + 9" -> "137", "signal 9" and "signal 9 (SIGKILL),
+/// injected" -> "137".
 std::string plain(std::string_view query) {
     std::string word = lower(query);
-    // as ps and the report print it: "signal 11 (SIGSEGV), injected"
+    // in the form that ps and the report print: "signal 11 (SIGSEGV), injected"
     for (const char* suffix : {" (", ", injected"})
         if (const std::size_t at = word.find(suffix); at != std::string::npos) word.resize(at);
     std::string stem = word;
@@ -43,8 +44,8 @@ std::string plain(std::string_view query) {
     return stem;
 }
 
-/// "cudaerrorillegaladdress" for "illegaladdress" and the driver's "cuda_error_illegal_address"; the driver
-/// has different names for a few errors.
+/// Returns "cudaerrorillegaladdress" for "illegaladdress" and the driver's "cuda_error_illegal_address"; the
+/// driver has different names for a few errors.
 std::string cuda_word(std::string word) {
     constexpr std::string_view driver = "cuda_error_", runtime = "cudaerror";
     if (word.starts_with(driver)) {
@@ -80,7 +81,7 @@ u32 cuda_number(std::string_view query) {
     return failed == std::errc{} && end == word.data() + word.size() ? number : 0;
 }
 
-/// Adds the errors that CUDA names, with more text for those in the table.
+/// Adds the errors that CUDA names; those in the table get more text.
 void add_cuda_errors(std::string_view query, const std::string& word, std::vector<explanation>& found) {
     const std::string name = cuda_word(word);
     const u32 number = cuda_number(query);
@@ -100,7 +101,8 @@ void add_cuda_errors(std::string_view query, const std::string& word, std::vecto
     }
 }
 
-/// The keys of a pipeline file; a key that several sections have is one word.
+/// Returns the explanations of the keys of a pipeline file; a key that occurs in several sections is one
+/// word.
 const std::vector<explanation>& explained_keys() {
     struct texts {
         std::string key, means, here;
@@ -133,7 +135,7 @@ const std::vector<explanation>& explained_keys() {
     return explained;
 }
 
-/// Words of `text` in lines of at most `columns`, each after `indent`.
+/// Returns the words of `text` in lines of at most `columns` columns, each line after `indent`.
 std::string wrapped(const std::string& text, int columns, const std::string& indent) {
     std::string out, line;
     const auto room = static_cast<std::size_t>(std::max(20, columns)) - indent.size();

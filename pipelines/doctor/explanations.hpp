@@ -16,7 +16,7 @@ struct explanation {
     const char* kind;   ///< "exit code", "CUDA error", "job word", ...
     const char* word;   ///< as printed
     const char* means;  ///< one or two sentences
-    const char* here;   ///< its causes in a run
+    const char* here;   ///< the causes of the word in a run
     const char* act;    ///< what to do
 };
 
@@ -34,14 +34,14 @@ struct cuda_error_name {
 
 /// Returns the explanations of a word, ignoring case. An exit code also matches as "128 + 9" or "exit code
 /// 71", a CUDA error also by its number, without its "cudaError", or by the driver's name
-/// (CUDA_ERROR_ILLEGAL_ADDRESS), a signal as the exit code that it causes. A word may be of two kinds. Throws
-/// config_error with suggestions if there is none.
+/// (CUDA_ERROR_ILLEGAL_ADDRESS), a signal as the exit code that it causes. A word may have two kinds; then
+/// both explanations are returned. Throws config_error with suggestions if there is none.
 [[nodiscard]] std::vector<explanation> explain(std::string_view word);
 
-/// As text of at most `columns`, and as JSON: [{kind, word, means, here, act}].
+/// Formats explanations as text of at most `columns` columns, and as JSON: [{kind, word, means, here, act}].
 [[nodiscard]] std::string explanation_text(const std::vector<explanation>& all, int columns);
 [[nodiscard]] std::string explanation_json(const std::vector<explanation>& all);
-/// Every word, one paragraph per kind.
+/// Lists every word, one paragraph per kind.
 [[nodiscard]] std::string explanation_list(int columns);
 
 }  // namespace carousel::supervisor

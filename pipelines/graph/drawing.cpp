@@ -18,7 +18,7 @@ std::string with_count(const std::string& name, std::size_t instances) {
     return instances > 1 ? fmt::format("{} x {}", name, instances) : name;
 }
 
-/// Adds the edges of all links; `node_of`: by the stage's name.
+/// Adds the edges of all links; `node_of` maps a stage's name to its node.
 void add_edges(drawing& d, const std::vector<run::ps_link>& links,
                const std::map<std::string, std::size_t>& node_of) {
     for (const run::ps_link& l : links) {
@@ -71,7 +71,7 @@ std::string states_text(const stage_row& r) {
     return text;
 }
 
-/// The number of frames that the reader has not done yet, as text.
+/// Returns the number of frames that the reader has not yet processed, as text.
 std::string lag_text(const telemetry::snapshot& s, const std::string& ring, const std::string& to) {
     for (const telemetry::link_view& l : s.links) {
         if (l.name != ring) continue;
@@ -145,7 +145,7 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
             if (const std::string lag = lag_text(*live, e.ring, names[e.to]); !lag.empty())
                 e.lines.push_back(lag);
         return d;
-    } catch (const std::exception& e) {  // also that of a map without the name
+    } catch (const std::exception& e) {  // includes the exception of a map that lacks the name
         throw shm_error(fmt::format(
             "the supervisor's answer can't be drawn ({}): check that both programs have the same version",
             e.what()));

@@ -76,7 +76,7 @@ void console::flush() noexcept {
             pending_.erase(0, static_cast<std::size_t>(n));
         } else if (n < 0 && errno != EINTR) {
             if (errno == EAGAIN) return;
-            gone_ = true;  // EPIPE, EIO: there is no reader any more
+            gone_ = true;  // EPIPE, EIO: the reader is gone
         }
     }
     if (gone_) pending_.clear();

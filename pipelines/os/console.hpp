@@ -1,7 +1,8 @@
 #pragma once
 // The supervisor's own terminal or pipe: log lines, the progress line, messages. Never blocks and never
-// raises SIGPIPE. Output that a slow reader can't take is buffered up to a limit, then the oldest is dropped
-// and counted; if the reader is gone, output is discarded and the run continues. One thread.
+// raises SIGPIPE. Output that a slow reader does not accept is buffered up to a limit; beyond it the oldest
+// output is dropped and counted. If the reader is gone, output is discarded and the run continues. One
+// thread.
 
 #include <string>
 #include <string_view>
@@ -19,14 +20,14 @@ public:
     /// `terminal`: see understands_escapes().
     console(int fd, bool color, bool terminal) noexcept : fd_(fd), color_(color), terminal_(terminal) {}
 
-    /// Prints one whole line, given without its newline.
+    /// Prints one whole line, passed without its newline.
     void line(std::string_view text);
     /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal: the same
     /// as line().
     void status(std::string_view text);
     /// Removes the status line.
     void clear_status();
-    /// Writes as much as the reader can take now. Called at each tick.
+    /// Writes as much as the reader accepts now. Called at each tick.
     void flush() noexcept;
     [[nodiscard]] bool color() const noexcept { return color_; }
     [[nodiscard]] bool terminal() const noexcept { return terminal_; }

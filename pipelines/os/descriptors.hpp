@@ -14,13 +14,14 @@
 
 namespace carousel::supervisor {
 
-/// Maximum time that a start waits while processes, descriptors or memory are short.
+/// Maximum time that a start waits because of a shortage of processes, descriptors or memory.
 inline constexpr u64 shortage_patience_ns = 8 * ns_per_s;
 
 /// Throws out_of_resources if the error number is a shortage, otherwise shm_error: "TRIED: TEXT".
 [[noreturn]] void throw_system_error(const std::string& tried, int error_number, const std::string& text);
-/// Calls `attempt` again every 0.1 s while the error number that it returns is a shortage, for up to
-/// `patience_ns`. Returns the last one (0: success). Blocks: only for use while no run is in progress.
+/// Calls `attempt` repeatedly, every 0.1 s, while the error number that it returns is a shortage, for up to
+/// `patience_ns`. Returns the last error number (0: success). Blocks: only for use while no run is in
+/// progress.
 int retry_shortage(const std::function<int()>& attempt, u64 patience_ns = shortage_patience_ns);
 /// Raises the soft limit towards the hard limit, up to the most that a pipeline can need.
 void raise_file_limit() noexcept;
@@ -30,11 +31,11 @@ void raise_file_limit() noexcept;
 /// started.
 [[nodiscard]] shm::unique_fd open_null(int flags);
 
-/// Reserved descriptors, released when data that must not be lost has to be written.
+/// Reserved descriptors, released before data is written that must not be lost.
 class descriptor_reserve {
 public:
     descriptor_reserve() { fill(); }
-    /// Closes them; fill() reserves them again.
+    /// Closes the reserved descriptors; fill() reserves them again.
     void release() noexcept { kept_.clear(); }
     void fill() noexcept;
 

@@ -1,7 +1,7 @@
 #pragma once
 // Turns Ctrl-C (and SIGTERM) into a condition to poll instead of termination, for commands that must write or
-// clean up first. One thread, one object at a time; threads that are started later inherit the blocked
-// signals.
+// clean up first. Use from one thread, one object at a time; threads that are started later inherit the
+// blocked signals.
 
 #include <csignal>
 

@@ -17,10 +17,10 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t max_last_lines = 5;
-// run directories are often on a tmpfs: only one older file is kept
+// run directories are often on a tmpfs, so only one older file is kept
 constexpr u64 max_file_bytes = 4U << 20U;
-constexpr std::size_t compared_lines = 64;  // a traceback and the lines around it
-constexpr int reads_at_once = 16;           // one stage with much output must not delay the others
+constexpr std::size_t compared_lines = 64;  // enough for a traceback and the lines around it
+constexpr int reads_at_once = 16;           // so that one stage with much output does not delay the others
 }  // namespace
 
 log_sink::log_sink(console& out, std::string label, std::size_t width, u32 color, std::string path)
@@ -33,7 +33,8 @@ std::string log_sink::prefixed(std::string_view label, std::size_t width, u32 co
 }
 
 void log_sink::line(i32 pid, std::string_view text) {
-    std::erase(last_, text);  // an error that every process repeats must not displace other lines
+    std::erase(last_, text);  // removed first, so that an error that every process repeats does not displace
+                              // other lines
     last_.emplace_back(text);
     if (last_.size() > max_last_lines) last_.pop_front();
     note(pid, text);
@@ -44,7 +45,7 @@ void log_sink::line(i32 pid, std::string_view text) {
     console_->line(prefixed(label_, width_, color_, console_->color(), text));
 }
 
-// Begins at an error's first line, and ends at the first line that differs.
+// A repetition begins at an error's first line, and ends at the first line that differs.
 bool log_sink::is_repeated(i32 pid, std::string_view text) {
     if (repeated_ == 0 && !text.starts_with("error: ")) return false;
     for (const printed_line& p : printed_) {

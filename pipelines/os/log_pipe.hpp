@@ -32,7 +32,7 @@ public:
             if (c != '\n' && c != '\r') partial_ += c;
         }
     }
-    /// Calls fn with the rest after the end of the stream.
+    /// Calls fn with the incomplete last line after the end of the stream.
     template <typename F>
     void finish(F&& fn) {
         if (!partial_.empty()) fn(std::string_view(partial_));
@@ -94,7 +94,8 @@ public:
     [[nodiscard]] int fd() const noexcept { return read_.get(); }
     /// Reads what is available. Returns false when the pipe has ended (or was never created).
     bool drain(log_sink& to, i32 pid);
-    /// The process is gone: reads the rest and closes, even if another process still holds the write end.
+    /// Called after the process has ended: reads the rest and closes the pipe, even if another process still
+    /// holds the write end.
     void close(log_sink& to, i32 pid);
 
 private:

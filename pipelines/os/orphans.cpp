@@ -21,7 +21,8 @@ struct {
     std::set<pid_t> pids;
 } own;
 
-/// Zombies among the children, by /proc. Empty where /proc is not mounted or shows another PID namespace.
+/// Returns the zombies among the children, as listed in /proc. Empty if /proc is not mounted or shows another
+/// PID namespace.
 std::vector<pid_t> zombies() {
     std::vector<pid_t> out;
     DIR* const all = ::opendir("/proc");
@@ -67,11 +68,13 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
     };
     for (;;) {
         siginfo_t first{};
-        // WNOWAIT: only an orphan's status is taken, below.
+        // WNOWAIT, because only an orphan's status may be taken (below).
         if (::waitid(P_ALL, 0, &first, WEXITED | WNOHANG | WNOWAIT) != 0 || first.si_pid == 0) return count;
         if (!reap(first.si_pid)) break;
     }
-    for (const pid_t pid : zombies()) (void)reap(pid);  // children after one that other code has yet to reap
+    for (const pid_t pid : zombies())
+        (void)reap(pid);  // finds children that are listed after one that other
+                          // code has yet to reap
     return count;
 }
 

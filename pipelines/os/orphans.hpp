@@ -2,11 +2,10 @@
 // Children of this process: those that its own code starts and reaps, and orphans.
 //
 // The kernel reparents processes whose parent has ended to PID 1 of the PID namespace, or to the nearest
-// child subreaper. A supervisor that is either (e.g. the first process of a container) reaps them here;
-// otherwise their entries in the process table would remain for the length of the run. The exit status of a
-// child that other code waits for is never taken: all such children are registered when they start. Any
-// thread may call.
-// waits for is never taken: all such children are noted when they start. Any thread may call.
+// child subreaper. A supervisor that has one of these roles (e.g. the first process of a container) reaps
+// them here; otherwise their entries in the process table would remain for the length of the run. The exit
+// status of a child that other code waits for is never taken: all such children are registered when they
+// start. Any thread may call these functions. Any thread may call.
 
 #include <sys/types.h>
 

@@ -6,7 +6,8 @@
 namespace carousel::supervisor {
 
 /// Returns "carousel" if PATH finds this program, else a path that works from the working directory
-/// ("build/release/carousel", "./carousel", or the absolute path). Quoted for a shell if necessary.
+/// ("build/release/carousel", "./carousel", or the absolute path). The same for a user in another working
+/// directory (absolute path).
 [[nodiscard]] std::string own_command();
 
 /// The same from another working directory (absolute path).

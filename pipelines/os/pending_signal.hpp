@@ -9,7 +9,7 @@
 
 namespace carousel::supervisor {
 
-/// SIGINT, SIGTERM, SIGHUP, without those that this program was started to ignore (`nohup`).
+/// SIGINT, SIGTERM, SIGHUP, without the signals that were ignored when this program started (`nohup`).
 [[nodiscard]] inline sigset_t end_signals() noexcept { return not_ignored({SIGINT, SIGTERM, SIGHUP}); }
 
 /// Takes a pending termination signal; returns 0 if there is none. Doesn't wait.
@@ -19,8 +19,8 @@ namespace carousel::supervisor {
     return std::max(0, sigtimedwait(&wanted, nullptr, &none));
 }
 
-/// Keeps the signals pending for its lifetime: Ctrl-C before the engine handles signals must not leave the
-/// lock's folder or an incomplete start.
+/// Keeps the signals pending for its lifetime: Ctrl-C before the engine handles signals must not result in an
+/// orphaned lock folder or an incomplete start.
 class run_signals_blocked {
 public:
     run_signals_blocked() {
@@ -29,7 +29,7 @@ public:
         std::signal(SIGPIPE, SIG_IGN);
     }
     ~run_signals_blocked() {
-        // a signal that arrived during the end was meant for the run
+        // a signal that arrived while the run was ending was meant for the run
         while (pending_signal() > 0) {
         }
         ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);

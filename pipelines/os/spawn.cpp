@@ -28,7 +28,7 @@ extern char** environ;
 namespace carousel::supervisor {
 namespace {
 
-// The child's environment: this process's, with the names of `added` replaced.
+// Returns the child's environment: this process's environment, with the variables in `added` replaced.
 std::vector<std::string> merged(const std::vector<std::string>& added) {
     std::vector<std::string> out = added;
     for (char** at = environ; *at != nullptr; ++at) {
@@ -50,9 +50,10 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
     return out;
 }
 
-/// Signals to reset in the child. Children also ignore what this program was started to ignore (`nohup`),
-/// except three: SIGPIPE, which this program itself ignores, and the two by which it ends a child with its
-/// own process group. A child in the same group gets those two from the terminal.
+/// Signals to reset in the child. Children also ignore the signals that were ignored when this program
+/// started (`nohup`), with three exceptions: SIGPIPE, which this program itself ignores, and the two signals
+/// by which it ends a child that has its own process group. A child in the same group gets those two signals
+/// from the terminal.
 sigset_t reset_in_child(bool same_group) noexcept {
     sigset_t set;
     sigfillset(&set);

@@ -28,28 +28,29 @@ struct spawned {
     u64 start_time = 0;
     shm::unique_fd pidfd;
 };
-/// The child's signals are unblocked; those that this program was started to ignore stay ignored, except
-/// SIGINT and SIGTERM of a child that is not interactive. Throws config_error if the program can't be started
-/// (which, why, what to do), and out_of_resources if no process, descriptor or memory is left.
+/// The child's signals are unblocked; signals that were ignored when this program started stay ignored,
+/// except SIGINT and SIGTERM of a child that is not interactive. Throws config_error if the program can't be
+/// started (the message has the program, the reason and a remedy), and out_of_resources if no process,
+/// descriptor or memory is left.
 [[nodiscard]] spawned spawn(const spawn_request& request);
 
 /// The same, but waits up to shortage_patience_ns while processes, descriptors or memory are short. Blocks:
 /// only for use while no run is in progress. Throws out_of_resources after that.
 [[nodiscard]] spawned spawn_when_possible(const spawn_request& request);
 
-/// Makes the kernel's out-of-memory killer prefer the process to this one, which supervises it: raises its
-/// oom_score_adj by 100 (as if it used 10 % more of the memory). A value that is already higher, or can't be
-/// written, is left unchanged.
+/// Makes the kernel's out-of-memory killer choose this process rather than its supervisor (the caller):
+/// raises the process's oom_score_adj by 100 (as if it used 10 % more of the memory). A value that is already
+/// higher, or can't be written, is left unchanged.
 void raise_oom_score(i32 pid) noexcept;
 
-/// How a child ended. `known` false: not a child of this process, or not ended.
+/// How a child ended. `known` is false: the process is not a child of this process, or not ended.
 struct exit_status {
     bool known = false;
     int exit_code = 0, signal = 0;
 };
 /// Reaps the child of a readable pidfd.
 [[nodiscard]] exit_status reap(int pidfd) noexcept;
-/// Returns true if the kernel is terminating the process, or has terminated it: its files are closed then,
+/// Returns true if the kernel is terminating the process, or has terminated it: its files are then closed,
 /// and none of its code runs any more.
 [[nodiscard]] bool is_exiting(i32 pid) noexcept;
 using shm::has_ended;

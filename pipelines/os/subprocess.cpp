@@ -39,7 +39,7 @@ bool make_pipe(pipe_ends& p) {
 }
 
 /// A write to a child that has gone must fail with an error instead of ending this process. SIGPIPE is
-/// blocked for this thread, and consumed.
+/// blocked for this thread, and a pending one is consumed.
 class no_sigpipe {
 public:
     no_sigpipe() {
@@ -168,6 +168,7 @@ subprocess_result run_subprocess(const std::vector<std::string>& argv, const std
     if (!converse(in, out, err, input, r, deadline) || !wait_for(pid, status, deadline)) {
         r.timed_out = true;
         ::kill(-pid, SIGKILL);  // the group of an unreaped child: its number can't belong to another process
+                                // group
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
         forget_child(pid);

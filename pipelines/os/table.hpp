@@ -16,8 +16,8 @@ public:
     /// Missing cells are empty; extra cells are an error (assertion).
     void add(std::vector<std::string> cells);
     [[nodiscard]] std::string text() const;
-    /// One step of shrinking for a narrow screen: the column of that header loses the excess width, down to
-    /// `least`; 0: the column is removed.
+    /// One step of shrinking for a narrow screen: reduces the column with this header to as little as `least`
+    /// characters; 0: removes the column.
     struct sacrifice {
         const char* header;
         std::size_t least = 0;
@@ -43,8 +43,8 @@ private:
 [[nodiscard]] std::size_t width_of(const std::string& text) noexcept;
 /// At most `width` columns of a text without colours; a truncated text ends with an ellipsis.
 [[nodiscard]] std::string shortened(const std::string& text, std::size_t width);
-/// The text in lines of at most `width` columns, broken at blanks, or after a slash or comma where there is
-/// no blank; lines after the first begin with `indent` blanks.
+/// The text in lines of at most `width` columns, broken at blanks, or after a slash or comma if there is no
+/// blank; lines after the first begin with `indent` blanks.
 [[nodiscard]] std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 /// The text with control characters, which could move a terminal's cursor, replaced by '?'.
 [[nodiscard]] std::string printable(const std::string& text);

@@ -1,5 +1,5 @@
 #pragma once
-// A logarithmic axis of whole decades around `low` .. `high`, from position `begin` to `end`.
+// A logarithmic axis of whole decades that contains `low` .. `high`, from position `begin` to `end`.
 
 #include <algorithm>
 #include <cmath>

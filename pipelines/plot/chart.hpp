@@ -15,7 +15,8 @@ namespace carousel::plot {
 struct curve {
     std::string name;
     std::vector<std::pair<f64, f64>> points;  ///< x, y in the units of the labels
-    bool dashed = false;                      ///< with hollow dots: a peer of the curve of the same color
+    bool dashed = false;                      ///< drawn with hollow dots: the counterpart of the curve of the
+                                              ///< same color
     std::size_t color = 0;                    ///< index into the palette, modulo its size
 };
 
@@ -30,7 +31,7 @@ struct bar {
     f64 value = 0;  ///< in the unit of the label
 };
 
-/// Along one logarithmic axis, from a decade below the smallest value.
+/// Bars along one logarithmic axis that begins a decade below the smallest value.
 struct bar_chart {
     std::string title, subtitle, label;
     std::vector<bar> bars;
@@ -38,7 +39,7 @@ struct bar_chart {
 
 [[nodiscard]] std::string svg_of(const chart& c);
 [[nodiscard]] std::string svg_of(const bar_chart& c);
-/// All of them in one picture, one below the other.
+/// All charts in one picture, one below the other.
 [[nodiscard]] std::string svg_of(const std::vector<chart>& charts, const std::vector<bar_chart>& bars = {});
 
 /// Lines of at most `columns` (at least 40), each with its newline.

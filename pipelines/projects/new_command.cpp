@@ -33,7 +33,7 @@ struct new_stage_arguments {
     bool cuda = false, source = false, sink = false, python = false;
 };
 
-/// Where this program's package is installed; "" if it runs from a build folder.
+/// Returns the folder in which this program's package is installed; "" if it runs from a build folder.
 std::string installed_prefix() {
     const fs::path prefix = fs::path(executable_folder()).parent_path();
     std::error_code failed;
@@ -41,7 +41,7 @@ std::string installed_prefix() {
                                                                                           : "";
 }
 
-/// Replaces `word` after `given` in the README by this machine's folder.
+/// Replaces the `word` that follows `given` in the README by this machine's folder.
 void name_folder(std::vector<project_file>& project, const std::string& given, std::string_view word,
                  const std::string& folder) {
     if (folder.empty()) return;

@@ -52,7 +52,7 @@ void check_python_name(const std::string& name) {
         refuse_name(name, fmt::format("another name: {}.py would hide {}", cpp_name(name), what));
 }
 
-/// Refuses a name that the project's own files use otherwise.
+/// Refuses a name that the project's own files use for something else.
 void check_clashes(const std::vector<project_file>& project, const std::string& name) {
     for (const project_file& file : project) {
         const auto same = [&](const project_file& other) { return other.path == file.path; };

@@ -17,7 +17,7 @@ struct project_file {
 [[nodiscard]] const std::vector<project_file>& example_files();
 
 /// Returns `text` with the word `example` replaced by `name`. Next to an underscore the word is part of a C++
-/// name, and in a file name NAME.py it is a module: there `name` is converted to a C++ name.
+/// name, and in a file name NAME.py it is a module: in both cases `name` is converted to a C++ name.
 [[nodiscard]] std::string renamed(std::string_view text, std::string_view example, std::string_view name);
 
 /// Returns the example project renamed to `name`. Throws config_error if the project cannot have that name.

@@ -1,4 +1,4 @@
-// `carousel record`: records a running pipeline into an MCAP file; executes the program that does it.
+// `carousel record`: records a running pipeline into an MCAP file; executes the program that records.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ struct record_arguments : client_arguments {
     bool latest = false;
 };
 
-/// A run's ring: all its names, and its readers.
+/// A ring of a run: all its names, and its readers.
 struct known_ring {
     std::vector<std::string> names;
     std::vector<run::ps_link::reader> readers;
@@ -66,7 +66,7 @@ std::vector<std::string> ports_of(const std::vector<known_ring>& rings,
     return ports;
 }
 
-/// How to read every frame of those rings, for a user who has named rings instead of a port.
+/// Explains to a user who has named rings instead of a port how to read every frame of those rings.
 std::string ways_to_every_frame(const record_arguments& a, const std::string& pipeline) {
     std::vector<std::string> quoted;
     for (const std::string& name : a.of) quoted.push_back(fmt::format("\"{}\"", name));
@@ -81,9 +81,9 @@ std::string ways_to_every_frame(const record_arguments& a, const std::string& pi
 }
 
 // A port's program commits its frames one by one, so several ports at once would wait for each other. A port
-// with several inputs delivers the frames of all of them, and so does a stage `record`. A ring without a port
-// has no reader place that could block it, and none can be added to a running pipeline. If exactly one port
-// reads exactly the named rings, it is used for them.
+// with several inputs delivers the frames of all its inputs, and so does a stage `record`. A ring without a
+// port has no reader place that could make its producer wait, and none can be added to a running pipeline. If
+// exactly one port reads exactly the named rings, that port is used.
 void choose_what_can_be(record_arguments& a, const run::record& run) {
     for (auto at = a.of.begin(); at != a.of.end(); ++at)
         if (std::find(a.of.begin(), at, *at) != at)

@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::string_view object_prefix = "carousel-";
-constexpr time_t fresh_s = 10;  // younger: a process may still be creating it
+constexpr time_t fresh_s = 10;  // a younger folder may still be in the process of being created
 constexpr u64 heartbeat_limit_ns = 10 * ns_per_s;
 
 constexpr const char* still_alive =
@@ -53,8 +53,8 @@ bool is_ours(const fs::path& path, mode_t type, struct stat& info) {
 
 bool is_fresh(const struct stat& info) { return info.st_mtime + fresh_s > ::time(nullptr); }
 
-/// Path of a mapped file -> one of the processes that map it; only processes that may be inspected (this
-/// user's, or all for root).
+/// Maps the path of a mapped file to one of the processes that map it; considers only processes that may be
+/// inspected (this user's, or all for root).
 std::map<std::string, int> mapped_files(const std::string& folder) {
     std::map<std::string, int> users;
     const std::string wanted = folder + "/" + std::string(object_prefix);
@@ -75,9 +75,11 @@ bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
         const u64 beat = s.block().supervisor_heartbeat_ns.load(std::memory_order_relaxed), now = now_ns();
-        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // in the future: another clock
+        return beat != 0 && beat <= now && beat + heartbeat_limit_ns > now;  // a time in the future comes
+                                                                             // from another clock
     } catch (const error&) {
-        return false;  // of another version, or never finished: the other checks decide
+        return false;  // the block has another version or was never finished: the other checks are
+                       // authoritative
     }
 }
 
@@ -88,7 +90,7 @@ bool is_held(const std::string& object) {
     return fd ? shm::is_locked_elsewhere(fd.get()) : errno != ENOENT;
 }
 
-/// The control block's object for a trace's object; a block's own path unchanged.
+/// Returns the control block's object that belongs to a trace's object; returns a block's own path unchanged.
 std::string block_of(const std::string& object) {
     return object.ends_with(shm::trace_suffix)
                ? object.substr(0, object.size() - std::string_view(shm::trace_suffix).size())
@@ -144,8 +146,8 @@ std::string death_without_record(const std::string& folder, bool lock_is_ours) {
     return "";
 }
 
-/// Why the supervisor of this folder is known to be gone; empty: it is alive, or there is no run. `kept` is
-/// not empty if another process of the run may be alive.
+/// Returns the reason why the supervisor of this folder is known to be dead; empty: it is alive, or there is
+/// no run. `kept` is not empty if another process of the run may be alive.
 std::string death_of(const std::string& folder, std::string& kept, bool lock_is_ours = false) {
     const auto record = run::read_record(folder);
     if (!record) return death_without_record(folder, lock_is_ours);
@@ -154,14 +156,14 @@ std::string death_of(const std::string& folder, std::string& kept, bool lock_is_
     return state == run::liveness::led ? "" : gone_text(*record);
 }
 
-/// A folder with nothing but pictures is not a leftover.
+/// A folder that contains only pictures is not a leftover.
 bool has_more_than_pictures(const std::string& folder) {
     const auto all = entries_of(folder);
     return std::any_of(all.begin(), all.end(), [](const fs::path& p) { return p.filename() != "pictures"; });
 }
 
-/// Returns true for a run that has ended and has left a folder on purpose: logs or dead letters. A starting
-/// run has the lock.
+/// Returns true for a run that has ended and has intentionally left a folder: logs or dead letters. A
+/// starting run holds the lock.
 bool is_preserved(const std::string& folder, const std::string& below) {
     std::error_code ignored;
     return fs::is_directory(folder + "/" + below, ignored) && !fs::exists(folder + "/run.json", ignored) &&
@@ -264,7 +266,7 @@ std::vector<leftover> find_leftovers(const clean_places& places) {
         if (living.count(run_id) != 0 || (!known_dead && is_fresh(info))) continue;
         const auto user = mapped.find(object.string());
         const bool held = is_held(object.string()) || is_held(block_of(object.string()));
-        // of a run whose folder is not visible from here
+        // belongs to a run whose folder is not visible from here
         if (!known_dead && (held || user != mapped.end() || heart_beats(run_id))) continue;
         leftover l{"shared memory",
                    object.string(),

@@ -42,7 +42,7 @@ std::string list_of(const std::vector<run::record>& runs) {
 
 std::string waited(f64 wait_s) { return wait_s > 0 ? fmt::format(" after {:.3g} s", wait_s) : ""; }
 
-/// Returns true if the process ignores the signal; false also if that is unknown.
+/// Returns true if the process ignores the signal; also returns false if that cannot be determined.
 bool ignores(i32 pid, int signal) {
     constexpr std::string_view field = "\nSigIgn:";
     const std::string status = read_file(fmt::format("/proc/{}/status", pid)).value_or("");
@@ -101,7 +101,7 @@ std::string orphans_text() {
 
 std::string text_or(const std::optional<std::string>& text) { return text.value_or("-"); }
 
-/// Formats a number, also a count, for the table.
+/// Formats a number, including an integer count, for the table.
 template <typename T>
 std::string number_or(const std::optional<T>& number, std::string (*as_text)(f64)) {
     return number ? as_text(static_cast<f64>(*number)) : "-";
@@ -111,8 +111,8 @@ std::string whole(f64 v) { return fmt::format("{:.0f}", v); }
 std::string percent(f64 v) { return fmt::format("{:.0f}%", v); }
 std::string bytes(f64 v) { return human_bytes(v > 0 ? static_cast<u64>(v) : 0); }
 
-// A run whose supervisor was killed still counts: while there is one, the only run with a supervisor is not
-// chosen without its name.
+// A run whose supervisor was killed still counts as a candidate: while it exists, another run is chosen only
+// if it is named.
 run::record choose(const std::string& name, f64 wait_s, bool lost_too, u64 since_ns = 0) {
     const u64 deadline = deadline_after(wait_s, since_ns);
     for (;;) {
@@ -187,8 +187,8 @@ std::string ps_table(const run::ps_answer& ps) {
 
 namespace {
 
-/// A pidfd of the supervisor; in another namespace from its connection, because the record's pid is not valid
-/// here. Empty: it has ended.
+/// A pidfd of the supervisor; in another namespace the pidfd is taken from its connection, because the
+/// record's pid is not valid here. Empty: it has ended.
 shm::unique_fd open_supervisor(const run::record& run) {
     if (run::is_of_here(run)) {
         shm::unique_fd supervisor(shm::open_pidfd(run.supervisor));
@@ -206,8 +206,8 @@ shm::unique_fd open_supervisor(const run::record& run) {
         run.name, run.supervisor.pid, socket ? "the kernel provides no pidfd for it" : errno_text(why)));
 }
 
-/// Asks the supervisor to end, as Ctrl-C does. A supervisor that ignores SIGINT, because a script started it
-/// with `&`, gets a request over its socket.
+/// Asks the supervisor to end, in the same way as Ctrl-C. A supervisor that ignores SIGINT, because a script
+/// started it with `&`, gets a request over its socket.
 void interrupt(const run::record& run, int supervisor, f64 timeout_s) {
     if (run::is_of_here(run) && ignores(run.supervisor.pid, SIGINT)) {
         (void)run::client(run).ask(run::end_request{true}, 0, std::min(timeout_s, 5.0));

@@ -19,7 +19,7 @@ u32 remove_driver_leftovers(i32 pid, const char* folder) noexcept try {
         if (std::filesystem::remove(file.path(), failed)) ++removed;
     }
     return removed;
-} catch (...) {  // out of memory, or a changing folder: the files cost little, the run continues
+} catch (...) {  // out of memory, or a changing folder: the files take little space, so the run continues
     return 0;
 }
 

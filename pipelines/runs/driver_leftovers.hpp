@@ -7,7 +7,8 @@
 
 namespace carousel::supervisor {
 
-/// Removes the driver's files of a process of this user that is gone (fenced); returns their number.
+/// Removes the driver's files of a process of this user that has ended (and is fenced); returns the number of
+/// files.
 u32 remove_driver_leftovers(i32 pid, const char* folder = "/dev/shm") noexcept;
 
 }  // namespace carousel::supervisor

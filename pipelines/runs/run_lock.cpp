@@ -47,15 +47,16 @@ void end_orphans(const std::string& run_id) {
             if (shm::unique_fd fd = open_claimer(e, run_id); fd && shm::signal_pidfd(fd.get(), SIGKILL) == 0)
                 orphans.push_back(std::move(fd));
         }
-    } catch (const error&) {  // of another version, or never finished: no process had attached to it
+    } catch (const error&) {  // the block has another version or was never finished: no process had attached
+                              // to it
     }
     const u64 until = now_ns() + orphan_patience_ns;
     for (const shm::unique_fd& fd : orphans) (void)events_of(fd.get(), POLLIN, until);
     if (!orphans.empty()) log::info("ended {} stages left by a dead supervisor", orphans.size());
 }
 
-/// Stages of that name are alive in another pid or time namespace, or on another host. They can leave only if
-/// the folder's lock is free.
+/// Refuses to start because stages of that name are alive in another pid or time namespace, or on another
+/// host. These stages can exit only while the folder's lock is free.
 [[noreturn]] void refuse_elsewhere(const std::string& name, const run::record& r) {
     throw config_error(fmt::format(
         "the supervisor of a pipeline \"{0}\" (pid {1} there) has ended, and processes of that run continue "
@@ -65,13 +66,14 @@ void end_orphans(const std::string& run_id) {
 }
 
 /// Returns true if the lock's holder is not a living supervisor: a stage that cleans up after a dead one, a
-/// process that checks the lock, or a start that has not written its record yet. All of them release it soon.
+/// process that checks the lock, or a start that has not written its record yet. Each of these releases the
+/// lock soon.
 bool is_passing(const std::string& folder) {
     const auto record = run::read_record(folder);
     return !record || !is_alive(*record);
 }
 
-/// The run in the folder, whose lock the caller holds, if it can't be taken over from here.
+/// Returns the run in the folder if it can't be taken over from here; the caller holds the folder's lock.
 std::optional<run::record> runs_elsewhere(const std::string& folder) {
     auto record = run::read_record(folder);
     if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))
@@ -103,8 +105,8 @@ run_lock::run_lock(const std::string& name, f64 wait_s) {
     }
 }
 
-// The run is over. Pictures in the folder are kept because they belong to the user, dead letters until the
-// next run of this name, and logs if requested.
+// The run is over. Pictures in the folder are kept because they belong to the user, dead letters are kept
+// until the next run of this name, and logs are kept if requested.
 run_lock::~run_lock() {
     if (leave_) return;
     std::error_code ignored;
@@ -118,7 +120,7 @@ run_lock::~run_lock() {
     fs::remove(folder_, ignored);
 }
 
-// With the lock held and a record of another namespace, no process of that run is alive (see the
+// If the lock is held and the record is from another namespace, no process of that run is alive (see the
 // constructor), and the pids in its block are not valid here.
 void run_lock::end_leftovers(bool lost) const {
     const auto record = run::read_record(folder_);

@@ -1,7 +1,7 @@
 #pragma once
-// One supervisor per name: an exclusive file lock on FOLDER/lock, which the kernel releases when the process
-// ends, however it ends. No stage inherits it (CLOEXEC), so it is free as soon as the supervisor is gone,
-// even while other processes of the run are alive.
+// One supervisor per name: an exclusive file lock on FOLDER/lock, which the kernel releases whenever and
+// however the process ends. No stage inherits the lock (CLOEXEC), so it is free as soon as the supervisor has
+// ended, even while other processes of the run are alive.
 
 #include <string>
 
@@ -13,8 +13,8 @@ namespace carousel::supervisor {
 class run_lock {
 public:
     /// Creates and locks the folder of the run; waits up to wait_s for a living run of that name to end.
-    /// Throws config_error that names the supervisor in the way, or the stages that continue in another pid
-    /// namespace, where this process can neither adopt nor end them.
+    /// Throws config_error that names the supervisor which still runs, or the stages that continue in another
+    /// pid namespace, where this process can neither adopt nor end them.
     run_lock(const std::string& name, f64 wait_s);
     ~run_lock();
     run_lock(const run_lock&) = delete;
@@ -24,7 +24,7 @@ public:
     /// destructor leaves the folder as it is.
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
     /// Ends the processes that a dead supervisor of this name left alive (identified by pid and start time in
-    /// its control block) and removes its shared memory. `lost`: first saves what is known of the run
+    /// its control block) and removes its shared memory. `lost`: first saves the data known about the run
     /// (run/lost_run.hpp).
     void end_leftovers(bool lost = false) const;
     /// Calls end_leftovers(true) and removes the files that the dead run left in the folder, except pictures.

@@ -1,8 +1,8 @@
 #pragma once
-// What the commands for runs know of spaces: shared memory that `carousel hold`, or a run's supervisor, holds
-// for programs that are not stages. A run and a space of the same name cannot exist at the same time: the
-// run's supervisor holds the space of its name. Spaces are an extra: spaces/spaces.cpp implements these
-// functions, and no_spaces.cpp in a build without extras, where there are none.
+// The commands for runs use these functions for spaces: shared memory that `carousel hold`, or a run's
+// supervisor, holds for programs that are not stages. A run and a space of the same name cannot exist at the
+// same time: the run's supervisor holds the space of its name. Spaces are an extra: spaces/spaces.cpp
+// implements these functions, and no_spaces.cpp in a build without extras, where there are none.
 
 #include <memory>
 #include <optional>
@@ -24,27 +24,28 @@ struct spaces_report {
     nlohmann::json rows = nlohmann::json::array();
     [[nodiscard]] bool empty() const { return rows.empty(); }
 };
-/// Of all spaces that are held or still in use; with `name`, only of that one.
+/// Reports all spaces that are held or still in use; with `name`, only that space.
 [[nodiscard]] spaces_report report_spaces(const std::string& name = "");
 
-/// Names for completion: without a run's own space that no process has opened.
+/// Returns names for completion: without a run's own space that no process has opened.
 [[nodiscard]] std::vector<std::string> space_names();
 /// Returns true if a space of that name is held or still in use.
 [[nodiscard]] bool is_space(const std::string& name);
-/// "\n  lab  (a space, held by process 812)" per space; without the spaces of runs.
+/// Returns "\n lab (a space, held by process 812)" per space; without the spaces of runs.
 [[nodiscard]] std::string list_of_spaces();
 
-/// Asks the holder of a space to end, as Ctrl-C does, and waits for it; returns the message to print. Empty:
-/// there is no such space, or it belongs to a living run. Throws config_error if there is no holder,
-/// shm_error if it has not ended in time.
+/// Asks the holder of a space to end, in the same way as Ctrl-C, and waits for its end; returns the message
+/// to print. Empty: there is no such space, or it belongs to a living run. Throws config_error if there is no
+/// holder, shm_error if it has not ended in time.
 [[nodiscard]] std::optional<std::string> end_space(const std::string& name, f64 timeout_s);
 
-/// Folders of spaces that no process uses. remove_dead_space(): checks again; returns "", or why it is kept.
+/// Returns the folders of spaces that no process uses. remove_dead_space(): checks again; returns "", or the
+/// reason why the folder is kept.
 [[nodiscard]] std::vector<leftover> dead_spaces();
 [[nodiscard]] std::string remove_dead_space(const std::string& name);
 
-/// The space of a running pipeline, as an extension of its run: its supervisor is the holder, and programs
-/// open it by the run's name. Null: this build has no spaces.
+/// Creates the space of a running pipeline, as an extension of its run: the run's supervisor is the holder,
+/// and programs open the space by the run's name. Null: this build has no spaces.
 [[nodiscard]] std::shared_ptr<run_extension> space_of_run();
 
 }  // namespace carousel::supervisor

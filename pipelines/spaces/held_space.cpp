@@ -36,7 +36,7 @@ constexpr int reply_timeout_ms = 10'000;
     ::_exit(127);
 }
 
-/// The last line that the child wrote to stderr.
+/// Returns the last line that the child wrote to stderr.
 std::string last_output_line(int messages) {
     char text[4096];
     const ssize_t n = messages < 0 ? 0 : ::pread(messages, text, sizeof text, 0);
@@ -75,13 +75,14 @@ held_space::held_space(const std::string& programs, const std::string& purpose, 
     if (pid_ < 0) throw config_error(fmt::format("starting {}: {}", program, errno_text(errno)));
     write.reset();
     char first = 0;
-    // The child's first line means that it holds the space; if it ends without one, the pipe is closed.
+    // The child prints its first line after it holds the space; if it ends without a line, the pipe is
+    // closed.
     if (events_of(read.get(), POLLIN, now_ns() + reply_timeout_ms * ns_per_ms) != 0 &&
         read_whole(read.get(), &first, 1) == 1)
         return;
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == 0) {
-        ::usleep(100'000);  // a pipe is closed before its process has ended
+        ::usleep(100'000);  // the pipe is closed before its process has ended
         if (::waitpid(pid_, &status, WNOHANG) == 0) ::kill(pid_, SIGKILL), status = reaped(pid_);
     }
     const std::string output = last_output_line(messages.get());

@@ -10,9 +10,9 @@ namespace carousel::supervisor {
 
 class held_space {
 public:
-    /// Returns when programs can open the space. `device`: as `carousel hold --device` takes it. Throws
-    /// config_error if there is no program, no room, or no reply in 10 s; device_error if the GPU is missing
-    /// or unusable.
+    /// Returns when programs can open the space. `device`: in the form that `carousel hold --device` takes.
+    /// Throws config_error if there is no program, no room, or no reply in 10 s; device_error if the GPU is
+    /// missing or unusable.
     held_space(const std::string& programs, const std::string& purpose, const std::string& device = "cpu");
     ~held_space();
     held_space(const held_space&) = delete;

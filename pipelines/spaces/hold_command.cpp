@@ -20,7 +20,7 @@ struct hold_arguments {
     std::string name, size, device = "cpu", device_size = "256M";
 };
 
-/// Completion: spaces without a holder.
+/// Completion: returns the spaces without a holder.
 std::vector<std::string> orphaned_spaces(const completion_request&) {
     std::vector<std::string> names;
     for (const ipc::found_space& s : ipc::spaces_here())
@@ -28,7 +28,7 @@ std::vector<std::string> orphaned_spaces(const completion_request&) {
     return names;
 }
 
-/// "256M" in bytes; 0 for "".
+/// Parses "256M" as bytes; returns 0 for "".
 u64 bytes_from(const char* option, const std::string& text) {
     if (text.empty()) return 0;
     std::size_t used = 0;
@@ -50,7 +50,7 @@ u64 bytes_from(const char* option, const std::string& text) {
     return number << shift;
 }
 
-/// 0 for "cuda:0"; -1 for "cpu".
+/// Returns 0 for "cuda:0"; -1 for "cpu".
 int ordinal_from(const std::string& text) {
     if (text == "cpu") return -1;
     if (const auto number = gpu_number(text)) return static_cast<int>(*number);

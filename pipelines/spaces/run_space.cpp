@@ -1,7 +1,7 @@
 // A running pipeline is also a space (a shared-memory segment, shared/ipc): programs open it by name and
 // share primitives while the pipeline runs. Its supervisor is the holder, with the same code as `carousel
-// hold`. Before the first client connects it is a lock, a listening socket and a folder; the memory is made
-// for that client.
+// hold`. Until the first client connects, the space consists of a lock, a listening socket and a folder; the
+// memory is allocated for the first client.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ public:
         loop_->watch(holder_->events(), EPOLLIN, [this](u32) { holder_->run_once(0); });
     }
     void tick(u64) override {
-        if (holder_) holder_->run_once(0);  // it may have paused accepting
+        if (holder_) holder_->run_once(0);  // the holder may have paused accepting connections
     }
     void close() noexcept override {
         if (loop_ != nullptr && holder_) loop_->forget(holder_->events());

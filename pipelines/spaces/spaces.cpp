@@ -101,12 +101,12 @@ std::string view_text(const ipc::space_view& v) {
 
 struct seen_space {
     ipc::found_space found;
-    std::optional<ipc::space_view> view = {};  ///< if the space is held
-    std::string error_text = {};               ///< why `view` is empty although the space is held
+    std::optional<ipc::space_view> view = {};  ///< set if the space is held
+    std::string error_text = {};               ///< the reason why `view` is empty although the space is held
 };
 
-/// Spaces that are held or still in use, by name; with `name`, only that one. A run's own space is listed
-/// only if it has been opened; it exists slightly longer than the run.
+/// Returns the spaces that are held or still in use, by name; with `name`, only that space. A run's own space
+/// is listed only if it has been opened; it exists slightly longer than the run.
 std::vector<seen_space> see_spaces(const std::string& name) {
     std::vector<seen_space> all;
     for (ipc::found_space& f : ipc::spaces_here()) {
@@ -217,7 +217,7 @@ std::optional<std::string> end_space(const std::string& name, f64 timeout_s) {
     return end_space(*s, timeout_s);
 }
 
-// Memory of a space is not in the file system: a dead space leaves only its folder.
+// The memory of a space is not in the file system, so a dead space leaves only its folder.
 std::vector<leftover> dead_spaces() {
     std::vector<leftover> dead;
     for (const ipc::found_space& s : ipc::spaces_here()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Spaces (shared/ipc) on the command line. runs/spaces.hpp: what the commands for runs need of them.
+// Spaces (shared/ipc) on the command line; implements runs/spaces.hpp, which the commands for runs use.
 
 #include <string>
 

@@ -47,7 +47,7 @@ std::vector<std::string> path_folders() {
     return folders;
 }
 
-/// A stage's tool (gdb, nsys) is searched for before anything starts, as its program is.
+/// A stage's tool (gdb, nsys) is searched for before anything is started, like the stage's program.
 void check_prefix(const stage_spec& s) {
     if (s.prefix.empty()) return;
     const std::string& tool = s.prefix.front();
@@ -101,7 +101,8 @@ json question(const pipeline& p, const stage_spec& s, const std::vector<u32>& re
     }
     json query{{"stage", s.name},  {"width", p.width}, {"height", p.height}, {"settings", s.settings},
                {"inputs", inputs}, {"fps", p.fps},     {"device", s.device}, {"folder", folder_of(p)}};
-    // Stages downstream of this one have no format yet: theirs may depend on this stage's.
+    // Stages downstream of this one have no format yet, because their formats may depend on this stage's
+    // format.
     for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i) {
         const u32 from = s.sampled_indices[i];
         const bool has_format = from < known.size();
@@ -192,7 +193,7 @@ stage_description description_from(const stage_spec& s, const std::string& progr
     return d;
 }
 
-// The machine determines the device for "auto" (choose_device); a file that names a device is checked on
+// For "auto" the device is chosen for the machine (choose_device); a device that the file names is checked on
 // every machine.
 void check_device(const stage_spec& s, const stage_description& d) {
     if (d.device == runs_on::any || s.device == "auto" || (s.device == "cpu") == (d.device == runs_on::cpu))
@@ -257,7 +258,7 @@ std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
 }
 
 /// One END applies to the whole run. It is exact for a sink that gets no frame without the source that sets
-/// it. (A sink that reads as latest may see a frame too many, as it may miss some.)
+/// it. (A sink that reads as latest may see an extra frame, as it may also miss frames.)
 void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         // A stage with `returns` receives the END of this run's own sources back from another host, after
@@ -327,7 +328,7 @@ std::string find_program(const pipeline& p, const stage_spec& s) {
 
 std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms) {
     std::vector<std::string> programs;
-    for (const stage_spec& s : p.stages) {  // all of them, before any is run
+    for (const stage_spec& s : p.stages) {  // all questions are prepared before any program is run
         programs.push_back(s.is_port() ? port_program : find_program(p, s));
         check_prefix(s);
     }

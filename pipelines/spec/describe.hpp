@@ -6,7 +6,7 @@
 // Called by the `carousel` program. The programs use no device and write no file; each has 10 s (in Python 60
 // s). Throws config_error for a missing program (with the places that were searched), an error that a stage
 // reports (at the key that it names, as file:line:col), and a program that hangs, dies or gives an invalid
-// reply (by name, with its last output).
+// reply (the message has its name and its last output).
 
 #include <string>
 #include <vector>
@@ -24,12 +24,13 @@ struct asset_spec {
 };
 
 struct output_spec {
-    std::string output;     ///< its name; "": it has none
+    std::string output;     ///< name of the output; "": the output has no name
     nlohmann::json format;  ///< ring::frame_format as JSON; null: there is no output
     u64 slot_bytes = 0;
 };
 
-/// Describes pipeline::stages[i], at the same index. The inherited members are those of its first output.
+/// Describes the stage pipeline::stages[i] with the same index. The inherited members are those of its first
+/// output.
 struct stage_description : output_spec {
     std::string stage;
     std::string program;                  ///< path of the program that will be started
@@ -38,13 +39,13 @@ struct stage_description : output_spec {
     std::vector<u32> sampled_outputs;     ///< the same for its sampled inputs
     std::vector<asset_spec> makes;        ///< assets that it fills
     std::vector<std::string> uses;        ///< assets that it maps
-    ring::parameter_schema parameters;    ///< the parameters that it reads; may be empty
+    ring::parameter_schema parameters;    ///< the parameters that the stage reads; may be empty
     runs_on device = runs_on::any;        ///< where it can run
-    bool commits_on_host = false;         ///< does host work after the frame's completion
+    bool commits_on_host = false;         ///< the stage does host work after the frame's completion
     bool ends = false;                    ///< a source that may end its stream
-    bool accepts_sampled_inputs = false;  ///< it can have sampled inputs
-    bool forwards_frames = false;         ///< none of its deaths is blamed on a frame
-    bool writable_inputs = false;         ///< requires inputs that are mapped writable
+    bool accepts_sampled_inputs = false;  ///< the stage can have sampled inputs
+    bool forwards_frames = false;         ///< none of the stage's deaths is blamed on a frame
+    bool writable_inputs = false;         ///< the stage requires inputs that are mapped writable
     [[nodiscard]] u32 outputs() const noexcept {
         return format.is_null() ? 0 : 1 + static_cast<u32>(more.size());
     }
@@ -53,20 +54,21 @@ struct stage_description : output_spec {
     }
 };
 
-/// Path of the program of a stage. Throws config_error.
+/// Returns the path of a stage's program. Throws config_error.
 [[nodiscard]] std::string find_program(const pipeline& p, const stage_spec& s);
-/// Absolute path of a program of that name in PATH; "": there is none.
+/// Returns the absolute path of a program of that name in PATH; "": there is none.
 [[nodiscard]] std::string program_in_path(const std::string& name);
 
-/// Folder of the pipeline file, absolute: relative paths in a stage's settings are relative to it.
+/// Returns the folder of the pipeline file as an absolute path: relative paths in a stage's settings are
+/// relative to this folder.
 [[nodiscard]] std::string folder_of(const pipeline& p);
 
-/// The reply of `program --describe` to `question`. Errors are reported for stage `s`. Throws config_error. A
-/// program in Python gets six times `timeout_ms`, since it may import a framework.
+/// Returns the reply of `program --describe` to `question`. Errors are reported for stage `s`. Throws
+/// config_error. A program in Python gets six times `timeout_ms`, since it may import a framework.
 [[nodiscard]] nlohmann::json query_program(const stage_spec& s, const std::string& program,
                                            const nlohmann::json& question, u32 timeout_ms = 10'000);
 
-/// Queries every stage. Throws config_error. `timeout_ms`: per program, see query_program().
+/// Queries every stage. Throws config_error. `timeout_ms`: limit per program, see query_program().
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);
 
 }  // namespace carousel::supervisor

@@ -111,14 +111,15 @@ std::string shown_host(const pipeline& p, const std::string& host) {
     return host.empty() ? coordinator_name(p) : host;
 }
 
-/// A frame counts as durable when each sink there has it, so there must be one that waits for every frame.
+/// A frame counts as durable after each sink on that host has it, so at least one sink there must wait for
+/// every frame.
 bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::string& host) {
     return std::any_of(all.begin(), all.end(), [&](const crossing& c) { return c.from == host; }) ||
            std::any_of(p.stages.begin(), p.stages.end(),
                        [&](const stage_spec& s) { return s.host == host && !s.has_output && !s.latest(); });
 }
 
-/// Hosts whose files this one waits for, and those that they wait for in turn.
+/// Returns the hosts whose files this host waits for, and, transitively, the hosts that these wait for.
 std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossing>& all,
                                     const std::string& host) {
     std::set<std::string> out;
@@ -156,7 +157,7 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
                fmt::format("release = \"durable\" of [hosts.{}]: frames are kept until its sinks have them, "
                            "but no sink there gets every frame; expected a sink with group = \"blocking\"",
                            h.name));
-    // A host's sending stages are sinks, too: each host would wait for the other one's indefinitely.
+    // A host's sending stages are also sinks, so both hosts would wait for each other indefinitely.
     const std::set<std::string> waits_for = downstream_of(p, all, to);
     for (const crossing& c : all)
         if (c.to == to && waits_for.count(c.from) != 0)

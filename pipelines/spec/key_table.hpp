@@ -1,5 +1,5 @@
 #pragma once
-// Tables of the keys of a section of a pipeline file: each row has one key, how it is read and printed, its
+// Tables of the keys of a section of a pipeline file: each row describes how one key is read and printed, its
 // valid values and its meaning. Messages, `validate --json`, `carousel explain` and the reference of keys
 // (pipelines/docs/keys.md) are made from these tables. Internal to the reading of pipeline files.
 
@@ -12,7 +12,8 @@
 
 namespace carousel::supervisor {
 
-/// What a key accepts: a range of numbers, the words of a table, or a text that describes other values.
+/// The values that a key accepts: a range of numbers, the words of a table, or a text that describes other
+/// values.
 class valid_values {
 public:
     using words_function = std::string (*)();
@@ -31,7 +32,7 @@ private:
     const char* text_ = "";
 };
 
-/// `"process" or "mps"`: the words of a table, as a file spells them.
+/// Returns `"process" or "mps"`: the words of a table, as a file spells them.
 template <const auto& table>
 [[nodiscard]] std::string words_of() {
     std::string text;

@@ -68,8 +68,8 @@ f64 seconds_from(const std::string& option, const std::string& text) {
 
 namespace {
 
-/// "fragment" of "fragment=frame_%d.png"; "": the text is a pattern. A stage's name has no dot, slash or
-/// percent sign.
+/// Returns "fragment" for "fragment=frame_%d.png"; "": the text is only a pattern. A stage's name has no dot,
+/// slash or percent sign.
 std::string stage_of(const std::string& text) {
     const std::string word = text.substr(0, text.find('='));
     return word.size() < text.size() && word.find_first_of("./% ") == std::string::npos ? word : "";

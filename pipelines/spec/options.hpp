@@ -1,6 +1,6 @@
 #pragma once
-// Options of the command line that override keys of a pipeline file. Values are checked together with the
-// file's; here only their form is.
+// Options of the command line that override keys of a pipeline file. Values are checked together with those
+// of the file; only their form is checked here.
 
 #include <optional>
 #include <string>
@@ -16,14 +16,15 @@ struct pipeline_options {
     /// PATTERN: for all displays that write pictures; STAGE=PATTERN: for one; the last one wins
     std::vector<std::string> out;
     std::vector<std::string> record;  ///< stages whose rings are recorded
-    std::vector<std::string> set;     ///< KEY=VALUE; applied first, in order, so the other options win
+    std::vector<std::string> set;     ///< KEY=VALUE; applied first, in order, so the other options take
+                                      ///< precedence
     bool insecure = false;            ///< sets insecure = true for all hosts
 };
 
 /// Throws config_error, which names the option, for a form that cannot be parsed.
 [[nodiscard]] std::vector<key_override> overrides_from(const pipeline_options& o);
 
-/// The same options as words of a command line, for a supervisor that reads the file on another host.
+/// Returns the same options as words of a command line, for a supervisor that reads the file on another host.
 [[nodiscard]] std::vector<std::string> words_of(const pipeline_options& o);
 
 /// Parses a value as in a pipeline file (TOML); a bare word is a text. "[640, 480]", "1000", "true",

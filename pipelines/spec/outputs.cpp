@@ -19,7 +19,7 @@ std::vector<std::string> names_in(const stage_description& d) {
     return names;
 }
 
-/// The name by which a file reads the ring.
+/// Returns the name by which a file reads the ring.
 std::string shown_ring(const stage_description& d, u32 output) {
     return output == 0 ? d.stage : d.stage + "." + d.ring(output).output;
 }

@@ -19,7 +19,8 @@ struct ring_name {
 [[nodiscard]] ring_name ring_name_of(const std::string& written);
 /// "number, square"; for a single output without a name "one without a name".
 [[nodiscard]] std::string output_names(const stage_description& d);
-/// Index of the output of `from` that input `input` of `reader` names. Throws config_error if there is none.
+/// Returns the index of the output of `from` that input `input` of `reader` names. Throws config_error if
+/// there is none.
 [[nodiscard]] u32 output_read(const stage_spec& reader, std::size_t input, const stage_description& from);
 /// Called after all stages are described. Throws config_error unless each output has a reader that waits for
 /// it, and no more readers than a ring can have; no stage reads one output twice; there are no more rings

@@ -1,5 +1,6 @@
 #pragma once
-// Carousel programs in the folder of this one: a first launch builds only those that its pipeline needs.
+// Finds Carousel programs in the folder of this one; the first launch of a source tree builds only the
+// programs that its pipeline needs.
 
 #include <iosfwd>
 #include <string>
@@ -7,21 +8,21 @@
 
 namespace carousel::supervisor {
 
-/// The advice for what a build with CAROUSEL_EXTRAS=OFF lacks.
+/// Advice for a part that is missing in a build with CAROUSEL_EXTRAS=OFF.
 inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTRAS=ON";
 
 /// Folder of the running executable.
 [[nodiscard]] std::string executable_folder();
 
-/// The command that builds `program` in `folder`; "": it is not a build folder, or its programs.txt has no
-/// stage of that name.
+/// The command that builds `program` in `folder`; "": `folder` is not a build folder, or its programs.txt has
+/// no stage of that name.
 [[nodiscard]] std::string command_to_build(const std::string& program, const std::string& folder);
 
 /// Returns true for a build folder that was configured with CAROUSEL_EXTRAS=OFF.
 [[nodiscard]] bool lacks_extras(const std::string& folder);
 
-/// Path of `name` in `folder`. If it is missing, throws config_error with the command that builds it,
-/// preceded by `takes`: a sentence about the prerequisites.
+/// Returns the path of `name` in `folder`. If the program is missing, throws config_error with the command
+/// that builds it, preceded by `takes`, a sentence about the prerequisites.
 [[nodiscard]] std::string program_of_ours(const std::string& name, const std::string& folder,
                                           const std::string& takes = "");
 

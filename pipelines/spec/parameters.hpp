@@ -8,7 +8,7 @@ namespace carousel::supervisor {
 
 struct parameter_plan {
     ring::parameter_schema schema;  ///< empty: no stage takes parameters
-    std::vector<std::byte> values;  ///< the schema's defaults, overridden by [parameters]
+    std::vector<std::byte> values;  ///< the schema's default values, overridden by [parameters]
 };
 
 /// Throws config_error if stages name different schemas (the message has both), or, at their place in the

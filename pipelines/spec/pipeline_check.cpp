@@ -15,7 +15,8 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u32 fewest_in_flight = 1;  ///< the lowest value for "auto": everything else must fit with it
+constexpr u32 fewest_in_flight = 1;  ///< the lowest value that "auto" can choose: all other limits must hold
+                                     ///< with it
 
 u32 index_of(const pipeline& p, const std::string& name) {
     const auto at =
@@ -70,7 +71,7 @@ void resolve_inputs(pipeline& p) {
     }
 }
 
-/// "a -> b -> a", beginning with a stage that is upstream of itself.
+/// Returns "a -> b -> a", beginning with a stage that is upstream of itself.
 std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     u32 at = 0;
     while (placed[at]) ++at;
@@ -78,7 +79,7 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     while (std::find(way.begin(), way.end(), at) == way.end()) {
         way.push_back(at);
         const auto& inputs = p.stages[at].input_indices;
-        // every unplaced stage has one
+        // every stage that is not placed yet has such an input
         at = *std::find_if(inputs.begin(), inputs.end(), [&](u32 i) { return !placed[i]; });
     }
     std::string text = p.stages[at].name;
@@ -89,8 +90,8 @@ std::string cycle_text(const pipeline& p, const std::vector<bool>& placed) {
     return text;
 }
 
-/// Producers before consumers; otherwise the file's order. A stage also comes after those that it samples, if
-/// possible.
+/// Producers before consumers; otherwise the file's order. A stage also comes after the stages that it
+/// samples, if possible.
 std::vector<u32> order_of(const pipeline& p) {
     std::vector<u32> order;
     std::vector<bool> placed(p.stages.size());
@@ -172,7 +173,7 @@ void check_groups(pipeline& p) {
     }
 }
 
-/// For a stage that other stages only sample.
+/// Refuses a stage that other stages only sample.
 [[noreturn]] void refuse_unwaited(const pipeline& p, u32 stage) {
     const auto samples = [&](const stage_spec& s) {
         return std::find(s.sampled_indices.begin(), s.sampled_indices.end(), stage) !=
@@ -190,7 +191,7 @@ void check_readers(const pipeline& p) {
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
         u32 blocking = 0, latest = 0;
-        bool by_name = false;  // each of its outputs has its own readers: outputs.cpp counts them
+        bool by_name = false;  // each of the stage's outputs has its own readers, which outputs.cpp counts
         for (const stage_spec& reader : p.stages) {
             const auto& inputs = reader.input_indices;
             const auto at = std::find(inputs.begin(), inputs.end(), k);

@@ -1,8 +1,8 @@
 #include "spec/pipeline_document.hpp"
 
 #include <fmt/format.h>
-// The library asserts properties of its input that a file may violate ("[[[stage]]]"): in every build this
-// becomes an error, neither an abort nor an assumption of the optimiser.
+// The library asserts properties of its input that a file may violate ("[[[stage]]]"): in every build a
+// violation becomes an error instead of an abort or an assumption of the optimiser.
 namespace carousel::supervisor {
 struct toml_assertion {};
 [[noreturn]] static void refuse_assertion() { throw toml_assertion(); }
@@ -32,7 +32,7 @@ source_position place(const std::string& file, const toml::source_region& region
     return {file, static_cast<u32>(region.begin.line), static_cast<u32>(region.begin.column), ""};
 }
 
-/// A TOML value as JSON, with at most `depth` nested arrays and tables. `key` is for messages.
+/// Converts a TOML value to JSON, with at most `depth` nested arrays and tables. `key` is for messages.
 json to_json(const toml::node& node, const std::string& key, const std::string& file,
              u32 depth = max_settings_depth) {
     if (const auto* text = node.as_string()) return text->get();
@@ -171,8 +171,8 @@ bool writes_nothing(const document_section& s) {
     return out != nullptr && out->value.is_string() && (out->value == "" || out->value == "none");
 }
 
-/// Displays that write pictures. A display that is configured to write none stays as it is, unless it is the
-/// only one.
+/// Displays that write pictures. A display that is configured to write no pictures is left unchanged, unless
+/// it is the only one.
 std::vector<document_section*> displays_of(document& d, const source_position& at) {
     std::vector<document_section*> all, writing;
     std::string names;
@@ -191,7 +191,7 @@ std::vector<document_section*> displays_of(document& d, const source_position& a
 
 void apply_to_displays(document& d, const key_override& o, const source_position& at) {
     const bool nothing = o.path == "out" && (o.value == "" || o.value == "none");
-    if (nothing) {  // always possible, even without a display
+    if (nothing) {  // always possible, even for a pipeline without a display
         for (document_section& s : d.stages)
             if (is_display(s)) put(s, {o.path}, o.value, at);
         return;

@@ -1,6 +1,6 @@
 #pragma once
-// A pipeline file as it was written: sections, keys, values and their places. Values have no meaning yet,
-// except that overrides from the command line find their section here. Internal to the reading of pipeline
+// A pipeline file as it was written: sections, keys, values and their places. Values are not interpreted yet;
+// overrides from the command line are applied to their section here. Internal to the reading of pipeline
 // files (pipeline_file.hpp).
 
 #include <map>
@@ -38,7 +38,7 @@ struct document {
 /// Sets a value. Throws config_error, which names the option, for a path without a target.
 void apply_override(document& d, const key_override& o);
 
-/// The title of a stage's section, for messages only; it changes when the stage is renamed.
+/// Returns the title of a stage's section, for messages only; the title changes when the stage is renamed.
 [[nodiscard]] std::string stage_title(const document_section& s, std::size_t index);
 
 }  // namespace carousel::supervisor

@@ -36,7 +36,8 @@ std::string read_text(const std::string& file) {
 }
 
 /// Resolves a source's files, mesh and texture: a relative name in the pipeline file is relative to that
-/// file, one from the command line to the working directory. Names of shapes have neither a dot nor a slash.
+/// file, a relative name on the command line is relative to the working directory. Names of shapes have
+/// neither a dot nor a slash.
 void place_files(stage_spec& s, const std::string& pipeline_file) {
     if (!s.inputs.empty()) return;
     for (const char* key : {"mesh", "texture"}) {

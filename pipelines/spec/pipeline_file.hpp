@@ -1,6 +1,6 @@
 #pragma once
-// A pipeline file, read and checked: plain values, each with the place that it came from, so that a later
-// check (a stage checking its own keys, the device its name) can still report file:line:col.
+// A pipeline file, read and checked: plain values, each with its source position, so that a later check (of a
+// stage's own keys, or of a device's name) can still report file:line:col.
 //
 // Called by the `carousel` program before anything is started. Uses no CUDA and no device, and creates
 // nothing. Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". A value
@@ -41,22 +41,22 @@ struct placed_value {
 
 enum class group_kind : u8 { blocking, latest };
 enum class isolation_kind : u8 { process, mps };
-/// How the supervisor of a host is started: not at all (the host is this one), by a user, by ssh, or by
-/// Slurm's srun.
+/// How the supervisor of a host is started: by this command itself (the host is this one), by a user, by ssh,
+/// or by Slurm's srun.
 enum class launcher_kind : u8 { here, none, ssh, slurm };
-/// When a frame that is sent to another host is released here: once the remote ring has it, or once the files
-/// of the remote sinks have it.
+/// When a frame that is sent to another host is released here: after the remote ring has received it, or
+/// after the files of the remote sinks contain it.
 enum class release_kind : u8 { committed, durable };
-/// Compression of frames that are sent to another host, for frames that become smaller by it.
+/// Compression of frames that are sent to another host, applied only to frames that become smaller.
 enum class packing_kind : u8 { none, lz4, zstd };
-/// Memory through which a frame on a GPU is sent to another host: the CPU's, or UCX reads the GPU's memory
-/// directly.
+/// Memory through which a frame on a GPU is sent to another host: the CPU's memory, or directly from the
+/// GPU's memory, which UCX then reads.
 enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
-/// What follows each slot of a ring (slot_guard.hpp).
+/// The area that follows each slot of a ring (slot_guard.hpp).
 enum class guard_request : u8 { automatic, gap, canary, off };
 
-// As the file spells them.
+// The words that the file uses.
 inline constexpr word_table<group_kind, 2> group_words{
     {{"blocking", group_kind::blocking}, {"latest", group_kind::latest}}};
 inline constexpr word_table<isolation_kind, 2> isolation_words{
@@ -83,8 +83,8 @@ inline constexpr word_table<guard_request, 4> guard_words{{{"auto", guard_reques
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{
     {{"vmm", device::memory_kind::vmm}, {"ipc", device::memory_kind::ipc}}};
 
-/// A seat of a stage that stands for its instances on another host (spec/workers.hpp): another program with
-/// its own settings occupies it.
+/// A seat that represents the instances of a stage on another host (spec/workers.hpp); another program, with
+/// its own settings, occupies it.
 struct remote_seat {
     std::string host;
     u32 instances = 0;  ///< number of instances on that host
@@ -98,57 +98,64 @@ struct stage_spec {
                        ///< file
     std::vector<std::string> inputs;         ///< names of stages, in the file's order
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
-    std::vector<std::string> input_outputs;  ///< which output of each, by name; "": the first (outputs.hpp)
+    std::vector<std::string> input_outputs;  ///< the name of the output that each input reads; "": the first
+                                             ///< output (outputs.hpp)
     std::vector<std::string>
         sampled_inputs;  ///< key `sampled`: stages whose newest frame it takes (sampled_inputs.hpp)
     std::vector<u32> sampled_indices;          ///< as input_indices
     std::vector<std::string> sampled_outputs;  ///< as input_outputs
-    bool has_output = false;                   ///< at least one other stage reads it
-    std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's unless the stage has its own
+    bool has_output = false;                   ///< at least one other stage reads the output
+    std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's device unless the stage has
+                                       ///< its own
     std::vector<std::string> devices;  ///< if device is a list: assigned to its instances round robin; else
                                        ///< empty
     std::optional<u32> in_flight;      ///< frames in flight in one instance; empty: auto (depth_plan.hpp)
     u32 instances = 1;
-    bool standby = false;  ///< a warm standby per instance; default for a stage in Python
+    bool standby = false;  ///< keeps a warm standby per instance; the default for a stage in Python
     restart_policy restart = restart_policy::always;
-    u32 max_attempts = 3;         ///< deaths over one frame before it is passed on as a tombstone
-    u32 frame_timeout_ms = 2000;  ///< the pipeline's unless the stage has its own; 0: none
+    u32 max_attempts = 3;         ///< number of deaths over one frame before the frame is passed on as a
+                                  ///< tombstone
+    u32 frame_timeout_ms = 2000;  ///< the pipeline's value unless the stage has its own; 0: no limit
     /// for a process's first frame, which may initialise a framework; a value below frame_timeout_ms has no
     /// effect
     u32 first_frame_timeout_ms = 0;
     bool optional = false;
-    /// In a partition of a file for several hosts: it receives frames that all originate from sources on this
-    /// host, so its END is theirs.
+    /// In a partition of a file for several hosts: all frames that the stage receives originate from sources
+    /// on this host, so its END is the END of those sources.
     bool returns = false;
-    std::string host;                ///< the section [hosts.NAME] where it runs; "": the coordinator
+    std::string host;                ///< the section [hosts.NAME] of the host where the stage runs; "": the
+                                     ///< coordinator
     std::vector<std::string> hosts;  ///< if host is a list: assigned to its instances round robin; else empty
-    std::optional<remote_seat> remote;  ///< its last instance, in a partition of a file with such a list
+    std::optional<remote_seat> remote;  ///< the stage's last instance, in a partition of a file with a list
+                                        ///< of hosts
     group_kind group = group_kind::blocking;
-    /// the pipeline's unless the stage has its own; no effect on the CPU
+    /// the pipeline's value unless the stage has its own; no effect on the CPU
     isolation_kind isolation = isolation_kind::process;
-    /// words of a tool, e.g. {"gdb", "--args"}; if there are any, the stage has no deadline
+    /// words of a tool, e.g. {"gdb", "--args"}; a stage with a prefix has no deadline
     std::vector<std::string> prefix;
-    nlohmann::json settings = nlohmann::json::object();  ///< all other keys: for the stage itself
+    nlohmann::json settings = nlohmann::json::object();  ///< all other keys, which the stage itself
+                                                         ///< interprets
     source_position at;                                  ///< of the [[stage]] header
-    std::map<std::string, source_position> key_at;       ///< of every key, own settings included
-    /// True for a port, a place for an external program: port_stage.hpp.
+    std::map<std::string, source_position> key_at;       ///< of every key, including the stage's own settings
+    /// True for a port, which is a place for an external program (port_stage.hpp).
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
     [[nodiscard]] bool is_remote(u32 instance) const noexcept { return remote && instance + 1 == instances; }
-    /// True for a port that frames pass by while no program is in it: vacant = "skip".
+    /// True for a port that is skipped by frames while no program is attached: vacant = "skip".
     [[nodiscard]] bool skips() const;
-    /// True for a reader that frames may pass by as configured: frames that it has missed are not lost.
+    /// True for a reader that is configured to miss frames: a frame that it has missed does not count as
+    /// lost.
     [[nodiscard]] bool may_miss() const { return latest() || skips(); }
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 first_frame_timeout_ns() const noexcept {
         const bool longer = frame_timeout_ms != 0 && first_frame_timeout_ms > frame_timeout_ms;
         return longer ? first_frame_timeout_ms * ns_per_ms : frame_timeout_ns();
     }
-    /// Place of a key, or of the stage if it has no such key.
+    /// Returns the place of a key, or of the stage if it has no such key.
     [[nodiscard]] const source_position& position_of(const std::string& key) const;
 };
 
-/// Keys of the ring of a stage's first output, or of the output that STAGE.OUTPUT names.
+/// Keys of one ring: that of a stage's first output, or of the output that STAGE.OUTPUT names.
 struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
@@ -162,15 +169,16 @@ struct link_spec {
 struct host_spec {
     std::string name;
     std::string address;  ///< numeric IPv4, in the network between the hosts; "": not given
-    u32 port = 47100;     ///< its supervisor listens there; each link takes 65 ports above it
+    u32 port = 47100;     ///< the port at which its supervisor listens; each link takes 65 ports above it
     launcher_kind launcher = launcher_kind::ssh;
-    std::string login;    ///< ssh: [user@]host [the address]; slurm: the node [the name]
-    std::string program;  ///< `carousel` there [the same path as here]
-    std::string file;     ///< the pipeline file there [the same path as here]
+    std::string login;    ///< ssh: [user@]host (default: the address); slurm: the node (default: the name)
+    std::string program;  ///< path of `carousel` on that host (default: the same path as here)
+    std::string file;     ///< path of the pipeline file on that host (default: the same path as here)
     bool insecure = false;
-    // For the links to this host; a link from it is described in the section of its destination.
+    // Applies to the links to this host; a link from this host is described in the section of the link's
+    // destination.
     release_kind release = release_kind::committed;
-    bool sync = false;  ///< durable: it calls sync(2) before it reports
+    bool sync = false;  ///< durable: the host calls sync(2) before it reports
     packing_kind compress = packing_kind::none;
     leaving_kind memory = leaving_kind::staged;
     source_position at;
@@ -180,31 +188,33 @@ struct host_spec {
 
 /// The keys of [pipeline].
 struct pipeline_spec {
-    std::string name;  ///< [the file's name without its extension]
+    std::string name;  ///< default: the file's name without its extension
     std::string device = "auto";
     u32 width = 1280, height = 720;
-    u32 frame_timeout_ms = 2000;  ///< while a stage computes on one frame (clocks.hpp); 0: none
-    /// if nothing moves for this time and no stage reports a reason, the control block is rebuilt; 0: never
+    u32 frame_timeout_ms = 2000;  ///< limit while a stage computes one frame (clocks.hpp); 0: no limit
+    /// if no frame advances for this time and no stage reports a reason, the control block is rebuilt; 0:
+    /// never
     u32 stall_timeout_ms = 5000;
     u32 latest_lease_ms = 250;  ///< time after which a latest reader's lease may be revoked
-    /// time for which stages outlive a killed supervisor; within it `carousel run FILE` takes them over
+    /// time for which stages outlive a killed supervisor; during this time `carousel run FILE` can take them
+    /// over
     f64 supervisor_grace_s = 5;
     u32 space_mib = 64;  ///< size of the space that the run offers to other programs, allocated when one
                          ///< opens it
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context per stage; mps: one MPS domain for all
     latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps in flight
-    /// length of a stage's turn on a GPU that it shares with other contexts; 0: no turns; empty: chosen by
-    /// the run
+    /// length in frames of a stage's turn on a GPU that it shares with other contexts; 0: no turns; empty:
+    /// chosen by the run
     std::optional<u32> turn_frames;
     bool graphs = true;  ///< stages whose work is the same for every frame run it as CUDA graphs
     f64 fps = 0;         ///< frames per second, as time base and pace; 0: as fast as possible
     /// frames that may be abandoned without an effect on the exit code; all ones: any number
     u64 allow_dead_letters = 0;
-    u64 frames = 0;  ///< ends after this number of frames; 0: on request
-    std::string
-        record_to;  ///< the recording of the rings that have record = true; "": NAME.mcap next to the file
-    std::string compression;  ///< of the recording; "": the recorder's choice
+    u64 frames = 0;         ///< ends after this number of frames; 0: ends on request
+    std::string record_to;  ///< the file into which the rings with record = true are recorded; "": NAME.mcap
+                            ///< next to the file
+    std::string compression;  ///< compression of the recording; "": the recorder's choice
     [[nodiscard]] u64 frame_timeout_ns() const noexcept { return frame_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 stall_timeout_ns() const noexcept { return stall_timeout_ms * ns_per_ms; }
     [[nodiscard]] u64 latest_lease_ns() const noexcept { return latest_lease_ms * ns_per_ms; }
@@ -212,11 +222,12 @@ struct pipeline_spec {
 
 struct pipeline : pipeline_spec {
     std::string file;                                ///< as it was given
-    std::map<std::string, placed_value> parameters;  ///< [parameters], the initial values; checked when the
-                                                     ///< stages have named theirs (parameters.hpp)
+    std::map<std::string, placed_value> parameters;  ///< [parameters], the initial values; checked after the
+                                                     ///< stages have named their parameters (parameters.hpp)
     source_position parameters_at;
     std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
-    std::map<std::string, link_spec> links;         ///< one for each stage with an output, named or not
+    std::map<std::string, link_spec> links;         ///< one for each stage with an output, whether or not the
+                                                    ///< file has a section for it
     std::vector<host_spec> hosts;                   ///< as they stand in the file, by name
     std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
     [[nodiscard]] const stage_spec* find(const std::string& stage) const noexcept;
@@ -230,14 +241,14 @@ struct key_override {
     std::string option;  ///< as the user wrote it, for messages
     std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
     nlohmann::json value;
-    scope where = scope::path;  ///< sources, displays, hosts: `path` is a key of each source, of each sink
-                                ///< that runs carousel-display, of each section [hosts.NAME]
+    scope where = scope::path;  ///< sources, displays, hosts: `path` is a key of: each source; each sink that
+                                ///< runs carousel-display; each section [hosts.NAME]
 };
 
 /// Reads, overrides, checks. Throws config_error.
 [[nodiscard]] pipeline read_pipeline(const std::string& file,
                                      const std::vector<key_override>& overrides = {});
-/// The same for a text; `file` is for messages and relative paths.
+/// The same for a text instead of a file; `file` is used for messages and relative paths.
 [[nodiscard]] pipeline parse_pipeline(const std::string& text, const std::string& file,
                                       const std::vector<key_override>& overrides = {});
 

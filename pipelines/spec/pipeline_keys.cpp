@@ -25,8 +25,8 @@ constexpr u32 max_device = 63;
 constexpr const char* device_values = "\"auto\", \"cpu\" or \"cuda:N\"";
 constexpr u32 framework_first_frame_ms = 30'000;
 
-// The ranges of the numeric keys. The supervisor cannot distinguish less than 10 ms from its own ticks; one
-// frame per 10,000 s is the slowest pace at which the next frame's time fits the clock's word.
+// The ranges of the numeric keys. The supervisor's ticks cannot resolve times below 10 ms; one frame per
+// 10,000 s is the slowest pace at which the time of the next frame fits the clock's word.
 constexpr f64 hour_ms = 3'600'000;
 constexpr number_range any_ms{0, hour_ms, "ms"}, timeout_ms{10, hour_ms, "ms", "none"};
 constexpr number_range lease_ms{1, hour_ms, "ms"};
@@ -90,8 +90,8 @@ void check_devices(const stage_spec& s, const document_section& section) {
                     s.devices.size()));
 }
 
-/// A framework initialises with the first frame, so stages in Python and ports get time for that. Importing
-/// it takes seconds, so stages in Python get a standby, too.
+/// A framework initialises with the first frame, so stages in Python and ports get additional time for the
+/// first frame. Importing a framework takes seconds, so stages in Python get a standby, too.
 void default_for_frameworks(stage_spec& s, const document_section& section) {
     const bool may_stand_by = is_python(s.run) && s.restart == restart_policy::always && s.prefix.empty() &&
                               s.group == group_kind::blocking;
@@ -126,7 +126,7 @@ std::vector<std::string> read_prefix(section_reader& r) {
     return r.texts("prefix", "a command such as \"gdb --args\", or a list of its words");
 }
 
-/// true: any number of frames; false: none.
+/// true: any number of frames may be abandoned; false: none.
 u64 read_allowed(section_reader& r) {
     const document_entry* e = r.take("allow_dead_letters");
     if (e == nullptr) return 0;
@@ -177,7 +177,7 @@ u32 read_u32(section_reader& r, const char* key, u32 fallback, const number_rang
     return static_cast<u32>(r.integer(key, fallback, range));
 }
 
-/// Empty: "auto", or no such key.
+/// Empty: the value is "auto", or the key is absent.
 std::optional<u32> read_u32_or_auto(section_reader& r, const char* key, const number_range& range) {
     const document_entry* e = r.take(key);
     if (e == nullptr || e->value == "auto") return std::nullopt;

@@ -16,24 +16,25 @@ inline constexpr u32 max_in_flight = 16, max_instances = 16;
 inline constexpr u64 max_frames = 1'000'000'000'000;
 inline constexpr std::size_t max_name = 47;  ///< the control block's fields
 
-/// The stage keys that the supervisor knows; all others are for the stage itself.
+/// The stage keys that the supervisor knows; all other keys are interpreted by the stage itself.
 [[nodiscard]] const std::vector<std::string>& stage_keys();
 
-/// The number in the name of a GPU: 10 for "cuda:10". Returns nullopt if `device` is not "cuda:N" with N of
-/// one or two digits and below 64.
+/// Returns the number in the name of a GPU: 10 for "cuda:10". Returns nullopt if `device` is not "cuda:N"
+/// with N of one or two digits and below 64.
 [[nodiscard]] std::optional<u32> gpu_number(const std::string& device);
 
 /// A key as the reference and `carousel explain` present it.
 struct key_description {
     std::string section, key;   ///< "[pipeline]", "fps"
-    const number_range* range;  ///< of a key whose value is a number, or may be one; else null
-    std::string values;         ///< what it accepts: "a whole number from 1 to 16, or \"auto\""
+    const number_range* range;  ///< the range of a key whose value is a number, or may be one; otherwise null
+    std::string values;         ///< the values that the key accepts: "a whole number from 1 to 16, or
+                                ///< \"auto\""
     std::string default_value;  ///< as a file writes it, or a description: "the pipeline's"
     std::string meaning;        ///< one or two sentences
 };
-/// All keys, in the order of the sections. The settings of the stages' own programs are not among them.
+/// All keys, in the order of the sections. The settings of the stages' own programs are not included.
 [[nodiscard]] const std::vector<key_description>& all_keys();
-/// The reference of all keys, in Markdown: pipelines/docs/keys.md.
+/// Returns the reference of all keys, in Markdown: pipelines/docs/keys.md.
 [[nodiscard]] std::string key_reference();
 
 void read_pipeline_keys(const document_section& s, pipeline& p);
@@ -41,7 +42,7 @@ void read_pipeline_keys(const document_section& s, pipeline& p);
 [[nodiscard]] stage_spec read_stage_keys(const document_section& s, const pipeline& p);
 [[nodiscard]] link_spec read_link_keys(const document_section& s);
 
-/// The value of every key, defaults included, by its name and spelled as in the file.
+/// Returns the value of every key, including defaults, by its name and spelled as in the file.
 [[nodiscard]] nlohmann::json values_of(const pipeline_spec& p);
 [[nodiscard]] nlohmann::json values_of(const stage_spec& s);
 [[nodiscard]] nlohmann::json values_of(const link_spec& l);

@@ -122,7 +122,7 @@ stage_description describe_port(const stage_spec& s) {
     stage_description d;
     d.stage = s.name;
     d.program = port_program;
-    d.commits_on_host = true;  // no other process sees the end of its work
+    d.commits_on_host = true;  // no other process can see when the program's work has ended
     if (!s.inputs.empty()) return d;
     d.ends = s.settings.value("ends", false);
     ring::frame_format f = output_of(s);

@@ -1,8 +1,8 @@
 #pragma once
-// Stages in Python: run = "name.py". Their program is the file; the supervisor starts an interpreter with
-// carousel_stage.py, which is in the module's folder: python/ of the build folder, or of the installation.
-// The interpreter is `python3`, so that an active virtual environment is used; CAROUSEL_PYTHON names another
-// one.
+// Stages in Python: run = "name.py". The program of such a stage is the file; the supervisor starts an
+// interpreter with carousel_stage.py, which is in the module's folder: python/ of the build folder, or of the
+// installation. The interpreter is `python3`, so that an active virtual environment is used; CAROUSEL_PYTHON
+// names another one.
 
 #include <string>
 #include <string_view>

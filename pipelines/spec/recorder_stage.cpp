@@ -9,7 +9,7 @@ namespace carousel::supervisor {
 
 namespace {
 
-/// The host of all recorded rings: one process reads them all, locally.
+/// Returns the host of all recorded rings: one process reads them all, locally.
 std::string host_of_rings(const pipeline& p, const stage_spec& recorder) {
     const stage_spec* first = p.find(ring_name_of(recorder.inputs.front()).stage);
     for (const std::string& name : recorder.inputs) {

@@ -10,7 +10,7 @@ namespace carousel::supervisor {
 inline constexpr const char* recorder_name = "record";
 
 /// Adds that stage after the others if a ring requests it. Throws config_error if there are more rings than a
-/// stage can read, or a stage of that name.
+/// stage can read, or if a stage of that name exists.
 void add_recorder(pipeline& p);
 
 }  // namespace carousel::supervisor

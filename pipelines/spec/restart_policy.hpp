@@ -1,5 +1,5 @@
 #pragma once
-// When a stage that has ended is started again.
+// The conditions under which a stage that has ended is started again.
 
 #include "core/types.hpp"
 #include "spec/words.hpp"
@@ -8,7 +8,7 @@ namespace carousel::supervisor {
 
 /// Restart policy of a stage in the pipeline file.
 enum class restart_policy : u8 { always, on_failure, no };
-/// As the file spells it.
+/// The words that the file uses.
 inline constexpr word_table<restart_policy, 3> restart_words{{{"always", restart_policy::always},
                                                               {"on-failure", restart_policy::on_failure},
                                                               {"no", restart_policy::no}}};

@@ -1,6 +1,6 @@
 #pragma once
-// Typed reads from one section of a pipeline file; every error has its place. Internal to the reading of
-// pipeline files.
+// Typed reads from one section of a pipeline file; every error contains its place in the file. Internal to
+// the reading of pipeline files.
 
 #include <set>
 #include <string>
@@ -18,13 +18,13 @@ public:
 
     // Each function notes that the key is known, and returns the value or the fallback. Throws config_error
     // at the value's place.
-    /// A whole number within `range`.
+    /// Returns a whole number within `range`.
     [[nodiscard]] u64 integer(const std::string& key, u64 fallback, const number_range& range);
     [[nodiscard]] f64 number(const std::string& key, f64 fallback, const number_range& range);
     [[nodiscard]] bool flag(const std::string& key, bool fallback);
     [[nodiscard]] std::string text(const std::string& key, const std::string& fallback,
                                    const std::string& expected = "a text in quotes");
-    /// One of the table's words.
+    /// Returns one of the table's words.
     template <typename Value, std::size_t N>
     [[nodiscard]] Value choice(const std::string& key, Value fallback, const word_table<Value, N>& table) {
         std::vector<std::string> words;
@@ -36,11 +36,11 @@ public:
 
     /// Notes the key and returns its entry, or null.
     [[nodiscard]] const document_entry* take(const std::string& key);
-    /// Throws for a value that is not what was expected: "PLACE: KEY = VALUE: expected EXPECTED".
+    /// Throws for an unexpected value: "PLACE: KEY = VALUE: expected EXPECTED".
     [[noreturn]] static void refuse_value(const std::string& key, const document_entry& e,
                                           const std::string& expected);
 
-    /// Throws for the first key that no function has read.
+    /// Throws for the first key that none of these functions has read.
     void refuse_unknown() const;
     [[nodiscard]] const std::set<std::string>& known() const noexcept { return known_; }
     [[nodiscard]] const document_section& section() const noexcept { return *section_; }

@@ -14,10 +14,11 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Frames in flight on a link whose frames are released once the remote ring has them; its window has the
-/// same size.
+/// Frames in flight on a link whose frames are released after the remote ring has received them; its window
+/// has the same size.
 constexpr u32 committed_under_way = 4;
-/// Grace of a host whose death must be detected, and whose supervisor must be started again over a network.
+/// Grace time of a host whose death must be detected, and whose supervisor must be started again over a
+/// network.
 constexpr f64 started_over_a_network_s = 20;
 
 std::string shown(const pipeline& p, const std::string& host) {
@@ -49,11 +50,11 @@ stage_spec sender(const pipeline& whole, const crossing& c, const std::string& t
     s.settings["release"] = word_of(release_words, to.release);
     s.settings["compress"] = word_of(packing_words, to.compress);
     s.settings["memory"] = word_of(leaving_words, to.memory);
-    if (to.durable()) s.in_flight = max_in_flight;  // enough for all rings there
+    if (to.durable()) s.in_flight = max_in_flight;  // enough for all rings on that host
     return s;
 }
 
-/// True if every source of that ring is on `host`.
+/// Returns true if every source of that ring is on `host`.
 bool begins_on(const pipeline& whole, const std::string& ring, const std::string& host) {
     const stage_spec& s = *whole.find(ring);
     return s.inputs.empty() ? s.host == host
@@ -70,7 +71,8 @@ stage_spec receiver(const pipeline& whole, const crossing& c, const stage_descri
     s.returns = begins_on(whole, c.stage, c.to);
     s.settings["format"] = front.format.dump();
     s.settings["sync"] = find_host(whole, c.to)->sync;
-    // A durable host that is lost restarts within the same run; frames that it had passed on arrive again.
+    // A lost durable host restarts within the same run, and frames that it had already passed on arrive
+    // again.
     if (!c.from.empty() && find_host(whole, c.from)->durable()) s.settings["successors"] = true;
     for (const stage_spec& reader : whole.stages)
         if (reader.host == c.to && std::count(reader.inputs.begin(), reader.inputs.end(), c.stage) != 0) {
@@ -131,7 +133,7 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
     pipeline p = whole;
     p.stages.clear();
     p.links.clear();
-    p.parameters.clear();  // they belong to the whole file, and are planned with it
+    p.parameters.clear();  // the parameters belong to the whole file, and are planned with it
     if (!host.empty()) p.name += "." + host;
     p.supervisor_grace_s = grace_of(whole, host);
     const std::vector<crossing> crossings = crossings_of(whole);
@@ -157,7 +159,7 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
         p.links[c.receive] = link;
     }
     add_workers(whole, host, all, token, p);
-    // If every frame comes from other hosts, so does the end: it must be received from the senders.
+    // If every frame comes from other hosts, so does the END: it must be received from the senders.
     if (std::none_of(p.stages.begin(), p.stages.end(),
                      [](const stage_spec& s) { return s.inputs.empty() && !is_derived(s); }))
         p.frames = 0;
@@ -167,7 +169,7 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
 
 std::vector<std::string> leading_hosts(const pipeline& whole) {
     std::vector<std::string> leading;
-    std::set<std::string> reached;  // hosts that frames of the leading hosts reach
+    std::set<std::string> reached;  // hosts that receive frames from the leading hosts
     const auto reach = [&](const std::string& from) {
         reached.insert(from);
         for (bool grew = true; grew;) {

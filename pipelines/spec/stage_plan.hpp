@@ -6,7 +6,8 @@
 
 namespace carousel::supervisor {
 
-/// Does not set what only the stage's description determines: the size of its buffers, and the committer.
+/// Does not set the values that depend on the stage's description: the size of its buffers, and the
+/// committer.
 [[nodiscard]] ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output);
 
 }  // namespace carousel::supervisor

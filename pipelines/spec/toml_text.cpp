@@ -35,11 +35,11 @@ bool separates_keys(char c) noexcept {
 
 // TOML forbids control characters, and the library assumes in some places that there are none. A key "a.b.c"
 // makes a table per part; the library destroys them recursively, so a key of many thousand parts overflows
-// the stack. The dots of one key are counted here: all that are between two separators, outside of strings
-// and comments.
+// the stack. The dots of one key are counted here: all dots between two separators, outside of strings and
+// comments.
 void check_toml_text(const std::string& text, const std::string& file) {
     u32 line = 1, column = 1, dots = 0;
-    std::size_t opaque_until = 0;  // the end of the string or comment that has begun
+    std::size_t opaque_until = 0;  // the end of the string or comment that is being skipped
     for (std::size_t k = 0; k < text.size(); ++k) {
         const char c = text[k];
         const auto byte = static_cast<unsigned char>(c);

@@ -15,7 +15,7 @@ struct word_for {
 template <typename Value, std::size_t N>
 using word_table = std::array<word_for<Value>, N>;
 
-/// The word of a value; "?": the table has none, as for a number outside the type's values.
+/// Returns the word of a value; "?": the table has no such value, e.g. a number outside the enumeration.
 template <typename Value, std::size_t N>
 [[nodiscard]] constexpr const char* word_of(const word_table<Value, N>& table, Value value) noexcept {
     for (const word_for<Value>& each : table)

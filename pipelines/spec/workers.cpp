@@ -38,7 +38,7 @@ nlohmann::json settings_of_link(const host_spec& to, u32 port, const std::string
     return out;
 }
 
-/// The keys that a link's stages on the other host take from the stage that they serve.
+/// The keys that a link's stages on the other host inherit from the stage that they serve.
 stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
     stage_spec to;
     to.at = s.at;
@@ -48,7 +48,8 @@ stage_spec serving_stage(const pipeline& whole, const stage_spec& s) {
     return to;
 }
 
-/// Frames in flight on the links: one more than the instances that compute them, 4 to 16.
+/// Returns the number of frames in flight on the links: one more than the number of instances that compute
+/// them, within 4 to 16.
 u32 requested_frames(const remote_work& w) { return std::clamp(w.instances + 1, 4U, most_in_flight); }
 
 u64 give_back_ms(const stage_spec& s) {
@@ -96,12 +97,12 @@ void add_remote_stages(const pipeline& whole, const remote_work& w, const std::v
     send.settings["work"] = true;
     if (const auto link = whole.links.find(s.name); link != whole.links.end()) {
         part.links[s.name] = link->second;
-        part.links[s.name].record = false;  // the recorder is where the whole ring is
+        part.links[s.name].record = false;  // the recorder is on the host that has the whole ring
     }
     for (stage_spec* each : {&receive, &middle, &send}) part.stages.push_back(std::move(*each));
 }
 
-/// Refuses outputs that no link carries, and assets that the other host does not have.
+/// Refuses outputs that no link can carry, and assets that the other host does not have.
 void refuse_unshared(const stage_spec& s, const std::vector<stage_description>& all) {
     const stage_description& d = description_of(all, s.name);
     const source_position& at = s.position_of("host");
@@ -137,7 +138,8 @@ void refuse_keys(const stage_spec& s) {
     need(s.devices.empty(), "device", "has one device per host: a list is only for instances on one host");
 }
 
-// The other host's run has one END for all of its sources, and each source would count its own frames.
+// Refuses other stages on that host: its run has one END for all of its sources, but each source would count
+// its own frames.
 void refuse_company(const pipeline& p, const std::vector<remote_work>& works, const remote_work& w) {
     const stage_spec& s = *p.find(w.stage);
     for (const stage_spec& other : p.stages) {

@@ -1,8 +1,9 @@
 #pragma once
-// Instances of one stage on two hosts: `host = ["", "b", "b"]` is assigned to the instances round robin, as
-// `device` is. The ring is on the coordinator. Its instances there are ordinary ones; those on the other host
-// are one additional seat, which carousel-remote occupies (stages/hosts/remote_stage.hpp). On the other host
-// they are a run of their own: carousel-receive, the stage with that number of instances, carousel-send.
+// Instances of one stage on two hosts: `host = ["", "b", "b"]` is assigned to the instances round robin, like
+// `device`. The ring is on the coordinator. The instances on the coordinator are ordinary ones; those on the
+// other host are represented by one additional seat, which carousel-remote occupies
+// (stages/hosts/remote_stage.hpp). On the other host they form a separate run: carousel-receive, the stage
+// with that number of instances, carousel-send.
 
 #include "spec/describe.hpp"
 #include "spec/section_reader.hpp"
@@ -13,16 +14,18 @@ namespace carousel::supervisor {
 struct remote_work {
     std::string stage, host;
     u32 instances = 0;
-    u32 port = 0, back_port = 0;  ///< on the other host, for work; on the coordinator, for the results
-    std::string receive, send;    ///< names of the two derived stages there: "fragment-work", "fragment-done"
+    u32 port = 0, back_port = 0;  ///< port on the other host, for work; back_port: on the coordinator, for
+                                  ///< the results
+    std::string receive, send;    ///< names of the two derived stages on the other host: "fragment-work",
+                                  ///< "fragment-done"
 };
-/// In the order of the stages.
+/// Returns them in the order of the stages.
 [[nodiscard]] std::vector<remote_work> remote_works_of(const pipeline& whole);
 
 /// Reads the key `host` of a stage: one host, or a list for its instances. Throws config_error.
 void read_stage_host(section_reader& r, stage_spec& s);
-/// Checks a list of hosts: the names exist, and the instances can be on two hosts. A list with only one host
-/// becomes that host. Throws config_error.
+/// Checks a list of hosts: the names exist, and the instances can be on two hosts. A list that contains only
+/// one host is replaced by that host. Throws config_error.
 void read_host_list(const pipeline& p, stage_spec& s);
 /// Called after the wiring. Throws config_error.
 void check_workers(const pipeline& p);
@@ -33,8 +36,8 @@ void check_workers(const pipeline& p);
 void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token, pipeline& part);
 
-/// True if the host has no stage of its own and no end of a ring: it computes for the coordinator, and its
-/// loss costs no frame.
+/// True if the host has no stage of its own and no end of a ring: it only computes for the coordinator, and
+/// its loss loses no frame.
 [[nodiscard]] bool only_helps(const pipeline& whole, const std::string& host);
 
 }  // namespace carousel::supervisor
