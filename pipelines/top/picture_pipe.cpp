@@ -19,7 +19,7 @@
 
 namespace carousel::supervisor {
 namespace {
-constexpr std::size_t most_pixels = 50'000;  // the same limit as in carousel-peek
+constexpr std::size_t most_pixels = 50'000;  // the limit is the same as in carousel-peek
 constexpr std::string_view error_mark = "error: ";
 }  // namespace
 
@@ -55,7 +55,7 @@ void picture_pipe::fail(const std::string& why) {
     socket_.reset();
 }
 
-// A child that can't start sends the reason and exits, maybe before the request is sent. The request then
+// A child that can't start sends the reason and exits, possibly before the request is sent. The request then
 // fails or is never read; in the latter case the kernel reports ECONNRESET once, before the child's message
 // is received.
 void picture_pipe::has_ended() {

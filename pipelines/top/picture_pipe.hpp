@@ -1,7 +1,7 @@
 #pragma once
 // The newest picture of a run as text, from carousel-peek: a separate process, because this one must not load
-// CUDA. ask() does not block (without wait_ns); the reply is taken by a later call. A failure of that process
-// costs only the picture.
+// CUDA. ask() does not block (unless wait_ns is given); the reply is received by a later call. If that
+// process fails, only the picture is missing.
 
 #include <string>
 #include <vector>
@@ -15,18 +15,18 @@ namespace carousel::supervisor {
 
 class picture_pipe {
 public:
-    /// `program`: carousel-peek; `of`: STAGE or STAGE/PLANE, "": what the last sink reads. Errors are in
-    /// error_text().
+    /// `program`: carousel-peek; `of`: STAGE or STAGE/PLANE; "": the ring that the last sink reads. Errors
+    /// are in error_text().
     picture_pipe(const std::string& program, const run::record& run, const std::string& of) noexcept;
     ~picture_pipe();
     picture_pipe(const picture_pipe&) = delete;
     picture_pipe& operator=(const picture_pipe&) = delete;
 
-    /// Takes a reply if there is one, then requests a picture of at most columns x rows characters; a pixel
-    /// is half a character. Does nothing while a reply is outstanding. With wait_ns: waits up to that time
-    /// for the first picture.
+    /// Receives a reply if there is one, then requests a picture of at most columns x rows characters; a
+    /// pixel is half a character. Does nothing while a reply is outstanding. With wait_ns: waits up to that
+    /// time for the first picture.
     void ask(std::size_t columns, std::size_t rows, u64 wait_ns = 0);
-    /// The last picture as lines of half blocks in 24-bit colours; empty: none yet.
+    /// Returns the last picture as lines of half blocks in 24-bit colours; empty: there is none yet.
     [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
     /// The frame's metadata on one line; "": none.
     [[nodiscard]] const std::string& carried() const noexcept { return carried_; }

@@ -26,14 +26,14 @@ namespace {
 constexpr f64 shortest_interval_s = 0.1, longest_interval_s = 3600, reply_timeout_s = 0.3;
 constexpr u64 glance_every_ns = 25 * ns_per_ms;
 constexpr u64 picture_every_ns = 200 * ns_per_ms, picture_patience_ns = 3 * ns_per_s;
-constexpr screen_size paper = {80, 60};  // size of a picture without a screen
+constexpr screen_size paper = {80, 60};  // size of a picture if there is no screen
 constexpr u64 first_span_ns = 500 * ns_per_ms;
 
 class watcher {
 public:
     explicit watcher(const run::record& run) : observer_(run) {}
 
-    /// Reads the control block; returns true if an event has happened since the last call.
+    /// Polls the control block; returns true if an event has happened since the last call.
     bool glance() {
         telemetry::read_snapshot(observer_.block(), snap_);
         events_.feed(snap_);
@@ -45,7 +45,7 @@ public:
         if (now.recreated) begin_with_block();
         glance();
         tracker_.feed(snap_);
-        if (now.liveness.state == run::liveness::over) return;  // the last known state is shown to the end
+        if (now.liveness.state == run::liveness::over) return;  // at the end the last known state is shown
         if (now.liveness.state == run::liveness::alone) {
             ps_ = {};
             notice_ = observer_.notice(now_ns(), 0);
@@ -117,7 +117,8 @@ std::string truncate_to(std::string text, std::size_t most) {
     return text;
 }
 
-/// A picture consists of colours, which a terminal without escape sequences would print as text.
+/// A picture consists of colours, which a terminal that does not understand escape sequences would print as
+/// text.
 bool shows_no_picture(const top_options& o) { return ::isatty(STDOUT_FILENO) == 1 && !o.on_terminal; }
 
 /// Adds the picture below the tables, as far as there is room, after a line with its frame's metadata.
@@ -154,7 +155,8 @@ int show(watcher& w, const run::record& run, const top_options& o, std::ostream&
             std::vector<std::string> all = last;
             if (picture) add_picture(*picture, screen.size(), 0, all);
             screen.draw(all);
-            // Glances in between find crashes that a slow picture would miss; they are shown at once.
+            // The polls in between detect crashes that would be missed during a slow picture; these crashes
+            // are shown at once.
             screen_event e;
             u64 left = 0, until = next;
             if (picture) until = std::min(until, now_ns() + picture_every_ns);
@@ -170,7 +172,7 @@ int show(watcher& w, const run::record& run, const top_options& o, std::ostream&
                 return exit_code::ok;
             if (now_ns() < next && !(e.what == screen_event::kind::key && e.key == ' ')) continue;
             w.poll();
-            // its mapping is of an earlier control block
+            // the picture's mapping is of an earlier control block
             if (std::exchange(pictured, w.blocks()) != w.blocks()) picture = picture_of(run, o);
             next = now_ns() + interval;
         }

@@ -13,7 +13,7 @@ using telemetry::slot_phase;
 constexpr std::size_t shown_events = 8;
 constexpr const char* off = "\x1b[0m";
 
-/// At most `width` columns of a line without colours.
+/// Returns at most `width` columns of a line without colours.
 std::string truncate(const std::string& text, std::size_t width) {
     if (width == 0 || width_of(text) <= width) return text;
     std::string out;
@@ -63,7 +63,7 @@ private:
     std::vector<std::string> lines_;
 };
 
-/// The supervisor's row of a seat: rows are in the order of seats.
+/// Returns the supervisor's row of a seat: rows are in the order of seats.
 const run::ps_stage* row_of(const run::ps_answer& ps, const telemetry::snapshot& s, u32 seat) {
     if (seat >= ps.stages.size()) return nullptr;
     const run::ps_stage& row = ps.stages[seat];
@@ -72,8 +72,8 @@ const run::ps_stage* row_of(const run::ps_answer& ps, const telemetry::snapshot&
 
 std::string state_of(const telemetry::seat_view& s, const run::ps_stage* row) {
     if (s.paused) return "stopped";
-    // Between two replies of the supervisor the control block is more recent about which processes are alive;
-    // only the supervisor knows backoff and failed.
+    // Between two replies of the supervisor, the control block has more recent data about which processes are
+    // alive; only the supervisor knows the states backoff and failed.
     if (row != nullptr && row->state.value_or("") != "running") return row->state.value_or("?");
     return telemetry::name_of(s.state);
 }
@@ -100,7 +100,7 @@ std::string second_line(const top_input& in) {
     const telemetry::bottleneck b = telemetry::find_bottleneck(s, *in.rates);
     const std::string limit = telemetry::describe(b, s.stage_name(b.stage), s.fps);
     if (!limit.empty()) text += (text.empty() ? "" : "; ") + limit;
-    // Last, because a narrow screen truncates it.
+    // added last, because a narrow screen truncates it
     add("from capture", l.from_capture_p50_ms, l.from_capture_p99_ms);
     return text;
 }
@@ -151,7 +151,8 @@ void add_stages(screen_text& p, const top_input& in) {
                k < in.rates->cpu.size() ? fmt::format("{:.0f}%", in.rates->cpu[k] * 100) : "-",
                known.memory_bytes ? human_bytes(*known.memory_bytes) : "-", text_or(known.device)});
     }
-    for (const run::ps_stage& remote : in.ps.stages) {  // of other hosts: as the supervisors report them
+    for (const run::ps_stage& remote : in.ps.stages) {  // rows of other hosts, as reported by their
+                                                        // supervisors
         if (remote.name.value_or("").find('/') == std::string::npos) continue;
         states.push_back(remote.state.value_or("?"));
         t.add({*remote.name, remote.pid ? std::to_string(*remote.pid) : "-", states.back(),

@@ -16,7 +16,7 @@ struct top_input {
     const telemetry::rates* rates = nullptr;
     const std::deque<telemetry::run_event>* events = nullptr;
     run::ps_answer ps;   ///< the supervisor's last reply; empty: none yet
-    std::string notice;  ///< e.g. that the supervisor does not reply
+    std::string notice;  ///< for example that the supervisor does not reply
     bool color = false, keys = false;
     std::size_t width = 0;  ///< columns; 0: no limit
     std::size_t rows = 0;   ///< 0: no limit

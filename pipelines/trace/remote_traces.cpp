@@ -71,13 +71,13 @@ void remote_traces::rest(u64 ns) const {
     if (state_ == state::cancel) throw shm_error("interrupted before it was complete");
 }
 
-// A remote recording that is not polled for some time is stopped by its host.
+// A remote host stops a recording that is not polled for some time.
 void remote_traces::record_part(part& p) const {
     const u64 id = request_remote(run_, {.host = p.host}).id;
     while (state_ == state::record) {
         try {
             p.records = request_remote(run_, {.host = p.host, .id = id}).records;
-        } catch (const error&) {  // the host may be back soon; the last request reports the error
+        } catch (const error&) {  // the host may be reachable again soon; the last request reports the error
         }
         rest(p.records ? keep_every_ns : poll_remote_ns);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// The other hosts' parts of a trace: their supervisors record them on request of this run's supervisor, and
-// send them. For `carousel trace` on the host of `carousel run`.
+// The other hosts' parts of a trace: their supervisors record these parts at the request of this run's
+// supervisor, and send them. Used by `carousel trace` on the host of `carousel run`.
 //
 // One thread per host, so that an unresponsive host delays neither the others nor the recording on this host.
 
@@ -25,15 +25,15 @@ public:
     remote_traces(const remote_traces&) = delete;
     remote_traces& operator=(const remote_traces&) = delete;
 
-    /// Starts recording on all other hosts of the run and waits up to 3 s until they record. Throws
+    /// Starts recording on all other hosts of the run and waits up to 3 s until they are recording. Throws
     /// config_error if a signal arrives.
     void begin(f64 wait_s);
     /// Stops the recordings and fetches all parts. A part that does not arrive, or whose host's clock is not
-    /// in `clocks`, is left out, with the reason in problems(). A responsive host has a minute to write its
-    /// part; a signal abandons all parts that are not complete.
+    /// in `clocks`, is omitted, and problems() has the reason. A host that responds has one minute to write
+    /// its part; a signal abandons all parts that are not complete.
     [[nodiscard]] std::vector<telemetry::named_trace> collect(
         const std::map<std::string, telemetry::trace_clock>& clocks);
-    /// By host: why its part is missing.
+    /// The reason why a part is missing, by host.
     [[nodiscard]] const std::map<std::string, std::string>& problems() const noexcept { return problems_; }
 
 private:

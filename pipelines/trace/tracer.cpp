@@ -21,10 +21,10 @@ namespace {
 using nlohmann::json;
 constexpr u64 lease_ms = 3000, renew_ns = 400 * ns_per_ms, poll_every_ns = 5 * ns_per_ms,
               fill_every_ns = 10 * ns_per_ms;
-constexpr u64 poll_run_every_ns = 50 * ns_per_ms;  ///< whether the run continues, and with which block
+constexpr u64 poll_run_every_ns = 50 * ns_per_ms;  ///< checks whether the run continues, and with which block
 constexpr f64 begun_patience_s = 2;
 constexpr std::size_t most_facts = 200'000;   ///< frames whose metadata is kept
-constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames in progress when the time is over
+constexpr u64 patience_ns = 500 * ns_per_ms;  ///< for frames in progress when the recording time is over
 
 }  // namespace
 
@@ -49,8 +49,8 @@ bool tracer::through() const noexcept {
     return end != ring::end_unknown && end != ring::end_stopping && least_tail() >= end;
 }
 
-// One request renews the lease under which stages write stamps, and returns new notes. A supervisor that does
-// not reply may be gone, or may be replaced.
+// One request renews the lease under which stages write timestamps, and returns new notes. A supervisor that
+// does not reply may have died, or may be replaced.
 void tracer::ask(const run::record& run, f64 wait_s) {
     requested_ns_ = now_ns();
     try {
@@ -82,8 +82,8 @@ void tracer::take(const run::record& run, run::trace_answer a) {
         notes_.push_back({n.time_ns, n.seat, n.epoch, std::move(n.kind), std::move(n.text)});
 }
 
-// The lease for stamps is in the control block, and only a supervisor can grant it: after a new block or a
-// new supervisor the request is sent at once.
+// The lease for timestamps is in the control block, and only a supervisor can grant it, so the request is
+// sent at once when there is a new block or a new supervisor.
 void tracer::poll_run(u64 now) {
     if (now - run_polled_ns_ < poll_run_every_ns) return;
     run_polled_ns_ = now;
@@ -104,7 +104,7 @@ const ring::frame_format* tracer::format_of(u32 link) {
         f = run::map_ring(run_->block(), run_->run().socket(),
                           telemetry::read_snapshot(run_->block()).stage_name(stage))
                 .format;
-    } catch (const error&) {  // then the trace has only the metadata
+    } catch (const error&) {  // the trace then has only the metadata
     }
     return f ? &*f : nullptr;
 }
@@ -169,7 +169,8 @@ void tracer::record(f64 seconds, u64 frames) {
             ask(run_->run(), 0);
         }
     }
-    // Waits a short time for frames in progress: their last stamps are written after the tail has advanced.
+    // Waits a short time for frames in progress, because their last timestamps are written after the tail has
+    // advanced.
     const u64 wanted = least_tail() + 16;
     for (const u64 limit = now_ns() + (gone_ ? 20 * ns_per_ms : patience_ns);
          now_ns() < limit && (gone_ || least_tail() < wanted);) {
@@ -180,7 +181,7 @@ void tracer::record(f64 seconds, u64 frames) {
     request_clocks();
 }
 
-// Called at the beginning and at the end: the run may end in between.
+// Called at the beginning and at the end, because the run may end in between.
 void tracer::request_clocks() {
     try {
         const run::ps_answer ps =
@@ -188,7 +189,7 @@ void tracer::request_clocks() {
         for (const run::ps_host& h : ps.hosts)
             if (h.clock_ahead_ms && h.clock_error_ms)
                 clocks_[h.name] = {*h.clock_ahead_ms, *h.clock_error_ms};
-    } catch (const error&) {  // then the trace can't be joined with the other hosts' traces
+    } catch (const error&) {  // the trace then can't be joined with the other hosts' traces
     }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// Records a run on this host for `carousel trace`: polls the rings of stamps that its processes write, the
-// headers and the fill of its rings, and renews the lease under which processes write stamps. Follows the run
-// to another supervisor and into rebuilt memory. One thread.
+// Records a run on this host for `carousel trace`: polls the timestamp rings that the run's processes write,
+// the headers and the fill levels of its rings, and renews the lease under which processes write timestamps.
+// Follows the run to another supervisor and into rebuilt memory. One thread.
 
 #include <map>
 #include <optional>
@@ -20,11 +20,11 @@ namespace carousel::supervisor {
 
 class tracer {
 public:
-    /// Starts the recording. Throws shm_error: no supervisor replies within wait_s and two seconds, or it
-    /// refuses.
+    /// Starts the recording. Throws shm_error if no supervisor replies within wait_s plus two seconds, or if
+    /// it refuses.
     tracer(const run::record& run, f64 wait_s);
     /// Records for `seconds` (0: no limit) or until N frames have passed (0: no limit), until the run ends or
-    /// a signal arrives. At least one of the two is not 0.
+    /// a signal arrives. At least one of the two parameters is not 0.
     void record(f64 seconds, u64 frames);
     /// The clocks of the run's other hosts, by host.
     [[nodiscard]] const std::map<std::string, telemetry::trace_clock>& clocks() const noexcept {
@@ -32,12 +32,12 @@ public:
     }
     /// The trace as JSON. Call once, after record().
     [[nodiscard]] std::string text(telemetry::trace_summary& out);
-    /// Why the recording ended early; "": it did not.
+    /// The reason why the recording ended early; "": it did not.
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
-    /// What happened to the run itself during the recording.
+    /// Events of the run itself during the recording.
     [[nodiscard]] const std::vector<std::string>& updates() const noexcept { return updates_; }
     [[nodiscard]] f64 seconds() const noexcept { return static_cast<f64>(end_ns_ - begin_ns_) / 1e9; }
-    /// Stamps that were overwritten before they were read.
+    /// Number of timestamps that were overwritten before they were read.
     [[nodiscard]] u64 overwritten() const noexcept { return reader_->overwritten(); }
 
 private:

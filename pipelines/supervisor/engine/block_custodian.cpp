@@ -49,7 +49,7 @@ block_custodian::block_custodian(const run_setup& setup, std::string run_id, mem
       facts_(&facts),
       audit_(setup.audits_at_deaths_alone) {}
 
-/// The initial contents of a fresh block: all of it comes from the plan.
+/// Writes the initial contents of a fresh block, which all come from the plan.
 void block_custodian::write_plan(shm::control_block& c, u64 first_ring_sequence, u64 end) const {
     ring::plan p = guarded_plan_of(*setup_);
     p.first_ring_sequence = first_ring_sequence;
@@ -73,7 +73,7 @@ void block_custodian::make(u64 first_ring_sequence, u64 end, bool untrusted) {
         c.supervisor.store(static_cast<u64>(getpid()), std::memory_order_relaxed);
         c.supervisor_heartbeat_ns.store(now_ns(), std::memory_order_relaxed);
         if (segment_)
-            // a rebuild: the counters of the run continue
+            // this is a rebuild: the counters of the run continue
             saved_counters_.restore(c, segment_->block(), c.stages, untrusted);
         fresh->publish();
         shm::guard_frames(c);
@@ -95,7 +95,7 @@ void block_custodian::begin_checks_again() {
 }
 
 /// A supervisor that adopts a run computes the copy from its own plan; values that only the dead supervisor
-/// knew come from the block. Memory handles arrive when the stages return.
+/// knew come from the block. Memory handles arrive when the stages reconnect.
 void block_custodian::copy_from_plan() {
     const shm::control_block& c = segment_->block();
     made_ = shm::make_private_block();
@@ -113,8 +113,8 @@ void block_custodian::set_end(u64 end) {
 }
 
 std::optional<block_damage> block_custodian::accept_end(u64 found) {
-    constexpr u64 max_advance =
-        1'000'000;  // no source advances further in one tick beyond the tail last seen of its ring
+    constexpr u64 max_advance = 1'000'000;  // in one tick no source advances further than this beyond the
+                                            // last observed tail of its ring
     u64 highest = 0;
     for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
     if (found <= setup_->end && found >= highest && found <= highest + max_advance) {
@@ -131,7 +131,7 @@ void block_custodian::begin_stop() {
     set_end(ring::end_stopping);
 }
 
-// Tails only grow: the last value seen counts while a tail is damaged, until the end of a run.
+// Tails only grow, so the last observed value is used while a tail is damaged, until the end of the run.
 bool block_custodian::all_delivered() const noexcept {
     if (end_ == ring::end_unknown || end_ == ring::end_stopping) return false;
     for (u32 k = 0; k < made_->links; ++k) {
@@ -147,7 +147,7 @@ ring::known_run block_custodian::what_is_known() const {
     known.surplus = surplus();
     known.tails = seen_tails_;
     // A process may be interrupted, or end, between marking a frame and counting it: each seat and each
-    // process that has died has two threads that can.
+    // process that has died has two threads that can be in this position.
     if (deaths_then_ != ~u64{0})
         known.miscounted =
             2 * (u64{made_->seats} + seats_->account.deaths - std::min(deaths_then_, seats_->account.deaths));
@@ -179,8 +179,8 @@ std::vector<ring::finding> block_custodian::check_without_parity(bool words) con
     return found;
 }
 
-/// Frames that other sources may have begun beyond a lowered END: a ring may be ahead of the one downstream
-/// by a window.
+/// Frames that other sources may have begun beyond a lowered END: a ring may be ahead of the next ring
+/// downstream by one window.
 u64 block_custodian::surplus() const noexcept {
     u64 frames = 0;
     for (u32 k = 0; k < made_->links && facts_->stream_ended_by != shm::none; ++k)
@@ -190,7 +190,8 @@ u64 block_custodian::surplus() const noexcept {
 
 // Single words with one flipped bit. A value that follows from the other words and from what this process
 // knows is written back after a second check; the run continues, and only the log shows it. A supervisor that
-// dies in between leaves the word as it was found. Returns damage if the value of a word cannot be found.
+// dies before the write leaves the word as it was found. Returns damage if the value of a word cannot be
+// determined.
 std::optional<block_damage> block_custodian::repair_words() {
     shm::control_block& c = segment_->block();
     const std::vector<ring::damaged_word> damaged = ring::damaged_words(c, *made_);
@@ -224,7 +225,8 @@ std::optional<block_damage> block_custodian::repair_words() {
         found};
 }
 
-// Parts that no process acts on. One check is enough: the copy is certain, and no other process writes there.
+// Repairs the parts that no process acts on. One check is enough: the copy is known to be correct, and no
+// other process writes to these parts.
 void block_custodian::repair_static_parts() {
     const std::vector<std::string> repaired = ring::repair_static(segment_->block(), *made_, what_is_known());
     if (repaired.empty()) return;

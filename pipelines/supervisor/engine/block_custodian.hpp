@@ -1,11 +1,11 @@
 #pragma once
-// The control block of a run: makes and publishes it, keeps what this process knows of it, and finds damage.
-// Any process of the user may have written anywhere in the block, so nothing in it is trusted: its static
-// parts are compared with a copy, END and seats with what this process has set, and every word with the
-// protocol (ring/check/block_check.hpp): once per second, after each death, and when nothing moves without a
-// reason (stall_guard.hpp).
+// Makes and publishes the control block of a run, keeps the values that this process knows of it, and detects
+// damage. Any process of the user may have written anywhere in the block, so nothing in it is trusted: its
+// static parts are compared with a copy, END and seats are compared with the values that this process has
+// set, and every word is checked against the protocol (ring/check/block_check.hpp): once per second, after
+// each death, and when no frame advances without a reason (stall_guard.hpp).
 //
-// A word with one flipped bit is repaired if the others determine its value, and a static part that no
+// A word with one flipped bit is repaired if the other words determine its value, and a static part that no
 // process acts on is restored from the copy. Other damage is returned to the caller, which rebuilds the block
 // (run_rebuild.hpp). One thread; every member function reads a few hundred words at most and never blocks,
 // except where a comment states it.
@@ -27,12 +27,12 @@
 
 namespace carousel::supervisor {
 
-/// Damage of the control block, or a run that stalls: a rebuild is needed.
+/// Damage of the control block, or a run that stalls; in both cases the block must be rebuilt.
 struct block_damage {
     std::string what;
-    std::vector<ring::finding> found;  ///< empty: no word is wrong
+    std::vector<ring::finding> found;  ///< empty: no word is wrong, but the run stalls
 };
-/// The first of the findings, for a message.
+/// Returns the first findings, for a message.
 [[nodiscard]] std::string findings_text(const std::vector<ring::finding>& found);
 
 class block_custodian {
@@ -41,14 +41,14 @@ public:
                     live_parameters& parameters, process_table& seats, run_facts& facts);
 
     // ---- the block
-    /// Publishes a block for frames from `first_ring_sequence` on; the former one, if any, is replaced and
-    /// its counters continue. `untrusted`: the former one is damaged.
+    /// Publishes a block for frames from `first_ring_sequence` on; it replaces the former block, if any, and
+    /// continues its counters. `untrusted`: the former block is damaged.
     void make(u64 first_ring_sequence, u64 end, bool untrusted = false);
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
     /// After join(), which has the block's END: computes the copy of the block's static parts from the plan.
     void copy_from_plan();
-    /// Call it when a rebuilt block is in use, and all processes that used the former one have ended.
+    /// Called when a rebuilt block is in use, and all processes that used the former block have ended.
     void begin_checks_again();
     [[nodiscard]] bool exists() const noexcept { return segment_ != nullptr; }
     [[nodiscard]] shm::control_block& block() noexcept { return segment_->block(); }
@@ -65,12 +65,12 @@ public:
     [[nodiscard]] std::optional<block_damage> accept_end(u64 found);
     /// Requests of every source to stop; END is then found by ring::try_finish_stop().
     void begin_stop();
-    /// A dead supervisor has begun the stop.
+    /// Called if a dead supervisor has begun the stop.
     void adopt_stop() noexcept { stop_requested_ = true; }
     [[nodiscard]] bool all_delivered() const noexcept;
     /// The highest tail of a ring that was seen so far; 0: none yet.
     [[nodiscard]] u64 seen_tail(u32 link) const noexcept { return saw(link) ? seen_tails_[link] : 0; }
-    /// True if the tail of the ring was seen in this block.
+    /// Returns true if the tail of the ring was observed in this block.
     [[nodiscard]] bool saw(u32 link) const noexcept { return link < seen_tails_.size(); }
 
     // ---- damage
@@ -78,14 +78,14 @@ public:
     [[nodiscard]] std::optional<block_damage> watch(u64 now);
     /// After watch(): true if a word is damaged and may still be repaired.
     [[nodiscard]] bool is_suspect() const noexcept { return !pending_repairs_.empty(); }
-    /// Checks all words if that is due.
+    /// Valid after watch(): returns true if a word is damaged and may still be repaired.
     [[nodiscard]] std::optional<block_damage> audit(u64 now);
-    /// There is nothing to check: the time to the next audit starts again.
+    /// Called if there is nothing to check: the interval until the next audit starts again.
     void restart_audit(u64 now) noexcept { audit_.restart(now); }
     [[nodiscard]] std::vector<ring::finding> check(bool words) const;
-    /// Damage that several checks find unchanged. Blocks for a few milliseconds.
+    /// Returns damage that several checks find unchanged. Blocks for a few milliseconds.
     [[nodiscard]] std::vector<ring::finding> persistent_damage();
-    /// After a takeover from a supervisor that has left no account of deaths.
+    /// Called after a takeover from a supervisor that has left no account of deaths.
     void forget_deaths() noexcept { deaths_then_ = ~u64{0}; }
 
 private:

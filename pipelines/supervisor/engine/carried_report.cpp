@@ -18,12 +18,12 @@ json clock_json(shm::capture_clock clock) {
 json used_of(const ring_setup& r, const shm::used_extents& used) {
     try {
         return telemetry::used_json(ring::frame_format::from_json(r.format.dump()), used);
-    } catch (const error&) {  // the report is written whatever a format looks like
+    } catch (const error&) {  // the report is written even if a format is invalid
         return json::object();
     }
 }
 
-/// The frame used of each sampled input, by its name; null if there was none yet.
+/// Returns the frame that was used of each sampled input, by the input's name; null if there was none yet.
 json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     json out = json::object();
     for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)

@@ -14,8 +14,8 @@ using nlohmann::json;
 
 json commands::answer(const json& message) {
     try {
-        // A client may name the run that it watches: it must not reach another run that has meanwhile taken
-        // the name, and with it the path of the socket.
+        // A client may name the run that it watches, because another run may meanwhile have taken the name,
+        // and with it the path of the socket; the client's request must not reach that run.
         if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != ps_.run_id)
             return run::to_json(run::refused(
                 exit_code::usage,

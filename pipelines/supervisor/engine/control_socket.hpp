@@ -1,8 +1,8 @@
 #pragma once
 // The run's control socket: the listener and its connections. A connection is accepted from processes of the
-// same user, every message on it is passed to a handler, and it is dropped when its peer disconnects. What a
-// message means is not known here (message_dispatch.hpp). One thread; nothing blocks: a client that does not
-// read its reply loses it.
+// same user, every message on it is passed to a handler, and it is dropped when its peer disconnects. The
+// meaning of a message is not known here (message_dispatch.hpp). One thread; nothing blocks: a reply that its
+// client does not read is dropped.
 //
 // While no descriptor is left to accept a connection, clients wait in the queue: the listener is not watched,
 // since it would wake this process continuously, and idle clients lose their connection in favour of stages.
@@ -24,23 +24,24 @@ struct connection {
     shm::unique_fd fd;
     bool stage = false;
     u64 since_ns = 0;
-    u64 request_id = 0;   ///< id of its pending request to another host; 0: none
+    u64 request_id = 0;   ///< id of the connection's pending request to another host; 0: none
     u32 tap = shm::none;  ///< a viewer's place in latest groups
 };
 
 class control_socket;
 
-/// Receives what arrives at the control socket.
+/// The connection is closed if this function throws.
 class connection_handler {
 public:
     virtual ~connection_handler() = default;
     /// If it throws, the connection is closed.
     virtual void on_message(control_socket& from, connection& c, shm::message& m) = 0;
-    /// `c` is closed by its peer or dropped; its descriptor is still open, and no longer one of the socket's.
+    /// `c` has been closed by its peer or dropped; its descriptor is still open, but no longer belongs to the
+    /// socket.
     virtual void on_close(const connection& c) = 0;
 };
 
-/// Sends a reply. A client that does not read it loses it.
+/// Sends a reply. A reply that its client does not read is dropped.
 void answer(int fd, const nlohmann::json& reply);
 
 class control_socket {
@@ -55,13 +56,13 @@ public:
     void listen(const std::string& path) { listener_ = shm::listen_at(path); }
     /// Accepts connections from now on, as the loop reports them.
     void open();
-    /// Called in each tick. Returns true if accepting was paused, and is tried again now.
+    /// Called in each tick. Returns true if accepting was paused and is being retried now.
     bool resume_accepting(u64 now);
     [[nodiscard]] bool accepts() const noexcept { return accept_again_ns_ == 0; }
     /// Replies to the connection that waits for the answer to its request `id` to another host, if it is
     /// still there.
     void answer_request(u64 id, const nlohmann::json& reply);
-    /// The connection is another object's from now on.
+    /// From now on the connection belongs to the caller.
     [[nodiscard]] shm::unique_fd release(int fd);
 
 private:
@@ -77,7 +78,7 @@ private:
     log_function log_;
     shm::unique_fd listener_;
     std::map<int, connection> connections_;
-    u64 accept_again_ns_ = 0;  ///< when accepting is tried again; 0: it is not paused
+    u64 accept_again_ns_ = 0;  ///< time at which accepting is retried; 0: accepting is not paused
     u64 refused_messages_ = 0;
 };
 

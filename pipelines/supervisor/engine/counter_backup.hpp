@@ -1,6 +1,6 @@
 #pragma once
 // The supervisor's backup of the stages' counters, used when the control block turns out to be damaged. A
-// counter that has gone backwards, or grown by more than is possible in the time, is not taken over. One
+// counter that has decreased, or grown by more than is possible in the elapsed time, is not restored. One
 // thread.
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace carousel::supervisor {
 
 class counter_backup {
 public:
-    /// Reads the counters. Call it about once per second.
+    /// Reads the counters. To be called about once per second.
     void sample(const shm::control_block& c, u32 stages);
     /// The block was checked and is sound: the counts of torn frames up to now are valid. Frames that are
     /// torn between this call and a rebuild are delivered again, so their counts are dropped.

@@ -91,7 +91,8 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         rebuild_.begin_ledgers();
         block_.make(first, setup.end);
     }
-    const u64 found_end = ring::load(block_.block().end);  // a damaged word is checked against the plan's END
+    const u64 found_end = ring::load(block_.block().end);  // if the word is damaged, it is checked against
+                                                           // the plan's END
     block_.set_end(how == beginning::adopt && found_end != shm::no_number ? found_end : setup.end);
     socket_.listen(run::control_socket(setup.directory));
     signals_ = watch_signals();
@@ -132,7 +133,7 @@ void engine::attach_extensions() {
     extensions_->each([this](run_extension& e) { e.attach(*this); });
 }
 
-// run() has ended the processes, unless it was left by an exception: then they are ended here.
+// run() has ended the processes, unless it has thrown: in that case they are ended here.
 engine::~engine() {
     extensions_->each([](run_extension& e) { e.leave(); });
     if (!seats_.all_gone()) {
@@ -141,12 +142,12 @@ engine::~engine() {
         for (int k = 0; k < 500 && !seats_.all_gone(); ++k) {
             try {
                 loop_.run_once(10);
-            } catch (const std::exception&) {  // the engine ends all the same
+            } catch (const std::exception&) {  // the engine ends in any case
             }
         }
     }
     if (block_.exists()) shm::segment::remove(run_id_);
-    shm::trace_segment::remove(run_id_);  // also one that an earlier supervisor has made
+    shm::trace_segment::remove(run_id_);  // removes also a segment that an earlier supervisor has made
     ::unlink(run::control_socket(setup_->directory).c_str());
     extensions_->close();
 }
@@ -155,7 +156,7 @@ run_outcome engine::run() {
     if (facts_.taken_over == 0) supervisor::start_all(seats_);
     extensions_->each([](run_extension& e) { e.begin(); });
     while (!phase_.is_over()) {
-        save_state();  // before waiting for anything else
+        save_state();  // saved before waiting for anything else
         loop_.run_once(1000);
     }
     for (u32 k = 0; k < block_.published().links; ++k) ring::link_ref(block_.block(), k).sweep();
@@ -250,7 +251,7 @@ void engine::fail(const std::string& label, const std::string& what, int code) {
     seats_.fail(label, what, code);
 }
 
-// Supervision has ended; signals go to the function that waits.
+// Supervision has ended; signals are handled by the function that waits.
 void engine::serve_requests(int timeout_ms) {
     loop_.forget(timer_.get());
     loop_.forget(signals_.get());

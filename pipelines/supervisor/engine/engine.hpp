@@ -2,9 +2,8 @@
 // The supervisor's single thread while a pipeline runs: an epoll loop over the control socket, its
 // connections, the stages' pidfds and log pipes, the signals and a tick of 20 ms. Nothing in it blocks.
 //
-// The engine constructs the objects of a run, connects them, and calls them in a fixed order; each has a file
-// of its own:
-//   run_phase         running, draining, leaving, ending, rebuilding; requests to end; the outcome
+// The engine constructs the objects of a run, connects them, and calls them in a fixed order; each has its
+// own file: run_phase         running, draining, leaving, ending, rebuilding; requests to end; the outcome
 //   block_custodian   the control block: published, checked, repaired
 //   stall_guard       nothing moves
 //   run_rebuild       memory and words are made again
@@ -54,16 +53,16 @@ public:
     enum class beginning { fresh, adopt };
     /// Creates the run's memory and control block and listens on the control socket. Throws carousel::error,
     /// leaving nothing allocated. `run_id`: names the control block. `helpers`: folder of carousel-alloc.
-    /// `seconds`: ends the run as Ctrl-C does after this time (0: never). `adopt`: takes the running run
-    /// `run_id` over from a dead supervisor; throws before it changes anything of that run. `first`: frames
-    /// below it were delivered by an earlier run.
+    /// `seconds`: ends the run after this time in the same way as Ctrl-C (0: never). `adopt`: takes the
+    /// running run `run_id` over from a dead supervisor; throws before it changes anything of that run.
+    /// `first`: frames below it were delivered by an earlier run.
     engine(const run_setup& setup, std::string run_id, std::string helpers, f64 seconds, console& out,
            run_extensions& extensions, beginning how = beginning::fresh, u64 first = 0);
     ~engine() override;
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
 
-    /// From now on the extensions act on the run. Call it once, before run().
+    /// From now on the extensions may act on the run. To be called once, before run().
     void attach_extensions();
     /// Runs until the end of the run. All processes have ended when it returns.
     [[nodiscard]] run_outcome run();
@@ -73,7 +72,8 @@ public:
     /// Records the end of the run for observers that keep the control block mapped.
     void note_end(int exit_code) noexcept { telemetry::note_end(block_.block(), exit_code); }
     [[nodiscard]] process_table& seats() noexcept { return seats_; }
-    /// Call after the end of the run: writing the report may use the file descriptors held in reserve.
+    /// To be called after the end of the run: writing the report may use the file descriptors held in
+    /// reserve.
     void release_reserve() noexcept { reserve_.release(); }
     [[nodiscard]] nlohmann::json parameters_of_the_run() const { return parameters_.report(); }
     /// The problems that degraded or delayed the run.
@@ -110,10 +110,10 @@ private:
     console* console_;
     std::string run_id_;
     run_extensions* extensions_;
-    descriptor_reserve reserve_;  ///< before the members that open descriptors: a lower limit set later
-                                  ///< leaves its numbers usable
+    descriptor_reserve reserve_;  ///< declared before the members that open descriptors: if a lower limit is
+                                  ///< set later, the reserved numbers remain usable
     event_loop loop_;
-    std::unique_ptr<mps_domain> domain_;  ///< null: no stage asks for it
+    std::unique_ptr<mps_domain> domain_;  ///< null: no stage uses the domain
     memory_store memory_;
     process_table seats_;
     run_facts facts_;

@@ -17,8 +17,8 @@ bool have_passed(const shm::stage_block& stage, const shm::control_block& c, u64
 
 }  // namespace
 
-// A sink marks a frame in its ledger before the frame is DONE, and only then does the tail move beyond it. So
-// a frame that was marked after the first read of the ledgers is found marked by the second one.
+// A sink marks a frame in its ledger before the frame is DONE, and the tail moves beyond the frame only after
+// that. Therefore the second read of the ledgers finds a frame marked if it was marked after the first read.
 std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
     const std::function<telemetry::undelivered_frame()>& find_undelivered) {

@@ -1,5 +1,5 @@
 #pragma once
-// A frame that is lost on this host although another host still has it.
+// Finds a frame that is lost on this host although another host still has it.
 
 #include <functional>
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace carousel::supervisor {
 
-/// Returns the lowest frame that a sink owes if no ring of that sink has it any more. `made` holds the static
-/// parts of the block `c`; `find_undelivered` reads the ledgers. The processes may run meanwhile. Throws what
-/// `find_undelivered` throws.
+/// Returns the lowest frame that a sink still has to deliver if no ring of that sink contains the frame any
+/// more. `made` holds the static parts of the block `c`; `find_undelivered` reads the ledgers. The processes
+/// may run during the call. Throws what `find_undelivered` throws.
 [[nodiscard]] std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
     const std::function<telemetry::undelivered_frame()>& find_undelivered);

@@ -34,7 +34,7 @@ std::string message_dispatch::accept_process(connection& c, const json& request,
                                  : "the run is ending";
         c.stage = why.empty();
         return why;
-    } catch (const error& e) {  // ours: a message for the stage
+    } catch (const error& e) {  // the error has a message for the stage
         return e.what();
     }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The meaning of the messages on the control socket. Stages send {"hello"} and stay connected, viewers
-// {"tap"}; clients send one {"command"} and get one reply.
+// Interprets the messages on the control socket. Stages send {"hello"} and stay connected, viewers {"tap"};
+// clients send one {"command"} and get one reply.
 
 #include <string>
 
@@ -32,7 +32,8 @@ public:
 private:
     [[nodiscard]] std::string accept_process(connection& c, const nlohmann::json& request, shm::message& m,
                                              bool& again);
-    /// Passes a request for another host on to its extension. False: the request is for this host.
+    /// Passes a request for another host to the extension for that host. Returns false if the request is for
+    /// this host.
     [[nodiscard]] bool route_request(connection& c, const nlohmann::json& request);
 
     process_table* seats_;

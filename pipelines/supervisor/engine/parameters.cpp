@@ -16,9 +16,9 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_changes = 500;
 constexpr u64 log_every_ns = ns_per_s;
-constexpr u64 unknown_state = 1;  ///< damaged: no word of the block is repaired with it
+constexpr u64 unknown_state = 1;  ///< the word is damaged: no word of the block is repaired with its value
 
-/// No frame below it can be made any more.
+/// Returns the lowest frame that can still be produced.
 u64 oldest_frame(const shm::control_block& c) noexcept {
     u64 oldest = ~u64{0};
     for (u32 k = 0; k < std::min(c.sources, shm::max_sources); ++k)
@@ -49,7 +49,7 @@ void live_parameters::write_into(shm::control_block& fresh, u64 first) const noe
 }
 
 // The dead supervisor writes its file after each change, so the file has all sets except at most the newest.
-// That one is stored in its place before it becomes valid: if it is not there, the count in the file is
+// The newest set is stored in its place before it becomes valid: if it is not there, the count in the file is
 // right.
 std::optional<ring::parameter_state> live_parameters::state_in(const shm::control_block& c,
                                                                const json& state) const {
@@ -102,7 +102,7 @@ std::string live_parameters::adopt(const shm::control_block& c, shm::control_blo
                           state.is_object() ? "of the state file" : "of the pipeline file");
 }
 
-// If the schema refuses the values, those of the pipeline file stay.
+// If the schema refuses the values, those of the pipeline file remain in use.
 void live_parameters::adopt_values(const json& saved) {
     try {
         std::vector<std::byte> values = plan_->values;
@@ -142,8 +142,8 @@ run::parameter_state live_parameters::set(const run::set_request& request, shm::
         throw run::refused_for_now(fmt::format(
             "set: {} changes still wait for frames because no frame moves; try again when frames move",
             ring::readable_sets - 1));
-    // The copy gets the same change, and nothing is taken from the block: damage in the block must be found,
-    // not copied.
+    // The copy gets the same change, and nothing is taken from the block, because damage in the block must be
+    // detected and not copied.
     const u32 sets = ring::parameter_state::of(ring::load(made.parameters.state)).sets;
     made.parameters.state.store(ring::parameter_state{sets, *from}.pack(), std::memory_order_relaxed);
     (void)ring::publish(made.parameters, wanted, ~u64{0});

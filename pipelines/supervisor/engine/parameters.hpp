@@ -1,7 +1,7 @@
 #pragma once
 // The parameters of a running pipeline: their values, and when they were set. The supervisor's own values are
 // authoritative; the control block has a copy for the sources (ring/parameter_box.hpp), and a rebuilt block
-// gets them from here. One thread.
+// gets the values from this object. One thread.
 
 #include <optional>
 #include <string>
@@ -25,24 +25,25 @@ public:
     /// Takes over the parameters in a dead supervisor's block and the changes in its state file (`state`);
     /// `made` becomes the reference that the block's parameters are checked against. A state word with one
     /// flipped bit is recovered from the count in the file. Parameters that cannot be recovered or are
-    /// impossible are not taken over: the values of the file are used, without a file those of the pipeline,
-    /// and `made` then differs from the block, so that the block is rebuilt with them. Returns a message for
-    /// the log, normally "".
+    /// impossible are not taken over: the values of the state file are used, or without such a file those of
+    /// the pipeline, and `made` then differs from the block, so that the block is rebuilt with them. Returns
+    /// a message for the log, "" in the normal case.
     std::string adopt(const shm::control_block& c, shm::control_block& made, const nlohmann::json& state);
 
     /// Answers {"command": "parameters"}.
     [[nodiscard]] run::parameter_state answer() const;
     /// Answers {"command": "set"}. `made`: the copy that static parts of the block are checked against.
     /// Throws config_error for unknown names and values out of range, and refused_for_now if there is no room
-    /// for a change yet; nothing is changed then.
+    /// for a change yet; in these cases nothing is changed.
     [[nodiscard]] run::parameter_state set(const run::set_request& request, shm::control_block& c,
                                            shm::control_block& made);
 
     [[nodiscard]] nlohmann::json report() const;  ///< null: the pipeline has no parameters
-    /// For adopt(). `made` counts the sets of the present block.
+    /// For adopt(). `made` has the number of sets of the present block.
     [[nodiscard]] nlohmann::json state(const shm::control_block& made) const;
     [[nodiscard]] u64 number() const noexcept { return number_; }
-    /// A message for the log about changes since the last call; "": none, or the last message is too recent.
+    /// Returns a message for the log about changes since the last call; "": there are none, or the last
+    /// message is too recent.
     [[nodiscard]] std::string log_text(u64 now_ns);
 
 private:

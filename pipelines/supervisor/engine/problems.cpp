@@ -22,8 +22,8 @@ constexpr u64 shown_ns = 60 * ns_per_s;
 struct slots {
     u32 quarantined = 0, free = 0;
 };
-/// Slots of the rings that the stage writes. Quarantined: those of one seat, or (none) of all. Free: of the
-/// ring that has the fewest.
+/// Counts the slots of the rings that the stage writes. Quarantined: those of one seat, or (none) of all
+/// seats. Free: those of the ring that has the fewest free slots.
 slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
     slots n;
     for (u32 o = 0; o < std::min(c.stage[stage].outputs, shm::max_outputs); ++o) {
@@ -58,7 +58,7 @@ void unfenced(std::vector<problem>& out, const shm::control_block& c, const seat
     }
 }
 
-/// Why no process of a stage works, as one sentence; "": one works, or will soon.
+/// Returns the reason why no process of a stage works, as one sentence; "": a process works, or will soon.
 std::string absence(const run_setup& setup, const seat_list& seats, u32 stage) {
     std::optional<seat_state> why;
     for (const auto& s : seats) {

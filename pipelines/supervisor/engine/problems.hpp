@@ -1,7 +1,7 @@
 #pragma once
-// Conditions that degrade or delay a run without ending it. Each names its cause; it is logged once, listed
-// by `carousel ps` while it lasts, and kept in the report. pipelines/README.md ("When it goes badly") states
-// how the run reacts. One thread.
+// Conditions that degrade or delay a run without ending it. Each problem names its cause, is logged once, is
+// listed by `carousel ps` while it lasts, and is kept in the report. pipelines/README.md ("When it goes
+// badly") states how the run reacts. One thread.
 
 #include <string>
 #include <vector>
@@ -14,21 +14,21 @@
 namespace carousel::supervisor {
 
 struct problem {
-    std::string key;  ///< stays the same while the problem lasts
+    std::string key;  ///< constant while the problem lasts
     std::string text;
-    u64 since_ns = 0, over_ns = 0;  ///< over_ns 0: it still lasts
+    u64 since_ns = 0, over_ns = 0;  ///< over_ns 0: the problem still lasts
     bool logged = false;
 };
 
 class problems {
 public:
-    /// Checks about four times per second. Returns the messages to log now: each problem that has lasted long
-    /// enough, once.
+    /// To be called about four times per second. Returns the messages to log now: each problem that has
+    /// lasted long enough, once.
     [[nodiscard]] std::vector<std::string> tick(const run_setup& s, const shm::control_block& c,
                                                 const seat_list& seats, u64 now);
-    /// Adds a problem that was over as soon as it was found; `present` lists it for a while.
+    /// Adds a problem that was already over when it was found; `present` lists it for a while.
     void report(const std::string& text, u64 now);
-    /// The messages of the problems that last.
+    /// The messages of the problems that still last.
     [[nodiscard]] nlohmann::json present(u64 now) const;
     /// All logged problems, at most a hundred: {"text", "at_s" (since `begin_ns`), "lasted_s" (null: until
     /// the end)}.

@@ -16,7 +16,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// The latencies that a sink has counted, from the source's claim to the commit; nothing for other stages.
+/// The latencies that a sink has counted, from the source's claim to the commit; empty for other stages.
 std::optional<std::vector<run::counted_latency>> counted_latencies(const stage_setup& st,
                                                                    const shm::word* buckets) {
     if (st.has_output()) return std::nullopt;

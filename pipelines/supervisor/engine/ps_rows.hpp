@@ -13,7 +13,7 @@
 
 namespace carousel::supervisor {
 
-/// What the answer is made from.
+/// The data that the reply is made from.
 struct ps_sources {
     const run_setup& setup;
     const std::string& run_id;

@@ -33,7 +33,7 @@ json latency_json(const shm::word* buckets, const shm::word* longest) {
     return j;
 }
 
-/// The depth that the last process of a seat has reported; null: none.
+/// The depth that the last process of a seat has reported; null: it has reported none.
 json depth_json(u64 word) {
     const auto d = telemetry::depth_view::of(word);
     if (d.why == telemetry::depth_reason::unknown) return nullptr;
@@ -134,8 +134,8 @@ json samples_json(const std::vector<f64>& samples) {
             {"max", quantile(samples, 1.0)}};
 }
 
-/// Frames that have passed a stage by, as counted by the rings that it reads: a frame passes at each of them,
-/// and in a damaged block the greatest count is returned.
+/// Number of frames that have bypassed a stage, as counted by the rings that it reads: a frame is counted at
+/// each of these rings, and if a damaged block has different counts, the greatest one is returned.
 u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     u64 most = 0;
     if (stage >= std::min(c.stages, shm::max_stages)) return most;
@@ -146,7 +146,7 @@ u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     return most;
 }
 
-/// For a sink that has not begun its ledger: all claimed frames are lost. Throws output_error.
+/// For a sink without a ledger, all claimed frames count as lost. Throws output_error.
 telemetry::ledger_summary ledger_of(const run_setup& s, const std::string& stage, u64 end) {
     const std::string path = telemetry::ledger_path(s.directory, stage);
     if (const auto ledger = telemetry::ledger_reader::open(path)) return ledger->summarize(end);
@@ -281,8 +281,8 @@ std::string damage_text(const damage& d, const std::vector<sink_account>& sinks)
 
 namespace {
 
-/// What the sink's hashes are computed from. Several names: an incarnation of the sink was of another build,
-/// and there is no image_hash.
+/// Names the data from which the sink's hashes are computed. If there are several names, a process of the
+/// sink came from another build, and there is no image_hash.
 json hash_name(const sink_account& a) {
     const std::vector<std::string>& names = a.sum.hash_names;
     const bool show_names = names.size() > 1 || (a.has_hash() && !names.empty());
@@ -383,7 +383,7 @@ json make_report(const report_input& in) {
                               {"to_first_frame", samples_json(parts.to_frame)}};
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
-    // Deaths in stages with a standby after which a fresh process had to be started.
+    // Counts deaths in stages with a standby after which a fresh process had to be started.
     r["standby_missed"] = {{"none", in.deaths->no_standby[static_cast<u8>(why_no_standby::none)]},
                            {"starting", in.deaths->no_standby[static_cast<u8>(why_no_standby::starting)]},
                            {"untried", in.deaths->no_standby[static_cast<u8>(why_no_standby::untried)]}};

@@ -17,15 +17,16 @@
 
 namespace carousel::supervisor {
 
-/// One rebuild of the control block because nothing moved or because a word was impossible.
+/// One rebuild of the control block because no frame advanced or because a word had an impossible value.
 struct repair_record {
-    u64 at_ns = 0, frame = 0;  ///< frame: at which the run continued
+    u64 at_ns = 0, frame = 0;  ///< frame: the frame at which the run continued
     bool stalled = false;
     std::vector<std::string> found;  ///< empty: no word was wrong
     struct frames {
         u64 first = 0, end = 0;
     };
-    /// Delivered, possibly made from damaged words, and not made again because another host has sent them.
+    /// Frames that were delivered, were possibly made from damaged words, and are not made again because
+    /// another host has sent them.
     frames uncertain;
 };
 struct damage_account {
@@ -42,20 +43,20 @@ struct damage_account {
 
 struct run_outcome {
     u64 first = 0;          ///< the frames below were delivered by an earlier run
-    u64 end = 0;            ///< frames first .. end-1 had to reach every sink
-    bool complete = false;  ///< they were delivered and every stage left by itself
-    f64 seconds = 0;        ///< from the claim of the first frame to the delivery of the last
+    u64 end = 0;            ///< frames first .. end-1 had to be delivered to every sink
+    bool complete = false;  ///< all these frames were delivered, and every stage has exited by itself
+    f64 seconds = 0;        ///< from the claim of the first frame to the delivery of the last one
     int exit_code = 0;
     std::string ending;    ///< "complete", "interrupted", "failed: ..."
     std::string ended_by;  ///< the source that ended the stream before frame `end`; "": none
-    u64 rebuilds = 0;      ///< times that memory and words were rebuilt
+    u64 rebuilds = 0;      ///< number of times that memory and words were rebuilt
     damage_account repairs;
-    u32 taken_over = 0;  ///< times that a supervisor took the run over from a killed one
+    u32 taken_over = 0;  ///< number of times that a supervisor took the run over from a killed one
     std::vector<std::string> command_line;
-    u64 planned_end = ~u64{0};  ///< the first frame excluded by `frames`; above every number: `frames` is not
-                                ///< set
+    u64 planned_end = ~u64{0};  ///< END derived from `frames`: the first excluded frame; if it is above every
+                                ///< number: `frames` is not set
     std::string end_requested_by;  ///< the cause of the end: "SIGHUP", "--seconds", ...; "": none
-    /// True if `frames` asks for more frames than the run has delivered.
+    /// True if `frames` is greater than the number of frames that the run has delivered.
     [[nodiscard]] bool ended_early() const noexcept;
     /// "ended early, after 26 of 150 frames: SIGHUP"; "": the run did not end early.
     [[nodiscard]] std::string early_text() const;
@@ -66,11 +67,11 @@ struct run_outcome {
 /// The delivery account of one sink.
 struct sink_account {
     std::string stage;
-    std::string not_counted = {};  ///< the reason; "": it is counted, and `sum` is from its ledger
+    std::string not_counted = {};  ///< the reason; "": the sink is counted, and `sum` is from its ledger
     telemetry::ledger_summary sum = {};
-    std::string unreadable = {};        ///< why its ledger cannot be read; ""
-    std::optional<u64> passed_by = {};  ///< frames not delivered to it: a port that skips, or an excluded
-                                        ///< sink
+    std::string unreadable = {};        ///< the reason why its ledger cannot be read; ""
+    std::optional<u64> passed_by = {};  ///< frames not delivered to the sink: it is a port that skips, or an
+                                        ///< excluded sink
     [[nodiscard]] bool counted() const noexcept { return not_counted.empty(); }
     /// True if every frame has a hash and all hashes are of the same kind.
     [[nodiscard]] bool has_hash() const noexcept {
@@ -91,7 +92,7 @@ struct report_input {
     const std::vector<sink_account>* sinks = nullptr;
     run_outcome outcome;
     nlohmann::json problems = nlohmann::json::array();  ///< see problems.hpp
-    /// indexed by stage, over outcome.seconds; empty: not measured
+    /// indexed by stage, measured over outcome.seconds; empty: not measured
     std::vector<telemetry::stage_shares> shares = {};
     nlohmann::json parameters = nullptr;  ///< see live_parameters::report
     u64 recoveries_dropped = 0;           ///< deaths that are too old for the list
@@ -110,17 +111,17 @@ struct dead_letter {
     std::string stage, reason;  ///< "": unknown
 };
 struct dead_letter_list {
-    u64 count = 0;                    ///< of the sink that received most
+    u64 count = 0;                    ///< number of tombstones of the sink that received most
     std::vector<dead_letter> newest;  ///< by sequence, at most a thousand per sink
 };
-/// The frames that the sinks' ledgers record as tombstones, with the cause where the supervisor saw it. If no
-/// sink is counted, the frames that the supervisor saw.
+/// The frames that the sinks' ledgers record as tombstones, with the cause if the supervisor observed it. If
+/// no sink is counted, returns the frames that the supervisor saw.
 [[nodiscard]] dead_letter_list dead_letters_of(const std::vector<sink_account>& sinks,
                                                const death_account& deaths);
 /// "2 given up (frame 7: fragment, signal 11; frame 9: fragment, signal 11)"; "" if there are none.
 [[nodiscard]] std::string dead_letters_text(const dead_letter_list& d);
-/// The run's own exit code, unless that is 0 and frames are damaged or abandoned: damage has priority over
-/// abandoned frames.
+/// The run's own exit code, unless this code is 0 and frames are damaged or abandoned; damage has priority
+/// over abandoned frames.
 [[nodiscard]] int exit_code_of(const run_outcome& o, const damage& d, const dead_letter_list& dead_letters,
                                u64 allowed) noexcept;
 /// A message that names the run, the frame before which its stream ended and the source that ended it.
@@ -129,19 +130,19 @@ struct dead_letter_list {
 [[nodiscard]] std::string damage_text(const damage& d, const std::vector<sink_account>& sinks);
 [[nodiscard]] damage damage_of(const std::vector<sink_account>& sinks, const shm::control_block& c);
 
-/// Throws output_error if the report could not be written later. Call it before the run starts.
+/// Throws output_error if the report could not be written later. To be called before the run starts.
 void check_report_path(const std::string& path);
-/// Writes the report as core/output_file.hpp describes. Copies the ledgers into the folder of the file that
-/// is replaced (ledger_copy_path); a report that is written to a device or a FIFO keeps none. Throws
-/// output_error.
+/// Writes the report in the way that core/output_file.hpp describes. Copies the ledgers into the folder of
+/// the file that is replaced (ledger_copy_path); for a report that is written to a device or a FIFO, no
+/// copies are kept. Throws output_error.
 void write_report(const std::string& path, const nlohmann::json& report, const run_setup& s,
                   const std::vector<sink_account>& sinks);
-/// Opens the file of --report FILE, for any command. Throws output_error.
+/// Opens the file for --report FILE, for any command. Throws output_error.
 [[nodiscard]] output_file open_report(const std::string& path);
 /// Path of the copy of a sink's ledger next to a report, with the report's symbolic links resolved. "": the
 /// report is written to a device or a FIFO.
 [[nodiscard]] std::string ledger_copy_path(const std::string& report_path, const std::string& stage);
-/// The p-quantile of `samples`, p in 0 .. 1; 0 if there are none.
+/// Returns the p-quantile of `samples`, p in 0 .. 1; 0 if there are none.
 [[nodiscard]] f64 quantile(std::vector<f64> samples, f64 p);
 
 }  // namespace carousel::supervisor

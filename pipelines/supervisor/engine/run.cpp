@@ -1,5 +1,5 @@
-// run_pipeline(): from a checked pipeline to its report. Nothing is left over, whatever happens: the engine
-// ends the processes and removes the shared memory, the lock removes the folder.
+// run_pipeline(): from a checked pipeline to its report. Nothing is left over in any case: the engine ends
+// the processes and removes the shared memory, and the lock removes the folder.
 #include "supervisor/engine/run.hpp"
 
 #include <fcntl.h>
@@ -85,7 +85,8 @@ void log_closing(closing& out, const run_setup& s, const run_outcome& o,
                              victim->spec.name, s.name));
 }
 
-/// Writes the report. Returns why it or one of its ledgers cannot be written; "": written, or not requested.
+/// Writes the report. Returns the reason why the report or one of its ledgers cannot be written; "": written,
+/// or not requested.
 std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
                              const std::vector<sink_account>& sinks) {
     if (s.report_path.empty()) return "";
@@ -100,7 +101,7 @@ std::string why_not_reported(const run_setup& s, const nlohmann::json& report,
 int finish(engine& e, const run_setup& s, run_outcome o, const run_options& given_options,
            const run_extensions& extensions, console& out) {
     closing last(out, *e.seats().journal);
-    if (e.seats().failure) log_root_cause(last, *e.seats().failure);  // before anything that can fail
+    if (e.seats().failure) log_root_cause(last, *e.seats().failure);  // logged before anything that can fail
     const std::vector<sink_account> sinks = read_ledgers(s, e.control(), o.end);
     const damage d = damage_of(sinks, e.control());
     const dead_letter_list dead_letters = dead_letters_of(sinks, e.seats().account);
@@ -108,7 +109,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     extensions.each([&](const run_extension& each) {
         if (o.exit_code == exit_code::ok) o.exit_code = each.exit_code();
     });
-    std::vector<std::string> failed;  // an output that fails prevents neither the account nor the other
+    std::vector<std::string> failed;  // an output that fails does not prevent the account or the other
                                       // outputs
     for (const sink_account& a : sinks)
         if (!a.unreadable.empty()) failed.push_back(a.unreadable);
@@ -141,7 +142,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     return o.exit_code;
 }
 
-/// The run of this name that a dead supervisor has left, if any of its stages is alive.
+/// Returns the run of this name that a dead supervisor has left, if any of its stages is alive.
 std::optional<run::record> surviving_run(const run_lock& lock) {
     auto record = run::read_record(lock.folder());
     const auto is_recoverable = [](const run::record& r) {
@@ -151,8 +152,8 @@ std::optional<run::record> surviving_run(const run_lock& lock) {
     return record;
 }
 
-/// When this throws, the stages stay as they are: they wait for a supervisor with the same pipeline, and end
-/// by themselves without one.
+/// If this function throws, the stages are not affected: they wait for a supervisor with the same pipeline,
+/// and exit by themselves if none appears.
 void restore_identity(const run_lock& lock, const run::record& existing, const nlohmann::json& wanted,
                       run_setup& s) {
     const auto kept = read_identity(lock.folder());
@@ -177,15 +178,15 @@ std::string no_domain_text(const pipeline& p, const run_setup& s) {
                          : fmt::format("isolation = \"mps\" has no effect on {}: running on the CPU", names);
 }
 
-/// The run of that name that a killed supervisor has left, if its control block still exists. Called before
-/// waiting for the lock.
+/// Returns the run of that name that a killed supervisor has left, if its control block still exists. To be
+/// called before waiting for the lock.
 std::optional<run::record> unfinished_run(const std::string& name) {
     auto record = run::read_record(run::run_folder(name));
     if (record && (is_alive(*record) || !shm::segment::exists(record->run_id))) record.reset();
     return record;
 }
 
-/// Logs that a fresh run starts instead of an adoption.
+/// Logs that a fresh run starts instead of adopting the existing one.
 void log_fresh_start(const run::record& existing, console& out) {
     const bool there = shm::segment::exists(existing.run_id);
     out.line(fmt::format(
@@ -203,18 +204,18 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     run_options o = given_options;
     const run_signals_blocked signals;
     arm_crash_points("supervisor");
-    // No process of this run is in any MPS domain but the run's own: neither in the machine's default domain
-    // nor in one named by the user's environment. With a folder in which no daemon listens, CUDA creates a
-    // context of the process's own.
+    // No process of this run may be in an MPS domain other than the run's own one: neither in the machine's
+    // default domain nor in one named by the user's environment. With a folder in which no daemon listens,
+    // CUDA creates a private context for the process.
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
     raise_file_limit();
-    (void)open_null(O_RDONLY);  // every stage gets it as its stdin
+    (void)open_null(O_RDONLY);  // opens /dev/null, which every stage gets as its stdin
     const std::optional<run::record> before = unfinished_run(p.name);
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
-    // From here on, the stages of a run that is taken over wait for this process, however long the rest
-    // takes.
+    // From here on, the stages of a run that is taken over wait for this process, regardless of how long the
+    // remaining steps take.
     const std::optional<run::record> existing = o.fresh ? std::nullopt : surviving_run(lock);
     lock.leave_folder(existing || before);
     if (o.stages.empty()) o.stages = describe_stages(p);
@@ -239,7 +240,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     }
     make_log_folder(s.directory);
     const std::string run_id = existing ? existing->run_id : new_run_id();
-    // Nothing has been made yet, and no stage waits for frames: the hosts agree first.
+    // Nothing has been allocated yet, and no stage waits for frames, so the hosts can agree first.
     if (!existing) {
         try {
             extensions.each([&](run_extension& each) { each.agree(out, run_id); });

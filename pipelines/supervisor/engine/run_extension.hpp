@@ -1,8 +1,8 @@
 #pragma once
-// Parts that a run can do without, plugged into the engine from outside: the other hosts of a pipeline, its
-// web UI, its shared-memory space. The engine knows none of them: it calls the hooks below, and an extension
-// acts on the run through run_access. One thread, that of the engine; hooks do not block, except where a
-// comment states it.
+// Optional parts of a run, plugged into the engine from outside: the other hosts of a pipeline, its web UI,
+// its shared-memory space. The engine has no knowledge of the extensions: it calls the hooks below, and an
+// extension acts on the run through run_access. Threading: only the engine's thread. Hooks do not block,
+// except where a comment states it.
 
 #include <cstddef>
 #include <memory>
@@ -21,7 +21,7 @@ namespace carousel::supervisor {
 
 struct pipeline;
 
-/// What an extension may do to the run.
+/// The operations of the run that an extension may use.
 class run_access {
 public:
     virtual ~run_access() = default;
@@ -29,46 +29,51 @@ public:
     [[nodiscard]] virtual const std::string& run_id() const = 0;
     [[nodiscard]] virtual event_loop& loop() = 0;
     [[nodiscard]] virtual console& out() = 0;
-    /// Of the labels before log lines, in characters.
+    /// Width of the labels before log lines, in characters.
     [[nodiscard]] virtual std::size_t label_width() const = 0;
     /// True if a supervisor before this one was killed.
     [[nodiscard]] virtual bool was_taken_over() const = 0;
     [[nodiscard]] virtual bool end_was_requested() const = 0;
     virtual void log_line(const std::string& text) = 0;
-    /// As a request on this host does; an extension may take it (take_end_request).
+    /// Handles a request to end in the same way as a request on this host; an extension may take it
+    /// (take_end_request).
     virtual void request_end(const std::string& why) = 0;
-    /// Frames in flight are delivered, then the run ends. `why` is the cause, unless there is one already.
+    /// Delivers the frames in flight and then ends the run. `why` is the cause, unless another cause is
+    /// already recorded.
     virtual void drain(const std::string& why) = 0;
     virtual void end_at_once(const std::string& why) = 0;
-    /// The stream that `stage` receives ends before frame `at`, as its link would report.
+    /// The stream that `stage` receives ends before frame `at`; has the same effect as a report of its link.
     virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
-    /// Something other than a stage has failed, and with it the run.
+    /// To be called if something other than a stage has failed; the run then fails as well.
     virtual void fail(const std::string& label, const std::string& what, int code) = 0;
-    /// Executes a request as at the control socket (control/request_message.hpp), and returns its answer.
+    /// Executes a request like one that arrives at the control socket (control/request_message.hpp), and
+    /// returns its answer.
     virtual nlohmann::json carry_out(const nlohmann::json& request) = 0;
     /// Answers a request that was taken (run_extension::take_request), if its client still waits.
     virtual void answer(u64 id, const nlohmann::json& reply) = 0;
-    /// The run is over: serves requests and new connections at the control socket for up to `timeout_ms`.
+    /// To be called when the run is over: serves requests and new connections at the control socket for up to
+    /// `timeout_ms`.
     virtual void serve_requests(int timeout_ms) = 0;
-    /// Saves now what run_extension::save() returns.
+    /// Immediately saves the data that run_extension::save() returns.
     virtual void save_state() = 0;
 };
 
-/// A client's request as an extension sees it.
+/// The decision of an extension about a client's request.
 struct request_route {
     bool taken = false;      ///< the extension answers it
     u64 id = 0;              ///< for run_access::answer()
-    nlohmann::json refusal;  ///< null: the answer comes later
+    nlohmann::json refusal;  ///< null: the reply is sent later
 };
 
 class run_extension {
 public:
     virtual ~run_extension() = default;
 
-    // ---- before the run
-    /// Once, before anything of the run is started or allocated. Throws config_error.
+    // ---- before the run Called once, before any part of the run is started or allocated. Throws
+    // config_error.
     virtual void prepare(const pipeline&, console&) {}
-    /// Of a fresh run only: the last step before anything is made. May block. Throws interrupted_early.
+    /// Called only for a fresh run: the last step before anything is allocated. May block. Throws
+    /// interrupted_early.
     virtual void agree(console&, const std::string& /*run_id*/) {}
     /// First frame of this run's rings; `own`: without this extension.
     [[nodiscard]] virtual u64 first_frame(u64 own) const { return own; }
@@ -76,25 +81,25 @@ public:
     // ---- the run
     /// From now until close() the extension may act on the run.
     virtual void attach(run_access&) {}
-    /// The stages have been started.
+    /// Called after the stages have been started.
     virtual void begin() {}
     virtual void tick(u64 /*now*/) {}
-    /// The run ends, whether or not its processes have ended.
+    /// Called when the run ends, whether or not its processes have ended.
     virtual void leave() noexcept {}
-    /// All processes of the run have ended. Idempotent.
+    /// Called after all processes of the run have ended. Idempotent.
     virtual void close() noexcept {}
 
     // ---- its state, which a supervisor that takes the run over restores before attach()
     virtual void save(nlohmann::json& /*run*/) const {}
     virtual void restore(saved_run& /*run*/) {}
-    /// Differs when the result of save() does.
+    /// Returns a value that differs whenever the result of save() differs.
     [[nodiscard]] virtual u64 fingerprint() const noexcept { return 0; }
 
     // ---- requests, and the end
-    /// Takes a client's request that is for another host.
+    /// Takes over a client's request if it is for another host.
     [[nodiscard]] virtual request_route take_request(const nlohmann::json& /*request*/) { return {}; }
-    /// The run is to end. True: the extension ends it later. `leaving`: every frame is delivered; `may_wait`:
-    /// no end has begun yet.
+    /// Called when the run is to end. Returns true if the extension ends the run later. `leaving`: every
+    /// frame has been delivered; `may_wait`: the end of the run has not begun in any way yet.
     [[nodiscard]] virtual bool take_end_request(const std::string& /*why*/, bool /*leaving*/,
                                                 bool /*may_wait*/) {
         return false;
@@ -102,19 +107,19 @@ public:
     /// True if a request to end the run has an effect after every frame of this host is delivered.
     [[nodiscard]] virtual bool outlasts_delivery() const noexcept { return false; }
     virtual void end_at_once() {}
-    /// All stages of this host have exited. `end`: frame at which this host's stream ended, if it is
-    /// complete.
+    /// Called when all stages of this host have exited. `end`: frame at which this host's stream ended, if it
+    /// is complete.
     [[nodiscard]] virtual bool may_leave(std::optional<u64> /*end*/, u64 /*now*/) { return true; }
 
-    // ---- what it adds to answers and to the report
+    // ---- data that the extension adds to replies and to the report
     virtual void add_to(run::ps_answer&) const {}
-    /// True if the report is to be made even if no file was asked for.
+    /// True if the report must be created even if no file was requested.
     [[nodiscard]] virtual bool wants_report() const noexcept { return false; }
     virtual void add_to_report(nlohmann::json&) const {}
     /// Exit code of a run that was otherwise successful.
     [[nodiscard]] virtual int exit_code() const { return 0; }
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const { return {}; }
-    /// The result of the run is known. May block.
+    /// Called when the result of the run is known. May block.
     virtual void report_outcome(int /*code*/, const nlohmann::json& /*report*/, const std::string& /*line*/) {
     }
 };
@@ -138,7 +143,7 @@ public:
     void each(F&& fn) const {
         for (const auto& e : all_) fn(*e);
     }
-    /// True if `fn` returns true for an extension; the others are not asked then.
+    /// True if `fn` returns true for an extension; the remaining extensions are then not called.
     template <typename F>
     [[nodiscard]] bool any(F&& fn) const {
         for (const auto& e : all_)

@@ -1,5 +1,5 @@
 #pragma once
-// What a supervisor knows of its run and its successor cannot read from the control block: counters, times
+// Data of a supervisor about its run that its successor cannot read from the control block: counters, times
 // and intentions. Plain data; each member has one writer. takeover.hpp saves it for the successor.
 
 #include <string>
@@ -19,13 +19,14 @@ struct run_facts {
     int interrupts = 0, ended_by = 0;
     std::string end_requested_by;     ///< the first cause of the end: "SIGHUP", "--seconds", ...; "": none
     int end_request_signal = 0;       ///< the signal, if the first cause was a signal
-    u32 taken_over = 0;               ///< times that a supervisor took the run over from a killed one
+    u32 taken_over = 0;               ///< number of times that a supervisor took the run over from a killed
+                                      ///< one
     u32 stream_ended_by = shm::none;  ///< the source stage that set END by ending its stream
     damage_account repairs;
 };
 
 [[nodiscard]] nlohmann::json to_json(const run_facts& f);
-/// Restores what to_json() returned; `created_ns` stands for a missing started_ns.
+/// Restores what to_json() returned; `created_ns` is used if started_ns is missing.
 void restore(run_facts& f, saved_run& saved, u64 created_ns);
 
 }  // namespace carousel::supervisor

@@ -59,7 +59,7 @@ std::string run_phase::name() const {
     return starting ? "starting" : "running";
 }
 
-// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for display.
+// Returns a text for display: "waiting: fragment is down, vertex is in backoff", "paused: fragment".
 std::string run_phase::text() const {
     std::string text = name();
     const char* between = ": ";
@@ -131,7 +131,9 @@ void run_phase::begin_drain(const std::string& why) {
     phase_ = phase::draining;
     since_ns_ = moved_ns_ = now_ns();
     supervisor::resume_paused(*seats_);
-    if (facts_->stream_ended_by != shm::none) return;  // END is known, and stages may have left because of it
+    if (facts_->stream_ended_by != shm::none)
+        return;  // END is known, and some stages may have exited
+                 // because of it
     block_->begin_stop();
 }
 
@@ -202,15 +204,15 @@ void run_phase::watch(u64 now) {
         moved_ns_ = now;
     }
     watch_full_disk(now);
-    // A drain may take any time, as long as frames move.
+    // A drain may take any amount of time, as long as frames advance.
     if (is(phase::draining) && now > std::max(moved_ns_, since_ns_) &&
         now - std::max(moved_ns_, since_ns_) > 2 * setup_->stop_timeout_ns)
         end_now(fmt::format("no frame has moved for {} s", 2 * setup_->stop_timeout_ns / ns_per_s));
     flush_outputs(now);
 }
 
-// A run that was asked to end waits for room on a disk only for a limited time. Its stages stop trying a
-// second earlier.
+// If the end of a run was requested, the run waits for room on a full disk only for a limited time. Its
+// stages stop retrying one second earlier.
 void run_phase::watch_full_disk(u64 now) {
     if (phase_ != phase::draining || now < moved_ns_ + full_disk_patience_ns) return;
     for (const auto& s : seats_->seats) {
@@ -220,7 +222,8 @@ void run_phase::watch_full_disk(u64 now) {
     }
 }
 
-// "2 frames were not written ...", if a stage waits for a full disk or for another host now; else "".
+// Returns "2 frames were not written ..." if a stage currently waits for a full disk or for another host;
+// otherwise "".
 std::string run_phase::unwritten() {
     const shm::control_block& c = block_->block();
     for (const auto& s : seats_->seats) {
@@ -244,7 +247,7 @@ std::string run_phase::unwritten() {
     return "";
 }
 
-// Stages that should have left and have not: TERM, then KILL, each named in the log.
+// Ends the stages that should have exited and have not: TERM, then KILL; the log names each of them.
 void run_phase::flush_outputs(u64 now) {
     const u64 waited = now > since_ns_ ? now - since_ns_ : 0;
     if (phase_ == phase::leaving && waited > setup_->stop_timeout_ns && !seats_->all_gone())
@@ -287,7 +290,8 @@ run_outcome run_phase::outcome() const {
         o.exit_code = 128 + (facts_->ended_by != 0 ? facts_->ended_by : SIGTERM);
         o.ending = "interrupted";
     } else if (o.ended_early() && facts_->end_request_signal != 0 && facts_->end_request_signal != SIGINT) {
-        // Every frame that was begun is delivered, but no user asked for fewer of them than `frames`.
+        // Every frame that was begun is delivered, but no user has reduced the number of frames below
+        // `frames`.
         o.complete = false;
         o.exit_code = 128 + facts_->end_request_signal;
         o.ending = "ended by " + facts_->end_requested_by;

@@ -2,8 +2,8 @@
 // The phase of a run, and its end.
 //
 //   running -> draining            Ctrl-C, TERM, `carousel down`: END is fixed, frames already begun are
-//                                  delivered. (If a source ends its stream, END is lowered to that frame, in
-//                                  either phase: stream_end.hpp.)
+//                                  delivered. (If a source ends its stream, END is lowered to that frame in
+//                                  both phases; see stream_end.hpp.)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
 //   any -> ending                  a required stage has failed, a second Ctrl-C, or a stage that does not
 //                                  leave: TERM, then KILL
@@ -31,50 +31,52 @@ public:
 
     [[nodiscard]] phase now() const noexcept { return phase_; }
     [[nodiscard]] bool is(phase p) const noexcept { return phase_ == p; }
-    /// Running or draining: frames are made, and seats take orders.
+    /// Running or draining: frames are produced, and requests for seats are accepted.
     [[nodiscard]] bool is_open() const noexcept { return is(phase::running) || is(phase::draining); }
     /// Leaving or ending: no process is started any more.
     [[nodiscard]] bool is_final() const noexcept { return is(phase::leaving) || is(phase::ending); }
-    /// "running", "waiting", "paused", ...: for clients.
+    /// "running", "waiting", "paused", ...: the form for clients.
     [[nodiscard]] std::string name() const;
-    /// "waiting: fragment is down, vertex is in backoff", "paused: fragment": for display.
+    /// A text for display: "waiting: fragment is down, vertex is in backoff", "paused: fragment".
     [[nodiscard]] std::string text() const;
 
-    // ---- requests to end
-    /// Ends the run as an interrupt does `seconds` after its start; 0: never.
+    // ---- requests to end Ends the run `seconds` after its start in the same way as an interrupt; 0: never.
     void end_after(f64 seconds) noexcept;
-    /// The first interrupt drains, the second one ends the run at once, the third one kills.
+    /// The first interrupt drains, the second one ends the run at once, and the third one kills the
+    /// processes.
     void interrupt(int signal);
-    /// `by`: the cause of the request. The first one is kept for the outcome of a run that ends before its
+    /// `by`: the cause of the request. The first cause is kept for the outcome of a run that ends before its
     /// last frame.
     void end_on_request(const std::string& by, int signal, const std::string& why);
-    /// As end_on_request(), without a cause of this host's.
+    /// Like end_on_request(), but without a cause on this host.
     void request_end(const std::string& why);
 
     // ---- transitions
     void begin_drain(const std::string& why);
     void end_now(const std::string& why);
-    /// No process is started any more, but none is signalled either: memory could not be made again.
+    /// To be called if memory could not be allocated again: no process is started any more, but no process is
+    /// signalled either.
     void abandon_rebuild();
     void begin_rebuild();
-    /// The rebuilt block is in use.
+    /// To be called when the rebuilt block is in use.
     void end_rebuild() noexcept { phase_ = phase::running; }
-    /// After a rebuild: drains if the end was requested before it. `end_is_fixed`: END was found before it.
+    /// To be called after a rebuild: drains if the end was requested before the rebuild. `end_is_fixed`:
+    /// `end_is_fixed`: END was determined before the rebuild.
     void drain_again(bool end_is_fixed);
-    /// A dead supervisor has begun the stop.
+    /// To be called if a dead supervisor has begun the stop.
     void adopt_drain(u64 now);
-    /// The time without a moved frame begins again.
+    /// A frame has advanced: the time without progress begins again.
     void note_move(u64 now) noexcept { moved_ns_ = now; }
 
     // ---- in each tick
     void watch_time_limit(u64 now);
-    /// Leaves when every frame is delivered, and ends what lasts too long.
+    /// Enters the phase `leaving` when every frame is delivered, and ends phases that last too long.
     void watch(u64 now);
 
     /// Frames that a port has written below `frame` are lost with their rings, and are not made again.
     void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
     [[nodiscard]] u64 lost_until() const noexcept { return lost_until_; }
-    /// All is over: no stage of this run, and no extension, has anything left to do.
+    /// Everything has ended: no stage of this run, and no extension, has anything left to do.
     void finish() noexcept { over_ = true; }
     [[nodiscard]] bool is_over() const noexcept { return over_; }
     [[nodiscard]] run_outcome outcome() const;

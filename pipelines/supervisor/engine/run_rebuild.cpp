@@ -19,8 +19,9 @@ namespace {
 constexpr u32 most_in_row = 3;
 constexpr std::size_t max_repair_records = 100;
 
-/// True if another host sends the frames: it may have released frames that all sinks here have, and cannot
-/// send those again. A stage that receives is known by its own description; its program may be a wrapper.
+/// True if another host sends the frames: that host may have released frames that all sinks here have
+/// received, and cannot send these frames again. A stage that receives frames is recognised by its own
+/// description, because its program may be a wrapper.
 bool is_sent_its_frames(const run_setup& s) {
     return std::any_of(s.stages.begin(), s.stages.end(), [](const stage_setup& st) { return st.receives(); });
 }
@@ -53,15 +54,15 @@ void run_rebuild::watch_owner() {
     });
 }
 
-/// The frame at which a run with a damaged block continues: uncertain frames are delivered again, if they can
-/// be made again.
+/// The frame at which a run with a damaged block continues: uncertain frames are delivered again if they can
+/// be produced again.
 u64 run_rebuild::first_trusted() const {
     return is_sent_its_frames(*setup_) ? first_to_deliver() : first_uncertain();
 }
 
 /// Frames in flight since the last check that found the block sound may have been made from damaged words and
-/// delivered. So may a window of frames per ring before them, as far back as the ledgers still have
-/// individual records (ledger_fold.hpp).
+/// delivered. The same holds for the frames before them, up to one window per ring, as far back as the
+/// ledgers still have individual records (ledger_fold.hpp).
 u64 run_rebuild::first_uncertain() const {
     const u64 lacking = first_to_deliver();
     u64 first = lacking, under_way = 0, folded = 0;
@@ -77,7 +78,8 @@ u64 run_rebuild::first_uncertain() const {
     return std::max(first - std::min(first, under_way), folded);
 }
 
-/// Before the run continues at `first`: records the uncertain frames that are not made again.
+/// To be called before the run continues at `first`: records the uncertain frames that are not produced
+/// again.
 void run_rebuild::record_uncertain_frames(u64 first) {
     const u64 uncertain_from = first_uncertain();
     if (uncertain_from >= first) return;
@@ -88,19 +90,20 @@ void run_rebuild::record_uncertain_frames(u64 first) {
     if (repair_recorded_) facts_->repairs.last.back().uncertain = {uncertain_from, first};
 }
 
-/// The lowest frame that a sink has a claim on and no committed record of, whatever the block contains.
+/// Returns the lowest frame that a sink has claimed but not recorded as committed, whatever the block
+/// contains.
 u64 run_rebuild::first_to_deliver() const {
     std::vector<telemetry::counted_sink> sinks;
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         if (!counts_frames(setup_->stages[k])) continue;
-        // Without a ledger: the tail of its ring at the last check.
+        // For a sink without a ledger: the tail of its ring at the last check.
         u64 tail = block_->published().first_ring_sequence;
         if (const u32 link = block_->published().stage[k].input_link[0]; block_->saw(link))
             tail = std::max(tail, block_->seen_tail(link));
         sinks.push_back({setup_->stages[k].spec.name, tail});
     }
     u64 lowest = telemetry::find_undelivered(setup_->directory, sinks, 0).frame;
-    if (lowest == telemetry::no_frame) {  // no sink has a claim: up to where all rings were
+    if (lowest == telemetry::no_frame) {  // no sink has a claim: the lowest tail that all rings had reached
         for (u32 k = 0; k < block_->published().links; ++k)
             lowest = std::min(
                 lowest, block_->saw(k) ? block_->seen_tail(k) : block_->published().first_ring_sequence);
@@ -142,10 +145,10 @@ void run_rebuild::truncate_ledgers(u64 first) {
     }
 }
 
-// Frames that a port has written cannot be requested again, and frames that it has read belong to it: a run
-// with a port is not rebuilt. Frames that no sink has are lost, and the report counts them. The number of
-// frames written to a ring comes from its block, limited to a window above what is known otherwise: the tail
-// that this supervisor has seen, or, right after an adoption, what the sinks' ledgers have.
+// Frames that a port has written cannot be requested again, and frames that it has read are in use by its
+// program, so a run with a port is not rebuilt. Frames that no sink has are lost, and the report counts them.
+// The number of frames written to a ring comes from its block, limited to one window above a known value: the
+// last tail that this supervisor has observed, or, right after an adoption, the number in the sinks' ledgers.
 void run_rebuild::abandon_rings(const std::string& why, const stage_setup& port) {
     const u64 delivered = first_to_deliver();
     for (u32 k = 0; k < block_->published().links; ++k) {

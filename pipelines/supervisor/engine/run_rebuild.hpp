@@ -1,10 +1,11 @@
 #pragma once
-// Rebuilding memory and words during a run. Memory of kind ipc belongs to a process: when that dies, running
-// stages continue, but no successor could map it. Or the control block is damaged (block_custodian.hpp), or
-// nothing moves without a reason (stall_guard.hpp). All stages end, and the run continues at the first frame
-// that a sink lacks. The authoritative data are the sinks' ledgers and this process's own memory: the old
-// block may be the broken part, so only counters are taken from it, and those only if plausible. A run that
-// is repaired three times without a frame in between ends.
+// Rebuilds memory and words during a run. A rebuild has one of three causes. Memory of kind ipc belongs to a
+// process: if that process dies, running stages continue, but none of their successors could map the memory.
+// Or the control block is damaged (block_custodian.hpp), or no frame advances without a reason
+// (stall_guard.hpp). All stages end, and the run continues at the first frame that a sink lacks. The
+// authoritative data are the sinks' ledgers and this process's own memory: the old block may be the broken
+// part, so only counters are taken from it, and those only if plausible. A run that has been repaired three
+// times without delivering a frame in between is ended.
 
 #include <string>
 
@@ -24,17 +25,20 @@ public:
                 process_table& seats, memory_store& memory, block_custodian& block, run_phase& phase,
                 stall_guard& stall, problems& problems, run_facts& facts);
 
-    /// Rebuilds when the owner of ipc memory dies; without one this does nothing.
+    /// Rebuilds if the owner of ipc memory dies; does nothing if there is no owner.
     void watch_owner();
     /// Ends all stages; finish() continues. Does nothing if the run ends, or is being rebuilt.
     void begin(const std::string& why);
-    /// As begin(), because of damage: records it, and ends the run if it was repaired too often.
+    /// Like begin(), but because of damage: records the damage, and ends the run if it was repaired too
+    /// often.
     void repair(const block_damage& damage);
-    /// A stage has failed for good: it may only have read damaged words. True if they are, and are repaired.
+    /// To be called if a stage has failed for good, because it may only have read damaged words. Returns true
+    /// if words are damaged and have been repaired.
     [[nodiscard]] bool failed_by_damage();
-    /// All stages have ended: makes memory and words again, and the run continues.
+    /// To be called when all stages have ended: allocates memory and words again, after which the run
+    /// continues.
     void finish();
-    /// For a run that continues a lost one: frames that the lost run delivered are neither lost nor counted.
+    /// For a run that continues a lost run: frames that the lost run delivered are neither lost nor counted.
     void begin_ledgers() const;
 
 private:
@@ -55,13 +59,14 @@ private:
     stall_guard* stall_;
     problems* problems_;
     run_facts* facts_;
-    bool untrusted_ = false;        ///< the present rebuild repairs damage
-    bool repair_recorded_ = false;  ///< and is the last entry of facts_->repairs.last
+    bool untrusted_ = false;        ///< the present rebuild is a repair of damage
+    bool repair_recorded_ = false;  ///< the present repair is the last entry of facts_->repairs.last
     u64 repaired_at_frame_ = 0;
     u32 repairs_in_row_ = 0;
 };
 
-/// The first port of the pipeline, whose frames cannot be made again; null: it has none.
+/// Returns the first port of the pipeline, whose frames cannot be produced again; null: the pipeline has no
+/// port.
 [[nodiscard]] const stage_setup* port_of(const run_setup& s) noexcept;
 
 }  // namespace carousel::supervisor

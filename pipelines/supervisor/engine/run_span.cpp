@@ -7,7 +7,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Calls fn(entry) for each process that works or worked for a stage for which of(stage) holds.
+/// Calls fn(entry) for each process that works or has worked for a stage for which of(stage) is true.
 template <typename Of, typename F>
 void for_each_process(const shm::control_block& c, Of&& of, F&& fn) {
     for (const shm::incarnation& e : c.entry) {
@@ -24,7 +24,8 @@ bool is_sink(const shm::stage_block& s) noexcept { return s.outputs == 0; }
 
 }  // namespace
 
-// The header of the first frame may be overwritten by then; the first commit of the source's process remains.
+// The header of the first frame may already be overwritten, but the time of the first commit of the source's
+// process is still stored.
 u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept {
     u64 first = latest;
     const auto take = [&](u64 at) {

@@ -9,10 +9,10 @@
 
 namespace carousel::supervisor {
 
-/// Time at which a source claimed the first frame of the run. Call it as soon as a frame is committed, while
-/// the words of the first frame still exist. Returns `latest` if the control block does not store the time.
+/// Time at which a source claimed the first frame of the run. Returns `latest` if the control block does not
+/// store the time. Returns `latest` if the control block does not store the time.
 [[nodiscard]] u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
-/// Time at which a sink committed the newest frame. Call it after each sink has committed its frames. Returns
+/// Time at which a sink committed the newest frame. Returns `latest` if no word contains the time. Returns
 /// `latest` if no word has the time.
 [[nodiscard]] u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a dead supervisor has saved of its run: the member "run" of its state file (state_file.hpp), which may
-// be damaged.
+// The data that a dead supervisor has saved about its run: the member "run" of its state file
+// (state_file.hpp), which may be damaged.
 
 #include <string>
 #include <vector>
@@ -16,13 +16,14 @@ public:
         : members_(state.is_object() ? state.value("run", nlohmann::json::object())
                                      : nlohmann::json::object()) {}
 
-    /// Sets `into` to the member `key`. Otherwise it stays: there is no such member, or it has a wrong value.
+    /// Sets `into` to the member `key`. `into` is unchanged if there is no such member, or if its value has
+    /// the wrong type.
     template <typename T>
     void read(const char* key, T& into) {
         if (members_.is_object() && members_.contains(key) && !read_member(members_, key, into))
             unreadable_.emplace_back(key);
     }
-    /// The members with wrong values, as far as they were read.
+    /// The members with wrong values, among those that were read.
     [[nodiscard]] const std::vector<std::string>& unreadable() const noexcept { return unreadable_; }
 
 private:

@@ -28,7 +28,8 @@ void shortage_watch::tick(bool accepts, bool ending, u64 now) {
         newest_ = s->shortage;
     }
     if (since_ns_ == 0) return;
-    // After a predecessor that got no thread, a process proves nothing until it has run for a while.
+    // If its predecessor got no thread, a process is not evidence that the shortage is over until it has run
+    // for a while.
     const auto waits = [&](const auto& s) {
         if (s->start_short || !s->now) return s->start_short;
         if (s->machine.state() == seat_state::starting) return s->now->connection < 0 || !s->shortage.empty();

@@ -1,7 +1,7 @@
 #pragma once
 // A shortage of descriptors, processes, threads or memory: connections that cannot be accepted, and starts
-// that were postponed. A stage that waits to be accepted is not late. If no process can be started or
-// accepted for shortage_patience_ns, the run ends and reports the cause.
+// that were postponed. A stage that waits to be accepted does not count as late. If no process can be started
+// or accepted for shortage_patience_ns, the run ends and reports the cause.
 
 #include <string>
 
@@ -13,7 +13,7 @@ class shortage_watch {
 public:
     explicit shortage_watch(process_table& seats) : seats_(&seats) {}
 
-    /// A process that connects cannot be accepted; `error`: the errno.
+    /// Called if a connecting process cannot be accepted; `error`: the errno.
     void accept_failed(int error, u64 now);
     /// Called in each tick. `accepts`: the control socket accepts connections. `ending`: the run ends.
     void tick(bool accepts, bool ending, u64 now);

@@ -27,7 +27,7 @@ stage_condition condition_of(seat_state s) noexcept {
     }
 }
 
-/// The seat of a stage that is in the best condition; null: the stage has no seat.
+/// Returns the seat of a stage that is in the best condition; null: the stage has no seat.
 const seat* best_of(const seat_list& seats, u32 stage) {
     const seat* best = nullptr;
     for (const auto& s : seats)
@@ -52,7 +52,7 @@ std::string how_missing(seat_state s) {
     }
 }
 
-/// For a port: the call by which a program enters it, in C++ and in Python.
+/// For a port: returns the call by which a program attaches to it, in C++ and in Python.
 std::string entrance(const run_setup& s, u32 stage) {
     const stage_spec& p = s.stages[stage].spec;
     return fmt::format(" (a program opens it with open(\"{}\").{}(\"{}\"))", s.name,

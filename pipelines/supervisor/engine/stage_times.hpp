@@ -15,14 +15,15 @@ namespace carousel::supervisor {
 class stage_times {
 public:
     explicit stage_times(const run_setup& s) : setup_(&s) {}
-    /// Call it at the first frame: the measured time begins.
+    /// To be called at the first frame: the measured time begins.
     void begin(const shm::control_block& c, u64 now);
     /// Called in each tick.
     void tick(const shm::control_block& c, u64 now);
-    /// Call it when the last frame is delivered or the run is abandoned; only the first call has an effect.
+    /// To be called when the last frame is delivered or the run is abandoned; only the first call has an
+    /// effect.
     void finish(const shm::control_block& c, u64 now);
 
-    /// Indexed as run_setup::stages, over about the last 2 s; empty before there are two samples.
+    /// Indexed like run_setup::stages, measured over about the last 2 s; empty before there are two samples.
     [[nodiscard]] std::vector<telemetry::stage_shares> recent() const;
     /// Over the whole run; before finish(), up to the last tick; empty if no frame was made.
     [[nodiscard]] std::vector<telemetry::stage_shares> whole() const;
@@ -42,16 +43,16 @@ private:
 };
 
 /// The bottleneck in the form of bottleneck_json.hpp, from these shares and the state of the seats. `seats`
-/// null: all of them are up (the run is over).
+/// is null if the run is over: all seats then count as up.
 [[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s,
                                            const std::vector<telemetry::stage_shares>& shares,
                                            const seat_list* seats);
 
-/// True if frames pass the optional stage by because all of its instances have failed. A stage that is down
-/// or in backoff is waited for as any other stage.
+/// True if frames bypass the optional stage because all of its instances have failed. For a stage that is
+/// down or in backoff, the others wait as for any other stage.
 [[nodiscard]] bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage);
 
-/// A stage that the others wait for and that has no process, nor will have one within moments.
+/// A stage that the others wait for, that has no process and will not get one within moments.
 struct missing_stage {
     /// "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
     std::string name, how;

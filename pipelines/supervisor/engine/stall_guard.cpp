@@ -54,9 +54,9 @@ std::optional<block_damage> stall_guard::watch(u64 now) {
         found};
 }
 
-/// Nothing has moved for a while. Returns a message if the cause is a frame that another host keeps until the
-/// sinks here have it (release = "durable") and that can never be written here: both hosts would wait for
-/// each other indefinitely.
+/// Called when no frame has advanced for a while. Returns a message if the cause is a frame that another host
+/// keeps until the sinks here have it (release = "durable") but that can never be written here: both hosts
+/// would wait for each other indefinitely.
 std::string stall_guard::undeliverable() const try {
     const bool kept_by_receiver =
         std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const auto& st) {

@@ -1,6 +1,6 @@
 #pragma once
-// A run in which nothing moves. If a stage has a reason to wait, it is logged; if there is none, the block is
-// rebuilt, since a word that no check finds may be wrong.
+// Handles a run in which no frame advances. If a stage has a reason to wait, the reason is logged; otherwise
+// the block is rebuilt, because a word may be wrong although no check finds it.
 
 #include <optional>
 #include <string>
@@ -16,9 +16,9 @@ public:
                 run_facts& facts)
         : setup_(&setup), run_id_(std::move(run_id)), seats_(&seats), block_(&block), facts_(&facts) {}
 
-    /// Called in each tick in which frames may move.
+    /// Called in each tick in which frames may advance.
     [[nodiscard]] std::optional<block_damage> watch(u64 now);
-    /// There is nothing to watch: the time starts again.
+    /// To be called if there is nothing to watch: the time without progress starts again.
     void restart(u64 now) noexcept { stall_.restart(now); }
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// When the run last made progress. Plain data: the engine adds samples about fifty times per second.
+// Records when the run last made progress. Plain data: the engine adds samples about fifty times per second.
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@ namespace carousel::supervisor {
 
 class stall_watch {
 public:
-    /// `print` differs from the last sample if something has moved. A gap of more than 1 s between samples
-    /// means that this process was itself stopped or starved and saw nothing meanwhile; therefore the time
-    /// without progress starts again.
+    /// `print` differs from that of the last sample if a frame has advanced. A gap of more than 1 s between
+    /// samples means that this process was itself stopped or starved and has missed events; therefore the
+    /// time without progress starts again.
     void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;
@@ -23,12 +23,13 @@ public:
     void leave_out(u64 ns, u64 now) noexcept {
         if (since_ns_ != 0) since_ns_ = std::min(now, since_ns_ + ns);
     }
-    /// There is nothing to watch: the time starts again from `now`.
+    /// To be called if there is nothing to watch: the time without progress starts again from `now`.
     void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
-    /// A stage has a reason to wait. When that is over, the others get a second to continue.
+    /// To be called if a stage has a reason to wait. After that reason has ended, the other stages get one
+    /// second to continue.
     void excuse(u64 now) noexcept { excused_ns_ = now; }
-    /// True if the last excuse is so recent that no new one is needed. Finding one reads words of every
-    /// process and /proc, so a pipeline that is paused for hours is not checked in every tick.
+    /// True if the last excuse is so recent that no new one is needed. Finding an excuse requires reading
+    /// words of every process and /proc, so a pipeline that is paused for hours is not checked in every tick.
     [[nodiscard]] bool just_excused(u64 patience_ns, u64 now) const noexcept {
         return excused_ns_ != 0 && now < excused_ns_ + std::min(patience_ns, u64{ns_per_s}) / 8;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// DIR/state.json has the counters and intentions of this process for its successor (takeover.hpp). It is
+// DIR/state.json contains the counters and intentions of this process for its successor (takeover.hpp). It is
 // written after each event that changes them.
 
 #include "supervisor/engine/block_custodian.hpp"
@@ -25,9 +25,10 @@ public:
 
     /// True if save() would write: something has changed since the last call.
     [[nodiscard]] bool is_due() const;
-    /// Writes the file. A failure is logged, once: a successor would count from 0.
+    /// Writes the file. Saves the state. A failure is logged once, because a successor would then count from
+    /// 0.
     void save();
-    /// What a dead supervisor has saved; null: nothing that can be read.
+    /// Returns the data that a dead supervisor has saved; null: there is none that can be read.
     [[nodiscard]] nlohmann::json read() const;
 
 private:

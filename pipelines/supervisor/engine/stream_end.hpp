@@ -1,7 +1,7 @@
 #pragma once
-// A source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers END to the
-// claim, whatever was requested before. It saves that decision first: a supervisor that takes the run over
-// checks END against it.
+// Handles a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers
+// END to the claimed frame, regardless of earlier requests. The decision is saved first, because a supervisor
+// that takes the run over checks END against the saved value.
 
 #include <functional>
 #include <string>
@@ -17,14 +17,15 @@ public:
                std::function<void()> save)
         : setup_(&setup), seats_(&seats), block_(&block), facts_(&facts), save_(std::move(save)) {}
 
-    /// Called in each tick, before a stop determines an END of its own. unknown and STOPPING are above every
+    /// Called in each tick, before a stop determines its own END. unknown and STOPPING are above every
     /// number.
     void watch();
-    /// Takes the role of a claim (E2 of ring/PROTOCOL.md) for a stream that another host sends. The sender to
-    /// this stage is done and complete, so the stage has leased no number for a frame that does not exist. A
-    /// block that is being rebuilt begins with this END.
+    /// For a stream that another host sends: this call replaces the claim of a source (E2 of
+    /// ring/PROTOCOL.md). The sender to this stage has sent all its frames, so the stage has not leased a
+    /// number for a frame that does not exist. A block that is being rebuilt starts with this END.
     void end(const std::string& stage, u64 at, const std::string& why);
-    /// The dead supervisor may have saved the END without lowering it in the block.
+    /// To be called after a takeover: the dead supervisor may have saved the END without lowering it in the
+    /// block.
     void adopt(u32 ended_by);
 
 private:

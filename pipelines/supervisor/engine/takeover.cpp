@@ -19,8 +19,9 @@ namespace {
 using nlohmann::json;
 constexpr u64 memory_patience_ns = 5 * ns_per_s;  // stages check every 50 ms
 
-/// Recovers a damaged END after a stop: the number in the file, if it differs by one bit. Otherwise STOPPING,
-/// whether or not it was that: the sources have acknowledged, and the same END is found again.
+/// Recovers a damaged END after a stop: uses the number in the file if it differs by one bit. Otherwise uses
+/// STOPPING, whatever the word contained before: the sources have acknowledged, so the same END is found
+/// again.
 u64 end_of_stop(u64 damaged, u64 recorded) noexcept {
     const bool fits = std::popcount(damaged ^ shm::end_word::pack(recorded)) == 1;
     return fits && recorded != ring::end_unknown ? recorded : ring::end_stopping;
@@ -80,8 +81,8 @@ void takeover::watch(u64 now) {
         supervisor::memory_is_there(*seats_);
         return;
     }
-    // A stopped stage returns no memory before it continues, and is not a reason to end the others: starting
-    // successors of the dead waits for it.
+    // A stopped stage does not return its memory before it continues. This is not a reason to end the other
+    // stages: successors of dead processes are started after it has continued.
     const bool stopped = std::any_of(missing.begin(), missing.end(),
                                      [](const seat* s) { return shm::is_stopped(s->now->pid); });
     if (!missing.empty() && (stopped || now - since_ns_ < memory_patience_ns)) return;

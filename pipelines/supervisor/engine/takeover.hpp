@@ -1,8 +1,8 @@
 #pragma once
 // Takeover of a run by a second supervisor. The first one was killed; its stages continue to stream, hold the
-// memory of all rings, and connect to the control socket again as soon as a process listens there. No process
-// is started until the memory is back; dead processes are retired at once. The counters and intentions of the
-// dead supervisor come from its state file.
+// memory of all rings, and reconnect to the control socket as soon as a process listens there. No process is
+// started until the memory has been returned; dead processes are retired at once. The counters and intentions
+// of the dead supervisor come from its state file.
 
 #include <functional>
 #include <string>
@@ -32,19 +32,19 @@ public:
           rebuild_(&rebuild),
           facts_(&facts) {}
 
-    /// Continues from `state`, what the dead supervisor has saved; null: it is lost. `saved`: what it has of
-    /// the run.
+    /// Continues from `state`, the data that the dead supervisor has saved; null: the data is lost. `saved`:
+    /// the part of that data about the run.
     void begin(const nlohmann::json& state, saved_run& saved);
-    /// Called in each tick: the memory is back, or is given up and rebuilt.
+    /// Called in each tick: detects that the memory has been returned, or gives up and rebuilds it.
     void watch(u64 now);
-    /// The processes of the run have not all returned yet.
+    /// True if some processes of the run have not reconnected yet.
     [[nodiscard]] bool is_in_progress() const noexcept { return since_ns_ != 0; }
-    /// A stage that the dead supervisor had started. Its descriptors are kept first, whether or not it is
-    /// accepted. Returns "", or why it is not.
+    /// Accepts a stage that the dead supervisor had started. The descriptors of the stage are kept first,
+    /// whether or not the stage is accepted. Returns "", or the reason why the stage is not accepted.
     [[nodiscard]] std::string accept_return(connection& c, const run::return_message& message,
                                             shm::message& m);
-    /// The process that owns ipc memory has waited for a supervisor, too. From now on it lives as long as its
-    /// connection.
+    /// Accepts the process that owns ipc memory, which has also waited for a supervisor. From now on that
+    /// process runs as long as its connection exists.
     void accept_owner(connection& c, const run::owner_message& message, control_socket& socket);
 
 private:

@@ -39,7 +39,7 @@ ring_place tapped_ring(const run_setup& s, const std::string& name) {
     throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
 }
 
-/// The number after the highest that a viewer's place carries.
+/// The number after the highest number stored in a viewer's place.
 u32 next_tap(const shm::control_block& c) {
     u32 next = 0;
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
@@ -65,8 +65,8 @@ void tap_leases::lease(connection& c, const run::tap_request& request) {
     const stage_setup& st = setup_->stages[at.stage];
     const u32 link = block_->published().stage[at.stage].output_link[at.output];
     if (c.tap == shm::none) {
-        // Identifies a place in a latest group; never an incarnation's entry, and not reused while it
-        // matters.
+        // Identifies a place in a latest group; never equal to the entry of an incarnation, and not reused
+        // while it may still be referenced.
         c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
     }
     std::vector<int> fds;

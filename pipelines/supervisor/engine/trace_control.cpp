@@ -18,7 +18,7 @@ run::trace_answer trace_control::carry_out(const run::trace_request& r, const st
         trace_ = std::make_unique<shm::trace_segment>(
             shm::trace_segment::create(run_id_, block_->published().seats));
     const u64 until = now_ns() + std::min<u64>(r.lease_ms, longest_lease_ms) * ns_per_ms;
-    // Two commands may trace at once: the later end counts.
+    // Two commands may trace at the same time: the later end time applies.
     if (until > c.trace_until_ns.load(std::memory_order_relaxed))
         c.trace_until_ns.store(until, std::memory_order_relaxed);
     run::trace_answer a = seats_->notes.since(r.since);

@@ -1,6 +1,6 @@
 #pragma once
-// `carousel trace`. The command repeats its request while it reads; stages stop stamping by themselves when
-// the requests end.
+// `carousel trace`. The command repeats its request while it reads; stages stop recording timestamps by
+// themselves after the requests end.
 
 #include <memory>
 #include <string>
@@ -19,9 +19,10 @@ public:
                   block_custodian& block)
         : setup_(&setup), run_id_(std::move(run_id)), seats_(&seats), block_(&block) {}
 
-    /// Extends the time for which the stages stamp. `state`: of the run, for the answer.
+    /// Extends the time during which the stages record timestamps. `state`: the state of the run, for the
+    /// reply.
     [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r, const std::string& state);
-    /// For clients that trace this run from another host. Throws config_error.
+    /// Handles clients that trace this run from another host. Throws config_error.
     [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);
     void tick(u64 now) { files_.tick(now); }
 

@@ -64,7 +64,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
     if (all_.size() >= most_at_once)
         throw config_error(fmt::format("trace: {} traces are already being recorded here", most_at_once));
     std::error_code failed;
-    if (folder_.empty()) {  // files of an earlier supervisor
+    if (folder_.empty()) {  // removes files of an earlier supervisor
         std::filesystem::remove_all(run_folder + "/traces", failed);
         std::filesystem::create_directory(run_folder + "/traces", failed);
         if (failed)
@@ -105,7 +105,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
     const bool records = ::access(part_path(r).c_str(), F_OK) == 0;
     if (stop && records && !r.stopped && !r.over) {
         r.stopped = true;
-        shm::signal_pidfd(r.child.pidfd.get(), SIGINT);  // it writes what it has recorded
+        shm::signal_pidfd(r.child.pidfd.get(), SIGINT);  // the process writes the data recorded so far
     }
     if (!r.over && has_ended(r.child.pidfd.get())) {
         r.how = reap(r.child.pidfd.get());
@@ -141,7 +141,7 @@ run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
 }
 
 std::string trace_files::part_of(std::istream& file, u64 bytes, u64 at) {
-    constexpr u64 longest_rest = 3;  // bytes of a character after its first byte
+    constexpr u64 longest_rest = 3;  // maximum number of bytes of a character after its first byte
     std::string text(std::min(run::trace_part + longest_rest, bytes - at), '\0');
     file.seekg(static_cast<std::streamoff>(at));
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -166,7 +166,7 @@ void trace_files::tick(u64 now) {
     const auto is_gone = [](const recording& r) {
         if (!has_ended(r.child.pidfd.get())) return false;
         (void)reap(r.child.pidfd.get());
-        remove(r);  // what it has written since
+        remove(r);  // removes the data written since
         return true;
     };
     dying_.erase(std::remove_if(dying_.begin(), dying_.end(), is_gone), dying_.end());

@@ -1,10 +1,10 @@
 #pragma once
-// When all words of the control block are checked against the protocol while frames move, and which findings
-// are confirmed. A check reads one word after the other, so a frame that moves meanwhile can appear as
-// damage. But every state that the protocol leaves between two of its steps passes the check
-// (tests/ring/test_block_check.cpp), wherever a process has stopped or died. So a finding that is identical,
-// word for word, in several consecutive checks cannot be a moving frame: that would have other numbers by
-// then.
+// Decides when all words of the control block are checked against the protocol while frames advance, and
+// which findings are confirmed. A check reads one word after the other, so a frame that advances during the
+// check can appear as damage. But every state that the protocol leaves between two of its steps passes the
+// check (tests/ring/test_block_check.cpp), regardless of the step at which a process has stopped or died. So
+// a finding that is identical, word for word, in several consecutive checks cannot come from an advancing
+// frame, whose words would contain other numbers by then.
 //
 // Plain data: the engine calls it about fifty times per second.
 
@@ -20,7 +20,7 @@ namespace carousel::supervisor {
 class word_audit {
 public:
     static constexpr u64 every_ns = ns_per_s;
-    static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< between the checks that must agree
+    static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< interval between the checks that must agree
     static constexpr u32 checks = 6;
 
     /// `at_deaths_alone`: for tests; no check is due merely because time has passed.
@@ -29,18 +29,19 @@ public:
 
     /// True if a check is due.
     [[nodiscard]] bool due(u64 now) const noexcept { return now >= next_ns_; }
-    /// A process has died: the next check is due now, or, if a series is under way, after that series.
+    /// To be called after the death of a process: the next check is due now, or, if a series of checks is in
+    /// progress, after that series.
     void request_audit(u64 now) noexcept {
         audit_requested_ = seen_ != 0;
         if (!audit_requested_) next_ns_ = now;
     }
-    /// There is nothing to watch: the time starts again from `now`.
+    /// To be called if there is nothing to watch: the time starts again from `now`.
     void restart(u64 now) noexcept {
         audit_requested_ = false;
         rest(now);
     }
-    /// Adds the findings of a check. Returns those that are in all checks of the series; empty: none, or not
-    /// yet.
+    /// Adds the findings of a check. Returns the findings that are in all checks of the series; empty: there
+    /// are none, or the series is not complete.
     [[nodiscard]] std::vector<ring::finding> add_sample(std::vector<ring::finding> found, u64 now) {
         if (seen_ == 0)
             standing_ = std::move(found);

@@ -1,7 +1,7 @@
 #pragma once
 // A word of the control block with one flipped bit, between two checks of the engine: it is repaired when two
-// consecutive checks compute the same value (ring/check/word_repair.hpp); if they never do, the block is
-// rebuilt.
+// consecutive checks compute the same value (ring/check/word_repair.hpp); if no two consecutive checks agree,
+// the block is rebuilt.
 
 #include <optional>
 
@@ -10,7 +10,7 @@
 namespace carousel::supervisor {
 
 struct pending_repair {
-    static constexpr u32 max_checks = 8;  ///< about 160 ms: shorter than stages wait
+    static constexpr u32 max_checks = 8;  ///< about 160 ms, which is shorter than the time that stages wait
                                           ///< (ring::repair_timeout_ns)
 
     ring::damaged_word word;

@@ -45,7 +45,8 @@ coordinator::coordinator(hosts_plan plan) : plan_(std::move(plan)) {
     }
 }
 
-// Prints the command to type there. Options that stand for keys are part of the plan.
+// Prints the command that the user must type on the other host. Options that override keys are not printed,
+// because they are part of the plan.
 void coordinator::print_waiting(remote_host& h, console& out) const {
     const host_spec& s = h.spec();
     std::string words;
@@ -60,8 +61,8 @@ void coordinator::print_waiting(remote_host& h, console& out) const {
         out.line(fmt::format("waiting for host {} ({} port {}): {}", s.name, s.address, s.port, h.problem()));
 }
 
-// If no process listens on a host, a supervisor is started there: at first, and again after its death. A new
-// supervisor finds its stages alive and takes them over.
+// If no process listens on a host, a supervisor is started there: initially, and again after its death. A new
+// supervisor finds its stages alive and takes the run over.
 void coordinator::launch_missing(u64 now) {
     for (std::size_t k = 0; k < hosts_.size(); ++k) {
         const state is = hosts_[k]->state();
@@ -145,13 +146,13 @@ void coordinator::handle_message(remote_host& h, const json& m) {
         const bool at_once = m["interrupted"] == "at once";
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
         if (at_once) return orders_->end_at_once(why);
-        if (end_asked_) return;  // the host sends it to each coordinator that connects
+        if (end_asked_) return;  // the host sends this message to each coordinator that connects
         if (request_end(false)) return orders_->end_the_run(why + ": frames in flight are delivered");
         orders_->log_line(why + ": frames in flight are delivered");
     }
 }
 
-// Everything on a helper host is also here: the run continues without it.
+// Everything that a helper host had is also available here, so the run continues without it.
 void coordinator::log_end_of_help(const remote_host& h, bool had_ended) {
     const bool over = (h.state() == state::ended && !had_ended) || h.state() == state::refused;
     if (!over || waiting_since_ns_ != 0 || !ended_early_.insert(h.spec().name).second) return;
@@ -166,7 +167,7 @@ void coordinator::tick(u64 now) {
         const bool had_ended = h->state() == state::ended, had_begun = h->state() == state::begun;
         try {
             for (const json& m : h->poll(now, run_id_)) handle_message(*h, m);
-        } catch (const json::exception&) {  // it has the token, so it is of another version
+        } catch (const json::exception&) {  // the host has the token, so it must be of another version
             h->was_unreadable(now);
         }
         log_changes(*h, now);
@@ -176,7 +177,7 @@ void coordinator::tick(u64 now) {
         else
             replacements_.erase(h->spec().name);
         if (!had_begun && h->state() == state::begun)
-            send_end(*h);  // it may have missed the request, or be a new incarnation
+            send_end(*h);  // the host may have missed the request, or may have been restarted
         if (!had_ended && h->state() == state::ended) save_outcome(*h);
         if (plan_.helps(h->spec().name)) {
             log_end_of_help(*h, had_ended);
@@ -218,7 +219,8 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
     return last_ask_;
 }
 
-// Otherwise the client would wait, and attribute the silence to this supervisor.
+// Refuses requests for a lost host; otherwise the client would wait and attribute the missing reply to this
+// supervisor.
 void coordinator::refuse_for_lost(const remote_host& h) {
     if (open_questions_.empty() || (h.connected() && h.state() == state::begun)) return;
     const std::string& name = h.spec().name;

@@ -38,8 +38,8 @@ private:
     void restart_host(remote_host& h, u64 now);
     struct replacement;
     struct sender_replies;
-    /// Frame `first` at which a durable host restarts, and the reason in words. Empty: a host that knows the
-    /// frame has not replied yet.
+    /// Returns the frame `first` at which a durable host restarts, and the reason in words. Empty: a host
+    /// that has the information has not replied yet.
     [[nodiscard]] std::optional<std::string> restart_frame(const remote_host& h, u64 now, u64& first);
     void query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                       sender_replies& all) const;
@@ -75,11 +75,12 @@ private:
         std::string stage;
         u64 at = 0;
     };
-    /// A durable host that has reconnected without its partition of the run, until it is sent its first
-    /// frame.
+    /// A durable host that has reconnected without its partition of the run, until its first frame is sent to
+    /// it.
     struct replacement {
         u64 since_ns = 0, ask_ns = 0;
-        u64 question = 0;                                   ///< id of the query to the hosts that send to it
+        u64 question = 0;                                   ///< id of the query to the hosts that send frames
+                                                            ///< to it
         bool logged = false;                                ///< its waiting was logged
         std::map<std::string, std::optional<u64>> replies;  ///< by sending host
     };
@@ -95,17 +96,20 @@ private:
     std::vector<std::unique_ptr<launcher>> launchers_;  ///< in the order of hosts_
     host_orders* orders_ = nullptr;
     std::string run_id_;
-    bool end_asked_ = false;  ///< the run is to end: hosts that begin the stream are notified
-    bool at_once_ = false;    ///< each partition ends at once, whatever it has in flight
+    bool end_asked_ = false;  ///< the run is ending: hosts that begin the stream are notified
+    bool at_once_ = false;    ///< each partition ends at once, without delivering its frames in flight
     bool waits_for_end_ = false;
-    std::set<std::string> lost_leaders_, ends_alone_;        ///< lost without EOS; notified instead
-    std::map<std::string, unreported_end> unreported_ends_;  ///< by host that was notified instead of a link
+    std::set<std::string> lost_leaders_, ends_alone_;        ///< hosts that were lost without EOS; other
+                                                             ///< hosts are notified instead
+    std::map<std::string, unreported_end> unreported_ends_;  ///< by the host that was notified instead of the
+                                                             ///< link
     std::optional<u64> own_end_;             ///< frame at which the complete stream of this host ended
-    std::set<std::string> ended_early_;      ///< helper hosts that were logged as over or requested to end
+    std::set<std::string> ended_early_;      ///< helper hosts for which it was logged that they are over or
+                                             ///< were requested to end
     std::set<std::string> outcome_checked_;  ///< hosts whose outcome was evaluated
     std::map<std::string, u64> stuck_since_ns_;  ///< by host: see watch_links()
     std::map<std::string, replacement> replacements_;
-    std::map<u64, std::string> open_questions_;  ///< host that was asked, by id
+    std::map<u64, std::string> open_questions_;  ///< the host that was asked, by id of the request
     std::map<std::string, u64> restarted_ns_;
     u64 waiting_since_ns_ = 0, ps_ns_ = 0, last_ask_ = 0, last_query_ = 0;
     int lost_code_ = 0;

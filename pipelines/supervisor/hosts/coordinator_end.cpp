@@ -1,5 +1,5 @@
-// coordinator: how a run ends over its hosts: which are notified, which are awaited, and the result of each
-// partition.
+// coordinator: ends a run on all its hosts: which hosts are notified, which hosts it waits for, and the
+// result of each partition.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,9 @@ namespace {
 using nlohmann::json;
 using state = remote_host::host_state;
 constexpr u64 failed_patience_ns = 8 * ns_per_s;
-constexpr u64 bye_patience_ns = 2 * ns_per_s;   ///< to find a host that has ended, and to send `bye`
-constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< for EOS; then a helper host is requested to end
+constexpr u64 bye_patience_ns = 2 * ns_per_s;   ///< time to detect that a host has ended, and to send `bye`
+constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< time to wait for EOS; after that a helper host is
+                                                ///< requested to end
 
 }  // namespace
 
@@ -48,7 +49,7 @@ bool coordinator::is_lost(const remote_host& h, u64 now) const {
     return h.state() == state::away && now > h.away_since_ns() + plan_.patience_ns(h.spec().name);
 }
 
-/// Hosts that the frames of `host` reach, over any number of other hosts.
+/// Returns the hosts that receive frames of `host`, directly or through other hosts.
 std::set<std::string> coordinator::downstream_of(const std::string& host) const {
     std::set<std::string> found;
     for (bool more = true; std::exchange(more, false);)
@@ -57,7 +58,7 @@ std::set<std::string> coordinator::downstream_of(const std::string& host) const 
     return found;
 }
 
-/// True if a host whose frames reach `to` begins its stream, and is connected or may come back.
+/// True if a host whose frames reach `to` begins its stream, and is connected or may reconnect.
 bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return plan_.leads(h->spec().name) && h->state() != state::ended && h->state() != state::refused &&
@@ -65,9 +66,9 @@ bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     });
 }
 
-// A host that begins the stream and has been away for too long sends no end of stream, neither to this host
-// nor to the hosts that read its frames. A host with frames from another host that begins the stream ends
-// with those.
+// If a host that begins the stream has been disconnected for too long, it sends no end of stream, neither to
+// this host nor to the hosts that read its frames. A host that receives frames from another host that begins
+// the stream ends together with that stream.
 void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
     for (const auto& lost : hosts_) {
@@ -113,8 +114,8 @@ std::string coordinator::outcome_file(const std::string& host) const {
     return run::run_folder(plan_.name) + "/ended-" + host + ".json";
 }
 
-// A helper host receives the end of its work over the link. If the link has not delivered it, the host is
-// requested to end; a host that is away is not awaited.
+// A helper host receives the end of its work over the link. If the link has not delivered the end, the host
+// is requested to end; the run does not wait for a disconnected host.
 bool coordinator::awaits_end_of_help(remote_host& h, u64 now) {
     if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
     if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)

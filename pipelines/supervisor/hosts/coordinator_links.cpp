@@ -1,5 +1,5 @@
-// coordinator: links with one end that is over and another end that waits: which host is notified instead of
-// the link, and what is lost.
+// coordinator: handles links of which one end is over and the other end still waits: which host is notified
+// instead of the link, and which frames are lost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ using nlohmann::json;
 using state = remote_host::host_state;
 constexpr u64 stuck_patience_ns = 10 * ns_per_s;
 constexpr u64 unreported_patience_ns =
-    ns_per_s;  ///< for an end that the link has reported and that is still in transit
+    ns_per_s;  ///< time for an end that the link has reported and that is still in transit
 
 std::string called(const std::string& host) { return host.empty() ? "this host" : "host " + host; }
 
-/// Report of a host's partition; {}: none.
+/// Report of a host's partition; {}: there is none.
 json report_of(const remote_host* h) {
     const json report = h != nullptr && h->outcome ? h->outcome->value("report", json()) : json();
     return report.is_object() ? report : json::object();
@@ -49,14 +49,14 @@ bool coordinator::waits(const run::ps_answer& here, const std::string& host, con
     });
 }
 
-// Finds links with one end that is over and another end that waits for it. Causes: a host ended without
-// frames that it had not received, since it was requested to end while the other one was away; a host
+// Finds links of which one end is over while the other end waits for it. Causes: a host ended without frames
+// that it had not received, since it was requested to end while the other one was disconnected; a host
 // restarted after its sender was done; a host's own stream is shorter than the stream sent to it; a host was
-// not notified of the end of the stream. The other end would wait indefinitely.
+// not notified of the end of the stream. In each case the other end would wait indefinitely.
 void coordinator::watch_links(u64 now) {
     run::ps_answer here;
     if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
-    std::map<std::string, const crossing*> stuck;  // host -> the link that it waits for
+    std::map<std::string, const crossing*> stuck;  // maps a host to the link that it waits for
     for (const crossing& c : plan_.links) {
         if (plan_.helps(c.from) || plan_.helps(c.to)) continue;
         if (is_over(c.to) && !is_over(c.from) && waits(here, c.from, c.send)) stuck[c.from] = &c;
@@ -72,7 +72,7 @@ void coordinator::watch_links(u64 now) {
 }
 
 /// Frame at which the stream of a partition ended, if the partition is over and complete; "": this host.
-/// Nothing: not complete, or not known to be.
+/// Empty: the stream is not complete, or this is not known.
 std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (host.empty()) return own_end_;
     const remote_host* const h = named(host);
@@ -84,9 +84,10 @@ std::optional<u64> coordinator::whole_end(const std::string& host) const {
     return frames.get<u64>();
 }
 
-// The sending stage reports the end over its link, as its last message. It may have been killed before, its
-// link may have been down, or the run may have ended first. All frames of a complete partition have reached
-// the other side: a host that has lost them since waits for them with or without the end.
+// The sending stage reports the end over its link, as its last message. It may have been killed before that,
+// its link may have been down, or the run may have ended first. All frames of a complete partition have
+// reached the other side: a host that has lost frames since then waits for them whether or not it receives
+// the end.
 void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
@@ -99,7 +100,8 @@ void coordinator::send_end_for_link(const crossing& link) {
     orders_->end_the_stream(link.receive, *end, why);
 }
 
-/// True if it is certain: the host has ended without the coordinator, or was abandoned and requested to end.
+/// Returns true only if this is certain: the host has ended without the coordinator, or was abandoned and
+/// requested to end.
 bool coordinator::accepts_no_frames(const std::string& host) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return h->spec().name == host &&

@@ -1,5 +1,5 @@
-// coordinator: a host that has reconnected without its partition of the run: the frame at which it restarts,
-// and which hosts have what it lacks.
+// coordinator: a host that has reconnected without its partition of the run: determines the frame at which it
+// restarts, and which hosts have the frames that it lacks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 using state = remote_host::host_state;
 constexpr u64 ask_every_ns = 500 * ns_per_ms, log_after_ns = 500 * ns_per_ms;
-constexpr u64 answer_patience_ns = 10 * ns_per_s;  ///< for a connected host that does not reply
+constexpr u64 answer_patience_ns = 10 * ns_per_s;  ///< time to wait for a connected host that does not reply
 
 std::string joined(const std::vector<std::string>& words) {
     std::string text;
@@ -32,7 +32,7 @@ remote_host* coordinator::named(const std::string& host) const {
     return at == hosts_.end() ? nullptr : at->get();
 }
 
-/// Remote hosts that send frames to `to`.
+/// Returns the remote hosts that send frames to `to`.
 std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     std::set<std::string> found;
     for (const crossing& c : plan_.links)
@@ -40,7 +40,7 @@ std::set<std::string> coordinator::remote_senders(const std::string& to) const {
     return found;
 }
 
-/// True if all senders to this host are done: they are done only after its sinks have the last frame.
+/// True if all senders to this host are done, which implies that its sinks have the last frame.
 bool coordinator::all_is_in_files(const host_spec& h) const {
     if (!h.durable() || plan_.leads(h.name) || plan_.helps(h.name)) return false;
     return std::all_of(plan_.links.begin(), plan_.links.end(), [&](const crossing& c) {
@@ -51,7 +51,7 @@ bool coordinator::all_is_in_files(const host_spec& h) const {
     });
 }
 
-/// True if this host is done, and another one still has frames for `h`.
+/// True if this host is done, while another host still has frames for `h`.
 bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     if (!h.durable() || plan_.leads(h.name) || at_once_) return false;
     const std::set<std::string> senders = remote_senders(h.name);
@@ -62,7 +62,8 @@ bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     });
 }
 
-/// An upstream host that was lost while `h` was away, and whose frames are not kept anywhere; "": none.
+/// Returns an upstream host that was lost while `h` was disconnected, and whose frames are not kept anywhere;
+/// "": none.
 std::string coordinator::lost_upstream(const remote_host& h) const {
     for (const auto& x : hosts_) {
         const std::string& name = x->spec().name;
@@ -74,13 +75,14 @@ std::string coordinator::lost_upstream(const remote_host& h) const {
     return "";
 }
 
-/// Frames that it lost are sent again by their senders.
+/// Returns true if the senders send the frames that the host has lost again.
 bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }
 
-// A sender's reply from before `h` was lost is out of date, so it is queried now. A sender that is lost as
-// well and does not come back has nothing; if it does come back, it restarts where its own senders determine.
+// A sender's reply from before the loss of `h` is out of date, so the sender is queried now. If the sender is
+// lost as well and does not come back, it has no frames; if it does come back, it restarts where its own
+// senders determine.
 void coordinator::query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                                sender_replies& all) const {
     const std::string& name = s.spec().name;
@@ -111,7 +113,7 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
     }
 }
 
-// Only a host itself knows the state of its links.
+// Only the host itself knows the state of its links.
 std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 now, u64& first) {
     const std::string& name = h.spec().name;
     replacement& n = replacements_[name];
@@ -156,8 +158,9 @@ void coordinator::handle_first_kept(const remote_host& h, const json& m) {
         first.is_number_unsigned() ? std::optional<u64>(first.get<u64>()) : std::nullopt;
 }
 
-// The host has reconnected without its partition of the run. Its acknowledged frames are lost, or in its
-// sinks' files: a link that continues detects the loss by itself; if all senders are done, no link continues.
+// The host has reconnected without its partition of the run. Its acknowledged frames are either lost or in
+// its sinks' files: a link that continues detects the loss by itself, but if all senders are done, no link
+// continues.
 void coordinator::restart_host(remote_host& h, u64 now) {
     const std::string& name = h.spec().name;
     const bool all_there = all_is_in_files(h.spec());
@@ -175,7 +178,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     }
     h.send({{"over", true}});
     h.abandon("its part of the run is lost");
-    if (plan_.helps(name)) return;  // all its possible work is done
+    if (plan_.helps(name)) return;  // all work that it could do is done
     if (all_there) {
         lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);
         return;

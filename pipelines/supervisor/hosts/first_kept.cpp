@@ -8,7 +8,7 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Also for a run that started at a later frame: the frames below it count as folded.
+/// Also works for a run that started at a later frame: the frames below that count as folded.
 u64 first_unmarked(const std::string& path) {
     const auto ledger = telemetry::ledger_reader::open(path);
     return ledger ? ledger->first_undelivered(0) : telemetry::folded_end(path);

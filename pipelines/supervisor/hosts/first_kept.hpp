@@ -1,5 +1,5 @@
 #pragma once
-// First frame that a host still has for a durable downstream host that may have lost it.
+// The first frame that a host still has for a durable downstream host, which may have lost the frame.
 
 #include <optional>
 #include <string>
@@ -9,9 +9,9 @@
 namespace carousel::supervisor {
 
 /// Sending stages of host `from` ("": the host of `carousel run`) mark a frame when all sinks of the durable
-/// host `to` have it. Two links receive this information at different times, so the link with the highest
-/// first unmarked frame is right: frames below it may be released here, and are in those sinks' files.
-/// Returns nothing if no link leads there. `folder`: folder of this host's run. Throws output_error.
+/// host `to` have it. Two links receive this information at different times, so the highest first unmarked
+/// frame of these links is authoritative: frames below it may be released here, and are in those sinks'
+/// files. Returns nothing if no link leads there. `folder`: folder of this host's run. Throws output_error.
 [[nodiscard]] std::optional<u64> first_kept(const hosts_plan& plan, const std::string& folder,
                                             const std::string& from, const std::string& to);
 

@@ -37,7 +37,7 @@ struct host_arguments : start_arguments {
     bool launched = false, stay = false;
 };
 
-/// For a host started by a launcher: reads the token from stdin.
+/// For a host that was started by a launcher: reads the token from stdin.
 void take_token(const std::string& path) {
     std::string secret;
     std::getline(std::cin, secret);
@@ -77,14 +77,14 @@ const host_spec& section_of(const pipeline& p, const std::string& name) {
                       : fmt::format("{}: no stage is on a host \"{}\"; --as takes {}", p.file, name, known));
 }
 
-/// What one host runs of a pipeline for several hosts.
+/// The part of a pipeline for several hosts that one host runs.
 struct host_part {
     hosts_plan plan;
     pipeline part;
     run_options options;
 };
 
-/// `host`: its section in the file; "": the coordinator.
+/// `host`: the host's section in the file; "": the coordinator.
 host_part part_of_host(const start_arguments& a, const cli_environment& env, const pipeline& whole,
                        const std::string& host) {
     const std::vector<stage_description> all = describe_stages(whole);
@@ -126,8 +126,9 @@ command_action add_host_command(const command_parts& p) {
                  ->required()
                  ->type_name("FILE")] = offer_files({".toml"});
     p.app.add_option("--as", a->as, "The name of this machine in the file")->required()->type_name("HOST");
-    p.app.add_flag("--launched", a->launched)->group("");  // by `carousel run`: the token is on stdin
-    p.app.add_flag("--stay", a->stay)->group("");          // by srun: not into the background
+    p.app.add_flag("--launched", a->launched)->group("");  // started by `carousel run`: the token is on stdin
+    p.app.add_flag("--stay", a->stay)->group("");          // started by srun: does not move into the
+                                                           // background
     add_keys(p, a->keys);
     add_start_options(p, *a);
     p.app.footer(host_footer);

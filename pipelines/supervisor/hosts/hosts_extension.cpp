@@ -10,7 +10,7 @@ namespace carousel::supervisor {
 using nlohmann::json;
 
 namespace {
-constexpr std::size_t most_labels = 256;  // each has a log file
+constexpr std::size_t most_labels = 256;  // each label has a log file
 }
 
 // A host may run its partition again, as another run.
@@ -34,9 +34,9 @@ void hosts_extension::close() noexcept {
     run_ = nullptr;
 }
 
-// A partition that receives its frames from other hosts ends with theirs: an END of its own would cut off
-// frames that they have begun. A supervisor that takes this partition over asks the other hosts again, since
-// they may have died before they carried out the request.
+// A partition that receives its frames from other hosts ends together with them: an END of its own would cut
+// off frames that the other hosts have begun. A supervisor that takes this partition over sends the request
+// to the other hosts again, since they may have died before they carried it out.
 bool hosts_extension::take_end_request(const std::string& why, bool leaving, bool may_wait) {
     if (leaving) {  // all stages of this host are done
         (void)hosts_->request_end(false);
@@ -53,7 +53,7 @@ bool hosts_extension::take_end_request(const std::string& why, bool leaving, boo
 // The reply is asynchronous; the client waits for it or has disconnected.
 request_route hosts_extension::take_request(const json& request) {
     if (const auto meant = request.find("run_id"); meant != request.end() && *meant != run_->run_id())
-        return {};  // of another run: it is refused here
+        return {};  // the request is for another run: it is refused here
     json there = request;
     std::string host;
     if (const auto named_host = request.find("host");

@@ -1,6 +1,7 @@
 #pragma once
-// A pipeline on several hosts, as an extension of this host's run: requests for the other hosts, and ending
-// the run together with them. other_hosts is the coordinator's or a remote host's side of the connection.
+// A pipeline on several hosts, as an extension of this host's run: forwards requests to the other hosts and
+// ends the run together with them. other_hosts is the coordinator's or a remote host's side of the
+// connection.
 
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@ public:
         return static_cast<u64>(others_end_run_) << 60U;
     }
 
-    /// "b/sink" is a stage of host b, and some requests name a host.
+    /// "b/sink" is a stage of host b; some requests name a host instead.
     [[nodiscard]] request_route take_request(const nlohmann::json& request) override;
     [[nodiscard]] bool take_end_request(const std::string& why, bool leaving, bool may_wait) override;
     [[nodiscard]] bool outlasts_delivery() const noexcept override { return true; }

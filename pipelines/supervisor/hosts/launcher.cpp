@@ -35,7 +35,7 @@ std::string last_line(std::string text) {
 launcher::launcher(const host_spec& host, const hosts_plan& plan, std::string token)
     : host_(host), file_(plan.file), token_(std::move(token)), words_(plan.words) {}
 
-// Does not wait: the supervisor that it started continues by itself, or (srun) ends with it.
+// Does not wait: the started supervisor continues by itself, or (srun) ends with this process.
 launcher::~launcher() {
     if (!runs_) return;
     if (host_.launcher == launcher_kind::slurm) return;
@@ -43,7 +43,7 @@ launcher::~launcher() {
     (void)reap(child_.pidfd.get());
 }
 
-// ssh passes its words to a shell there, srun to the program.
+// ssh passes its words to a shell on the remote host, srun to the program.
 std::vector<std::string> launcher::command() const {
     std::vector<std::string> there{host_.program.empty() ? executable_folder() + "/carousel" : host_.program,
                                    "host",
@@ -103,7 +103,7 @@ void launcher::start(u64 now) {
     fail("sending the token to it: " + why);
 }
 
-// Without the complete token the child would wait for the rest indefinitely.
+// If it has not received the complete token, the child would wait for the rest indefinitely.
 void launcher::end_child() {
     shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
     (void)events_of(child_.pidfd.get(), POLLIN, now_ns() + killed_within_ms * ns_per_ms);
@@ -132,8 +132,9 @@ void launcher::poll(u64 now) {
     runs_ = false;
     read_lines();
     if ((how.signal == 0 && how.exit_code == 0) || std::exchange(reached_, false)) {
-        // It was listening (srun ends with it, whatever the cause). If it died, its stages wait
-        // supervisor_grace_s for the next supervisor, so retry soon.
+        // The supervisor was listening, so the launcher did not fail (srun ends with it, whatever the cause).
+        // If the supervisor died, its stages wait supervisor_grace_s for the next one, so the next attempt is
+        // made soon.
         retry_ns_ = now + settle_ns;
         failure_.clear();
         return;

@@ -1,7 +1,7 @@
 #pragma once
 // Starts `carousel host` on another machine: with ssh, which returns when that supervisor listens there, or
-// with Slurm's srun, which stays as long as the supervisor runs, since a job step ends with its srun. The
-// token is sent over the launcher's own connection (stdin) and written there with mode 0600. No call blocks.
+// with Slurm's srun, which runs as long as the supervisor, since a job step ends with its srun. The token is
+// sent over the launcher's own connection (stdin) and written there with mode 0600. No call blocks.
 
 #include "os/spawn.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
@@ -15,14 +15,14 @@ public:
     launcher(const launcher&) = delete;
     launcher& operator=(const launcher&) = delete;
 
-    /// Starts a supervisor, unless one is being started, the last attempt ended a moment ago, or the user is
-    /// to start it.
+    /// Starts a supervisor, unless one is being started, the last attempt ended a moment ago, or the user
+    /// must start it.
     void start(u64 now);
-    /// Reads its output, and detects its exit.
+    /// Reads the launcher's output, and detects its exit.
     void poll(u64 now);
-    /// Its supervisor has answered: a later exit is not a failure to start it.
+    /// The supervisor has replied: a later exit of the launcher is not a failure to start it.
     void reached() noexcept { reached_ = true; }
-    /// Why it cannot be started; "": no failure known.
+    /// The reason why it cannot be started; "": no failure is known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// The failure, returned once.
     [[nodiscard]] std::string new_failure();

@@ -4,7 +4,8 @@
 // coordinator's connection). Calls from the engine do not block, except where a comment states it.
 //
 // Failures: a host is lost if its connection is closed or silent for 5 s. The coordinator reconnects
-// indefinitely, and the rings between the hosts wait (stages/hosts). These connections carry no frames.
+// indefinitely, and the rings between the hosts wait (stages/hosts). These connections do not transfer
+// frames.
 
 #include <optional>
 #include <string>
@@ -18,19 +19,20 @@
 
 namespace carousel::supervisor {
 
-/// Actions of the engine on behalf of another host.
+/// Actions that another host requests of this host's engine.
 class host_orders {
 public:
     virtual ~host_orders() = default;
     virtual void log_line(const std::string& text) = 0;
-    /// Frames in flight are delivered, then the run ends.
+    /// Delivers the frames in flight and then ends the run.
     virtual void end_the_run(const std::string& why) = 0;
     virtual void end_at_once(const std::string& why) = 0;
-    /// The stream that `stage` receives ends before frame `at`, as its link would report.
+    /// The stream that `stage` receives ends before frame `at`; has the same effect as a report of its link.
     virtual void end_the_stream(const std::string& stage, u64 at, const std::string& why) = 0;
-    /// A partition of the pipeline has failed, and with it the run.
+    /// A partition of the pipeline has failed, so the run fails.
     virtual void host_has_failed(const std::string& host, const std::string& what, int code) = 0;
-    /// Executes a request as at the control socket (control/request_message.hpp), and returns its answer.
+    /// Executes a request like one that arrives at the control socket (control/request_message.hpp), and
+    /// returns its answer.
     virtual nlohmann::json carry_out_for(const nlohmann::json& request) = 0;
     /// The run is over on this host: serves requests and new connections at the control socket for up to
     /// `timeout_ms`.
@@ -45,31 +47,33 @@ public:
 class other_hosts {
 public:
     virtual ~other_hosts() = default;
-    /// Before any part of a new run is created: blocks until all hosts have the same plan and begin. Throws
-    /// config_error: plans differ, wrong token; interrupted_early: a signal. `run_id`: of this host's run.
+    /// Called before any part of a new run is created: blocks until all hosts have compared their plans and
+    /// begin. Throws config_error if plans differ or the token is wrong, and interrupted_early on a signal.
+    /// `run_id`: id of this host's run.
     virtual void gather(console& out, const std::string& run_id) = 0;
     /// First frame of this host's rings, after gather(); `own`: the frame given by --first.
     [[nodiscard]] virtual u64 first(u64 own) const { return own; }
-    /// From now on the engine's loop and orders are used. Also called after a takeover of the run.
+    /// From now on the object uses the engine's loop and orders. Also called after a takeover of the run.
     virtual void attend(event_loop& loop, host_orders& to, const std::string& run_id) = 0;
     virtual void leave() noexcept = 0;
     virtual void tick(u64 now) = 0;
-    /// Adds the other hosts' data for `carousel ps`: rows named HOST/STAGE after our own, and the hosts.
+    /// Adds the other hosts' data for `carousel ps`: rows named HOST/STAGE after this host's own rows, and
+    /// the list of hosts.
     virtual void add_to(run::ps_answer& a) const = 0;
-    /// Forwards a request to a host and returns its id, with which answered() is called later. Returns 0 and
-    /// sets `why` if there is no such host, or if it is lost.
+    /// Forwards a request to a host and returns the request's id, with which answered() is called later.
+    /// Returns 0 and sets `why` if there is no such host, or if that host is lost.
     [[nodiscard]] virtual u64 ask(const std::string& host, const nlohmann::json& request,
                                   std::string& why) = 0;
-    /// The run is to end, requested on this host. Returns true if the engine drains now; false if the end
-    /// arrives with the frames of other hosts, which have been notified.
+    /// Called when the end of the run was requested on this host. Returns true if the engine drains now;
+    /// false if the END will arrive with the frames of other hosts, which have been notified.
     [[nodiscard]] virtual bool request_end(bool at_once) = 0;
-    /// All stages of this host have exited. Returns false while other hosts are still ending. `end`: frame at
-    /// which this host's stream ended, if its partition is complete.
+    /// Called when all stages of this host have exited. Returns false while other hosts are still ending.
+    /// `end`: frame at which this host's stream ended, if its partition is complete.
     [[nodiscard]] virtual bool may_leave(std::optional<u64> end, u64 now) = 0;
     /// Result of the other hosts: exit code of the first that failed, and their reports by name.
     [[nodiscard]] virtual int code() const = 0;
     [[nodiscard]] virtual nlohmann::json reports() const = 0;
-    /// Lines for the end of the run.
+    /// Returns the lines to print at the end of the run.
     [[nodiscard]] virtual std::vector<std::string> closing_lines() const = 0;
     /// Sends the result of this partition to the coordinator. Blocks while another incarnation of the
     /// coordinator may connect, or until a signal.

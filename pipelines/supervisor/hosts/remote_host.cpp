@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
-constexpr u64 unreadable_rest_ns = ns_per_s;  ///< the other build must be replaced first
+constexpr u64 unreadable_rest_ns = ns_per_s;  ///< enough time to replace the other build first
 
 }  // namespace
 
@@ -43,7 +43,8 @@ void remote_host::lose(u64 now, const std::string& why) {
             "{} port {} has a different token for this pipeline ({}): use the same token file on both hosts, "
             "for example copied by `scp -p`",
             spec_.address, spec_.port, plan_->token);
-        // After the run has begun, any process may have taken the port of a dead host: the run does not end.
+        // After the run has begun, this is not an error that ends the run: any process may have taken the
+        // port of a dead host.
         if (!all_begun_) state_ = host_state::refused;
     } else {
         problem_ = why;
@@ -75,7 +76,7 @@ void remote_host::has_ended(json what) {
     state_ = host_state::ended;
 }
 
-// The remote host compares the plans and refuses, too; this check supplies the message on this side.
+// The remote host compares the plans and refuses, too; this check produces the message on this side.
 void remote_host::handle_hello(const json& hello) {
     const std::string what = difference(hello.value("plan", json::object()), plan_->plan);
     if (!what.empty()) {
@@ -170,7 +171,7 @@ std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
     if (stream_->open() && !hello_sent_) {
         hello_sent_ = true;
         no_listener_ = false;
-        clock_.forget();  // it may be another machine now
+        clock_.forget();  // the host may be another machine now
         if (state_ == host_state::away) state_ = host_state::greeting;
         json hello{{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}};
         if (!all_begun_) hello["first"] = plan_->first;

@@ -1,5 +1,5 @@
 #pragma once
-// One remote host as the coordinator knows it: its connection, the agreed plan, its state. No call blocks;
+// The coordinator's view of one remote host: its connection, the agreed plan, its state. No call blocks;
 // poll() is called at each tick.
 
 #include <memory>
@@ -17,14 +17,14 @@ public:
     enum class host_state : u8 {
         away,      ///< no connection
         greeting,  ///< connected, plans not compared yet
-        agreed,    ///< has the same plan, and waits for the other hosts
+        agreed,    ///< has the same plan, and waits until all hosts have it
         begun,     ///< its partition of this run is running
         ended,     ///< its partition is over
         refused    ///< `problem` has the reason; not retried
     };
     remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);
 
-    /// Receives and handles messages. Returns those that the caller must handle, in order.
+    /// Receives and handles messages. Returns the messages that the caller must handle, in order.
     [[nodiscard]] std::vector<nlohmann::json> poll(u64 now, const std::string& run_id);
     void send(const nlohmann::json& message);
     /// `first`: frame at which a restarted host resumes; nothing: the run's first frame.
@@ -36,41 +36,47 @@ public:
     [[nodiscard]] const host_spec& spec() const noexcept { return spec_; }
     [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
     [[nodiscard]] u64 away_since_ns() const noexcept { return away_since_ns_; }
-    /// Its CLOCK_MONOTONIC relative to ours: the best present estimate.
+    /// The remote host's CLOCK_MONOTONIC relative to this host's: the best present estimate.
     [[nodiscard]] std::optional<hosts::clock_relation> clock(u64 now) const noexcept {
         return clock_.at(now);
     }
-    /// No process listens there: one is to be started.
+    /// No process listens there, so a supervisor must be started.
     [[nodiscard]] bool no_listener() const noexcept { return no_listener_; }
     [[nodiscard]] int fd() const noexcept { return stream_ ? stream_->fd() : -1; }
     void close();
-    /// It sent a message that this version cannot read: closes the connection and reconnects later.
+    /// To be called if the host sent a message that this version cannot read: closes the connection and
+    /// reconnects later.
     void was_unreadable(u64 now);
     /// Stops connecting to this host.
     void abandon(const std::string& why) {
         problem_ = why;
         state_ = host_state::refused;
     }
-    /// Stores the result of its partition; the caller sends `bye` when that is saved. Throws
-    /// nlohmann::json::exception if it cannot be read.
+    /// Stores the result of the host's partition; the caller sends `bye` after saving it. Throws
+    /// nlohmann::json::exception if the result cannot be read.
     void has_ended(nlohmann::json what);
-    /// Its result is saved here: it may exit.
+    /// The host's result is saved here, so the host may exit.
     void send_bye();
-    /// It has ended, and may still be waiting for a `bye` that was not sent yet.
+    /// The host has ended, and may still be waiting for a `bye` that was not sent yet.
     [[nodiscard]] bool awaits_bye() const noexcept {
         return state_ == host_state::ended && farewell_ == farewell::pending && !no_listener_;
     }
-    /// Its absence counts from `now`.
+    /// The time of its absence is counted from `now`.
     void count_from(u64 now) noexcept {
         if (state_ == host_state::away) away_since_ns_ = now;
     }
 
     std::optional<nlohmann::json> outcome;  ///< {"code", "report", "line", "alone"}, once it has ended
-    nlohmann::json ps;                      ///< its last answer to `ps`; null: none yet
+    nlohmann::json ps;                      ///< the host's last reply to `ps`; null: none yet
     bool logged_away = false;
 
 private:
-    enum class farewell : u8 { pending, sent, over };  ///< `bye` to a host that has ended; over: it has left
+    enum class farewell : u8 {
+        pending,
+        sent,
+        over
+    };  ///< pending: `bye` must be sent to a host that has
+        ///< ended; over: the host has exited
     void connect(u64 now);
     void lose(u64 now, const std::string& why);
     [[nodiscard]] bool handle(nlohmann::json& m, u64 now);

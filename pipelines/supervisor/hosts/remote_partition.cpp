@@ -78,12 +78,14 @@ std::string remote_partition::coordinator_run_file() const {
 }
 
 // Stores the coordinator's run id for a supervisor that takes this partition over. It is written before the
-// first stage of this partition starts, so it is missing at a takeover only if it could not be written.
+// first stage of this partition starts, so it is missing at a takeover only if writing it failed.
 void remote_partition::save_coordinator_run(const std::string& id) const {
     try {
         shm::write_whole_file(coordinator_run_file(), id);
     } catch (const error& e) {
-        if (orders_ == nullptr) return;  // written again when the run exists, or the run is over
+        if (orders_ == nullptr)
+            return;  // if the run does not exist yet, the file is written again later;
+                     // otherwise the run is over
         orders_->log_line(
             fmt::format("warning: {}: a supervisor that takes this part over could not identify its run, and "
                         "would refuse the coordinator",
@@ -99,8 +101,8 @@ void remote_partition::accept_all(u64 now) {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd) break;
-        // A process that has the token proves it within milliseconds: the oldest unproven connection makes
-        // room.
+        // A process that has the token proves that within milliseconds, so the oldest unproven connection is
+        // closed to make room.
         if (unauthenticated_.size() >= max_unauthenticated) unauthenticated_.erase(unauthenticated_.begin());
         unauthenticated_.push_back(
             std::make_unique<sealed_stream>(std::move(fd), sealed_stream::endpoint::partition, token_, now));
@@ -111,14 +113,14 @@ void remote_partition::accept_all(u64 now) {
             at = (*at)->closed() ? unauthenticated_.erase(at) : std::next(at);
             continue;
         }
-        coordinator_ = std::move(*at);  // the newest connection that has proven the token
+        coordinator_ = std::move(*at);  // the newest connection that has proven knowledge of the token
         at = unauthenticated_.erase(at);
         compared_ = outcome_sent_ = false;
         handle_all(first);
     }
 }
 
-// An authenticated peer with unreadable messages is of another version: its connection is closed.
+// An authenticated peer that sends unreadable messages is of another version: its connection is closed.
 void remote_partition::handle_all(const std::vector<json>& messages) {
     try {
         for (const json& m : messages) handle(m);
@@ -135,7 +137,7 @@ void remote_partition::log_here(const std::string& text) {
         out_->line(text);
 }
 
-/// Logs the refusal here, and sends it to the coordinator from that host's point of view.
+/// Logs the refusal here, and sends it to the coordinator, worded for that host.
 void remote_partition::refuse_coordinator(const std::string& here, const std::string& there) {
     coordinator_->send({{"refused", there}});
     if (here == last_refusal_) return;
@@ -143,9 +145,9 @@ void remote_partition::refuse_coordinator(const std::string& here, const std::st
     log_here(here);
 }
 
-// All hosts of a new run begin with the same frame, the coordinator's. A run in progress sends no first frame
-// here: then this host replaces one that was lost, and begins at --first, or otherwise at the frame that the
-// coordinator sends with `begin` (handle()).
+// All hosts of a new run begin with the same frame, which the coordinator determines. A run in progress sends
+// no first frame here: in that case this host replaces a lost one, and begins at --first, or otherwise at the
+// frame that the coordinator sends with `begin` (handle()).
 bool remote_partition::check_first(const json& hello) {
     if (begun_ || !hello.contains("first")) return true;
     const u64 coordinator_first = hello["first"].get<u64>();
@@ -174,7 +176,7 @@ void remote_partition::handle_hello(const json& hello) {
                                   fmt::format("its plan differs: {}", difference(plan_.plan, plan)));
     const std::string run = hello.value("run", "");
     if (begun_ &&
-        coordinator_run_.empty())  // otherwise another run's frames would be dropped silently as repeats
+        coordinator_run_.empty())  // otherwise frames of another run would be dropped silently as repeats
         return refuse_coordinator(
             fmt::format("the coordinator was refused: {} does not name the run of this part's frames, so "
                         "they may belong to another run: end both (Ctrl-C) and start again",
@@ -193,7 +195,9 @@ void remote_partition::handle_hello(const json& hello) {
     compared_ = true;
     unreadable_logged_ = false;
     coordinator_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
-    if (end_asked_) coordinator_->send({{"interrupted", "drain"}});  // it may have missed it, or be a new one
+    if (end_asked_)
+        coordinator_->send({{"interrupted", "drain"}});  // the coordinator may have missed the
+                                                         // message, or may have been restarted
 }
 
 void remote_partition::handle(const json& m) {
@@ -233,7 +237,7 @@ void remote_partition::handle(const json& m) {
             {{"answer", run::to_json(run::refused(exit_code::output, answer_too_long))}, {"id", m["id"]}});
 }
 
-// A host that this one sends to has lost its partition. Replies null if the frame is unknown.
+// Called if a host to which this one sends has lost its partition. Replies null if the frame is unknown.
 void remote_partition::send_first_kept(const json& m) {
     json answer{{"host", m.at("first_kept_for")}, {"id", m.at("id")}, {"first_kept", nullptr}};
     try {
@@ -293,7 +297,7 @@ void remote_partition::attend(event_loop&, host_orders& to, const std::string& r
     run_id_ = run_id;
     if (begun_) {
         save_coordinator_run(coordinator_run_);
-    } else {  // a run that was taken over
+    } else {  // this is a run that was taken over
         coordinator_run_ = saved_coordinator_run();
         begun_ = true;
     }
@@ -328,7 +332,7 @@ void remote_partition::tick(u64 now) {
     }
 }
 
-// These lines are also in this host's runtime directory; the coordinator gets a copy.
+// These lines are also in this host's runtime directory; the coordinator gets a copy of them.
 void remote_partition::send_lines(u64 now) {
     if (!lines_ || now < lines_ns_) return;
     lines_ns_ = now + lines_every_ns;

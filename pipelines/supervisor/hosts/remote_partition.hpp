@@ -1,6 +1,6 @@
 #pragma once
-// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. Of
-// the connections that have proven that they know the token, the newest counts as the coordinator's. A
+// The host of `carousel host`: listens for the coordinator, compares the plans and runs its partition. Of the
+// connections that have proven that they know the token, the newest is treated as the coordinator's. A
 // connection that proves nothing within 3 s is closed, and at most 8 unauthenticated connections are kept: a
 // new one replaces the oldest.
 
@@ -21,8 +21,8 @@ inline constexpr u64 launch_patience_ns = 60 * ns_per_s;
 
 class remote_partition final : public other_hosts {
 public:
-    /// Throws config_error: no libcrypto, no readable token, an address that this host does not have, a port
-    /// in use.
+    /// Throws config_error if libcrypto or a readable token is missing, if this host does not have the
+    /// address, or if the port is in use.
     remote_partition(hosts_plan plan, const host_spec& self);
 
     void gather(console& out, const std::string& run_id) override;
@@ -39,14 +39,15 @@ public:
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
     void report_outcome(int code, const nlohmann::json& report, const std::string& line) override;
     /// Called before a run: a previous supervisor may have died while it reported the result of its
-    /// partition. Then this one reports it, and returns that partition's exit code. Returns nothing if there
-    /// is no such result, or if the coordinator has begun another run. Blocks as long as gather() does.
+    /// partition. In that case this supervisor reports it, and returns that partition's exit code. Returns
+    /// nothing if there is no such result, or if the coordinator has begun another run. Blocks for as long as
+    /// gather() does.
     [[nodiscard]] std::optional<int> report_saved_outcome(const run_options& o);
     /// The coordinator has begun another run: the run of this partition no longer exists.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
     /// Launched by a coordinator: exits if the coordinator refuses, or does not connect within 60 s.
     void was_launched() noexcept { launched_ = true; }
-    /// --first applied to the run that is over.
+    /// To be called if --first applies to a run that is over.
     void restart() noexcept {
         superseded_ = false;
         plan_.first = first_ = 0;
@@ -67,7 +68,7 @@ private:
     void save_coordinator_run(const std::string& id) const;
     [[nodiscard]] std::string saved_coordinator_run() const;
     [[nodiscard]] std::string coordinator_run_file() const;
-    /// Connected, and the coordinator has the same run.
+    /// True if the coordinator is connected and has the same run.
     [[nodiscard]] bool coordinator_is_connected() const noexcept {
         return coordinator_ && coordinator_->open() && compared_;
     }
@@ -88,9 +89,10 @@ private:
     bool launched_ = false;
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, lost_logged_ = false,
          was_connected_ = false, unreadable_logged_ = false;
-    bool end_asked_ = false;  ///< requested here: any coordinator that connects is notified
-    bool waits_for_end_ = false, alone_ = false;  ///< for the host that sends it; ended without that host
-    host_orders* answers_ = nullptr;              ///< while this partition, now over, reports its result
+    bool end_asked_ = false;  ///< the end was requested here: any coordinator that connects is notified
+    bool waits_for_end_ = false, alone_ = false;  ///< waits for the host that sends the end; alone_: ended
+                                                  ///< without that host
+    host_orders* answers_ = nullptr;              ///< set while this partition, now over, reports its result
     bool outcome_sent_ = false;  ///< the result was sent on this connection of the coordinator
     u64 send_until_ns_ = 0;      ///< 0: the partition is running
     // Orders of the coordinator that arrived before attend().
@@ -98,7 +100,7 @@ private:
     std::optional<std::pair<std::string, u64>> early_stream_end_;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< from this run's own log files
-    std::deque<log_record> unsent_;      ///< the newest lines, while no coordinator is connected
+    std::deque<log_record> unsent_;      ///< the newest lines while no coordinator is connected
     u64 lines_dropped_ = 0;              ///< number of older lines
 };
 

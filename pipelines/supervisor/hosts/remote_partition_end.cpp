@@ -1,5 +1,5 @@
-// remote_partition: how its partition ends, which host sends the end of stream, and how the result is
-// reported.
+// remote_partition: ends the partition, determines which host sends the end of stream, and reports the
+// result.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -60,8 +60,8 @@ bool remote_partition::request_end(bool at_once) {
     return alone_;
 }
 
-// A coordinator that is away may come back and is then notified. After a long absence it will not; and if the
-// run of this partition's frames is unknown, no coordinator is accepted.
+// A disconnected coordinator may reconnect and is then notified. After a long absence it will not reconnect;
+// and if the run of this partition's frames is unknown, no coordinator is accepted.
 bool remote_partition::no_upstream_end(u64 now) const {
     return coordinator_run_.empty() ||
            (!coordinator_is_connected() && now > lost_ns_ + plan_.patience_ns(""));
@@ -80,7 +80,7 @@ void remote_partition::add_to(run::ps_answer& a) const {
         now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
-// For a coordinator that is away, and for the case that this supervisor dies meanwhile.
+// Saved for a coordinator that is disconnected, and in case this supervisor dies meanwhile.
 void remote_partition::save_outcome(const json& ended) {
     try {
         shm::write_whole_file(outcome_file(),
@@ -130,7 +130,7 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     run_lock lock(part_name(), o.wait_s);
     lock.leave_folder(true);
     if (o.keep_logs) lock.keep_logs();
-    const json found = kept();  // no other process has the lock now
+    const json found = kept();  // no other process holds the lock now
     const json ended = found.is_object() ? found.value("ended", json()) : json();
     coordinator_run_.clear();
     read_member(found, "coordinator_run", coordinator_run_);

@@ -8,11 +8,11 @@
 //   HMAC(token; "near", magic, both nonces)         ->
 //   length, JSON, HMAC(session key; direction, number of the message, JSON)   <->
 //
-// The bytes before the proofs have a fixed size and are not interpreted: an unauthenticated peer gets no
-// further than 72 bytes into a comparison. Each later message has an HMAC over its number: no message can be
-// changed, omitted, repeated or inserted. Nothing is encrypted. The session key is HMAC(token; "key", both
-// nonces); the token itself is never sent. One thread. No call blocks: bytes that the peer does not accept
-// are buffered, up to a limit.
+// The bytes before the proofs have a fixed size and are not interpreted: an unauthenticated peer can reach
+// only a comparison of at most 72 bytes. Each later message has an HMAC that includes its number, so no
+// message can be changed, omitted, repeated or inserted. Nothing is encrypted. The session key is HMAC(token;
+// "key", both nonces); the token itself is never sent. One thread. No call blocks: bytes that the peer does
+// not accept are buffered, up to a limit.
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@
 
 namespace carousel::supervisor {
 
-/// A peer that was silent for this long is lost.
+/// A peer from which nothing was received for this long is lost.
 inline constexpr u64 silence_ns = 5 * ns_per_s;
 
 class sealed_stream {
@@ -32,17 +32,17 @@ public:
     enum class endpoint : u8 { coordinator, partition };
     /// `fd`: a nonblocking stream socket, which may still be connecting. The coordinator sends first.
     sealed_stream(shm::unique_fd fd, endpoint role, std::string token, u64 now);
-    /// Starts to connect. Throws config_error: invalid address, or no descriptors.
+    /// Starts to connect. Throws config_error if the address is invalid or no descriptors are left.
     [[nodiscard]] static shm::unique_fd connect(const std::string& address, u32 port);
 
-    /// Receives and sends what is possible. Returns the received messages in order.
+    /// Receives and sends as much as is possible without blocking. Returns the received messages in order.
     [[nodiscard]] std::vector<nlohmann::json> advance(u64 now);
     /// Returns false, and sends nothing, if the message exceeds the limit (16 MiB).
     bool send(const nlohmann::json& message);
     /// Both sides have proven that they have the token.
     [[nodiscard]] bool open() const noexcept { return state_ == state::open; }
     [[nodiscard]] bool closed() const noexcept { return state_ == state::closed; }
-    /// Reason for the closed state.
+    /// The reason why the stream was closed.
     [[nodiscard]] const std::string& why() const noexcept { return why_; }
     /// The peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* program = "nvidia-cuda-mps-control";
 constexpr std::string_view longest_socket =
-    "/control_privileged";  // longest of the names that the daemon uses in its folder
+    "/control_privileged";  // the longest of the names that the daemon uses in its folder
 constexpr u64 end_patience_ns = 3'000'000'000;
 
 std::string trimmed(std::string text) {
@@ -71,8 +71,8 @@ void mps_control::start(u32 timeout_ms) const {
     const std::string reply = folder_ + "/log/start.log";
     shm::unique_fd output(::open(reply.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     spawn_request r;
-    // Server and clients would each apply CUDA_VISIBLE_DEVICES, the clients to the devices that the server
-    // has left, so the server runs without it.
+    // The server and its clients would each apply CUDA_VISIBLE_DEVICES, and the clients would apply it to the
+    // devices that the server has selected; so the server runs without it.
     r.argv = {"env", "-u", "CUDA_VISIBLE_DEVICES", found, "-d"};
     r.environment = client_environment();
     r.environment.push_back(shm::mps_mark(domain_));
@@ -80,7 +80,9 @@ void mps_control::start(u32 timeout_ms) const {
     r.output = output.get();
     const spawned p = spawn(r);
     const bool in_time = events_of(p.pidfd.get(), POLLIN, now_ns() + timeout_ms * ns_per_ms) != 0;
-    if (!in_time) ::kill(-p.pid, SIGKILL);  // the process group of our unreaped child
+    if (!in_time)
+        ::kill(-p.pid, SIGKILL);  // the process group of an unreaped child, whose number cannot be
+                                  // reused
     if (!in_time) (void)events_of(p.pidfd.get(), POLLIN, now_ns() + ns_per_s);
     const exit_status s = reap(p.pidfd.get());
     const char* remedy = "try `nvidia-cuda-mps-control -d` by hand, or use isolation = \"process\"";
@@ -109,7 +111,7 @@ bool mps_control::end(u32 quit_ms) const noexcept try {
 }
 
 shm::process_id mps_control::daemon() const {
-    // The oldest: the server and other children of the daemon start later.
+    // Takes the oldest one: the server and other children of the daemon start later.
     shm::process_id oldest;
     for (const shm::process_id& id : shm::marked_processes(shm::mps_part_mark(folder_)))
         if (oldest.pid == 0 || id.start_time < oldest.start_time ||

@@ -4,7 +4,7 @@
 // daemon is identified only by a mark in its environment (shm/marked_process.hpp).
 //
 // Every function blocks, up to the limit in its comment: mps_domain.hpp calls them on a dedicated thread.
-// Measured with driver 580: a daemon is up after 20 to 30 ms; terminate_client takes 14 ms, and hangs on a
+// Measured with driver 580: a daemon is ready after 20 to 30 ms; terminate_client takes 14 ms, and hangs on a
 // client that is stopped; killing server and daemon takes 10 to 45 ms.
 
 #include <string>
@@ -23,31 +23,31 @@ inline constexpr const char* no_mps_folder = "/nonexistent-outside-mps";
 
 class mps_control {
 public:
-    /// `domain`: folder of all daemons of the run; `part`: name of this daemon among them, "" if there is
-    /// only one. The folder of the sockets, DOMAIN/PART, belongs to this daemon: start() recreates it, end()
-    /// removes it.
+    /// `domain`: folder of all daemons of the run; `part`: name of this daemon in that folder, "" if there is
+    /// only one daemon. The folder of the sockets, DOMAIN/PART, belongs to this daemon: start() recreates it,
+    /// end() removes it.
     explicit mps_control(std::string domain, const std::string& part = "")
         : domain_(std::move(domain)), folder_(part.empty() ? domain_ : domain_ + "/" + part) {}
 
-    /// Starts the daemon; it is listening on return. Takes at most `timeout_ms`, and 1 s to clean up after a
-    /// timeout. Throws device_error: no such program, refused (with the program's message), too slow, or a
-    /// folder whose path is too long for a socket.
+    /// Starts the daemon; it is listening on return. Takes at most `timeout_ms`, and after a timeout 1 s more
+    /// to clean up. Throws device_error if the program is missing, refuses (with the program's message) or is
+    /// too slow, or if the folder's path is too long for a socket.
     void start(u32 timeout_ms = 10'000) const;
     /// Makes the daemon start its server now; otherwise the first client triggers the start, and waits. Takes
     /// at most `timeout_ms`. Returns empty if the server runs, otherwise the reason.
     [[nodiscard]] std::string start_server(u32 timeout_ms = 10'000) const;
-    /// `quit`, then SIGKILL to the remaining processes. Returns true if no process of the domain is left, and
-    /// none of its clients' work runs any more. Takes at most `quit_ms` + 3 s; quit_ms = 0: no quit (which
-    /// waits for clients).
+    /// Sends `quit`, then SIGKILL to the remaining processes. Returns true if no process of the domain is
+    /// left, and no work of its clients runs any more. Takes at most `quit_ms` + 3 s; quit_ms = 0: no quit
+    /// (which waits for clients).
     bool end(u32 quit_ms) const noexcept;
     /// The daemon; pid 0: not alive.
     [[nodiscard]] shm::process_id daemon() const;
     /// True if the daemon answers within `timeout_ms`.
     [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
     /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns empty if
-    /// nothing of it runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. From then on, an
-    /// event that the client had recorded reads complete, whether its work finished or not: its words must
-    /// have been aborted before.
+    /// no work of the client runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. From
+    /// then on, an event that the client had recorded reads complete, whether its work finished or not: the
+    /// client's words must have been aborted before.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
     /// Environment ("NAME=VALUE") of a stage that is to be a client.

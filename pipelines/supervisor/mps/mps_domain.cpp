@@ -56,7 +56,7 @@ bool mps_domain::adopt() {
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
     const shm::process_id daemon = serving().daemon();
-    // As long as a start may take: renewing the domain of a daemon that is only late would end all its
+    // As long as a start may take: renewing the domain because a daemon is merely slow would end all its
     // stages.
     constexpr u32 late_ms = 10'000;
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
@@ -64,8 +64,8 @@ bool mps_domain::adopt() {
     return up_;
 }
 
-/// A supervisor that adopts the run reads this link. It is old or new, never half-written; if it cannot be
-/// written, the adopting supervisor finds a dead daemon, and starts one.
+/// A supervisor that adopts the run reads this link. The link has its old or its new value, never a partial
+/// one; if it cannot be written, the adopting supervisor finds a dead daemon and starts another one.
 void mps_domain::name_serving() const {
     const std::string aside = folder_ + "/serving.tmp";
     ::unlink(aside.c_str());
@@ -76,7 +76,7 @@ void mps_domain::name_serving() const {
 void mps_domain::watch_daemon(const shm::process_id& daemon) {
     daemon_ = daemon;
     daemon_pidfd_.reset(shm::open_pidfd(daemon_));
-    if (!daemon_pidfd_) return;  // already dead: the next refused client reveals it
+    if (!daemon_pidfd_) return;  // the daemon is already dead: the next refused client reveals it
     loop_->watch(daemon_pidfd_.get(), EPOLLIN, [this](u32) {
         loop_->forget(daemon_pidfd_.get());
         daemon_pidfd_.reset();
@@ -109,7 +109,7 @@ void mps_domain::make_spare() {
              [this, of = generation_](const outcome& o) {
                  if (o.ended) ended_ = std::max(ended_, of - 1);
                  if (spare_ != spare_state::making || spare_of_ != of) return;  // not needed any more
-                 if (!o.ended) spare_of_ = 0;  // old server in state D: retried until it ends
+                 if (!o.ended) spare_of_ = 0;  // the old server is in state D: retried until it ends
                  spare_ = o.why.empty() ? spare_state::ready : spare_state::none;
                  spare_daemon_ = o.daemon;
                  spare_pidfd_.reset(o.why.empty() ? shm::open_pidfd(o.daemon) : -1);
@@ -128,7 +128,7 @@ void mps_domain::renew(renewal then) {
     up_ = false;
     {
         const std::lock_guard lock(mutex_);
-        todo_.clear();  // clients that were to be ended one by one end with their server
+        todo_.clear();  // clients that were waiting to be ended one by one end with their server
     }
     const bool spare = spare_is_alive();
     spare_ = spare_state::none;

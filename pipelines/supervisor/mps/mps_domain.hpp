@@ -4,14 +4,14 @@
 // event loop.
 //
 // A generation is one daemon with its server, numbered from 1. If a client dies otherwise than by
-// end_client(), the generation is over: neither the end of the dead client's work nor whether the server
-// accepts new clients is known (measured: it may refuse them). renew() kills daemon and server. Their end is
-// the fence of every client of that generation.
+// end_client(), the generation is over: it is not known whether the dead client's work has ended, nor whether
+// the server accepts new clients (measured: it may refuse them). renew() kills daemon and server. When both
+// have ended, every client of that generation is fenced.
 //
 // A daemon and a server take longer to start than to end, so a spare pair is kept ready (make_spare()):
-// renew() then serves from it at once, while the old pair is ended. New clients need not wait for that end:
-// buffers that the old clients may still write are in quarantine until their fence. The two daemons have
-// separate folders, DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the serving one.
+// renew() then uses the spare pair at once, while the old pair is ended. New clients need not wait for that
+// end: buffers that the old clients may still write are in quarantine until their fence. The two daemons have
+// separate folders, DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the one that serves new clients.
 //
 // A crash of this process leaves the daemons running: a supervisor that adopts the run finds them (adopt()),
 // a run of the same name ends them, and so does the last stage that exits (stages/runner/orphan_cleanup.hpp).
@@ -40,22 +40,23 @@ public:
 
     /// Blocks until the first daemon listens. Throws device_error.
     void start();
-    /// Takes over the daemon of a dead supervisor as generation 1; ends a spare daemon, or one that was being
-    /// ended. Returns false if no daemon answers; call renew() then.
+    /// Takes over the daemon of a dead supervisor as generation 1; ends a spare daemon, or a daemon that was
+    /// being ended. Returns false if no daemon answers; call renew() then.
     [[nodiscard]] bool adopt();
 
-    /// Ends a client. Its words must be aborted first, and its process needs a SIGCONT: a stopped client
-    /// cannot be ended. `then(why)` is always called from the event loop: `why` is empty if nothing of the
-    /// client runs any more, otherwise the reason why that is not known.
+    /// Ends a client. The client's words must be aborted first, and its process must be sent SIGCONT, because
+    /// a stopped client cannot be ended. `then(why)` is always called from the event loop: `why` is empty if
+    /// no work of the client runs any more; otherwise it is the reason why this is not known.
     void end_client(i32 pid, std::function<void(const std::string& why)> then);
-    /// Starts a spare daemon and its server, unless there are some or it was tried in this generation. On
-    /// failure the domain works without a spare.
+    /// Starts a spare daemon and its server, unless a spare exists or a start was already tried in this
+    /// generation. On failure the domain works without a spare.
     void make_spare();
     [[nodiscard]] bool has_spare() const noexcept { return spare_ == spare_state::ready; }
 
     struct renewal {
-        std::function<void(const std::string& why)> up;  ///< empty: the next generation serves; else why not
-        std::function<void()> over;  ///< see has_ended(); a further renewal may drop this call
+        std::function<void(const std::string& why)> up;  ///< empty: the next generation serves; otherwise the
+                                                         ///< reason why it does not
+        std::function<void()> over;  ///< see has_ended(); a further renewal may cancel this call
     };
     /// Ends the generation and starts the next one. Both callbacks are called from the event loop, in any
     /// order. Calls of end_client() that were not started are dropped and their `then` is not called: the
@@ -67,8 +68,8 @@ public:
     [[nodiscard]] bool is_up() const noexcept { return up_; }
     [[nodiscard]] u32 generation() const noexcept {
         return generation_;
-    }  ///< the serving one, or the last that served
-    /// True if no process of that generation is left, and nothing of its clients runs.
+    }  ///< the serving generation, or the last one that served
+    /// True if no process of that generation is left, and no work of its clients runs.
     [[nodiscard]] bool has_ended(u32 generation) const noexcept { return generation <= ended_; }
     [[nodiscard]] i32 daemon_pid() const noexcept { return daemon_.pid; }
     [[nodiscard]] std::vector<std::string> client_environment() const {
@@ -108,14 +109,14 @@ private:
     u32 generation_ = 0, ended_ = 0;
     shm::process_id daemon_;
     spare_state spare_ = spare_state::none;
-    u32 spare_of_ = 0;  ///< the generation in which it was requested
+    u32 spare_of_ = 0;  ///< the generation in which the spare was requested
     shm::process_id spare_daemon_;
     shm::unique_fd daemon_pidfd_, spare_pidfd_, done_event_;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::deque<task> todo_, done_;
     bool stop_ = false;
-    std::thread thread_;  ///< last: it uses the other members
+    std::thread thread_;  ///< last member, because the thread uses the other members
 };
 
 }  // namespace carousel::supervisor

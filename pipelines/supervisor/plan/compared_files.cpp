@@ -27,7 +27,7 @@ json size_and_hash(const std::string& text) {
             {"hash", fmt::format("{:016x}", telemetry::hash_bytes(std::as_bytes(std::span(text))))}};
 }
 
-/// "a%20b" -> "a b", as the mesh reader decodes a URI.
+/// Converts "a%20b" to "a b", in the way that the mesh reader decodes a URI.
 std::string without_percent(const std::string& uri) {
     std::string out;
     for (std::size_t i = 0; i < uri.size(); ++i) {
@@ -44,7 +44,7 @@ std::string without_percent(const std::string& uri) {
     return out;
 }
 
-/// The JSON of a .gltf, or of a .glb: its first chunk, after five words.
+/// Returns the JSON of a .gltf file, or of a .glb file, where it is the first chunk, after five words.
 std::string_view json_in(std::string_view text) {
     constexpr std::size_t head = 20;
     if (!text.starts_with("glTF") || text.size() < head) return text;
@@ -67,7 +67,7 @@ names named_by_gltf(const std::string& text) {
     return out;
 }
 
-/// The names after `word` in the lines of an OBJ or MTL file; after options, the last word.
+/// Returns the names after `word` in the lines of an OBJ or MTL file; if there are options, the last word.
 names words_after(const std::string& word, const std::string& text) {
     names out;
     std::istringstream lines(text);
@@ -83,8 +83,8 @@ names words_after(const std::string& word, const std::string& text) {
     return out;
 }
 
-/// Returns the file's text, "" if there is none; adds its size and hash to `all`. Only files below the folder
-/// count, as for the mesh reader.
+/// Returns the file's text, "" if the file is missing; adds its size and hash to `all`. Only files below the
+/// folder are considered, as in the mesh reader.
 std::string read_sibling(const fs::path& folder, const std::string& name, json& all) {
     const fs::path below = fs::path(name).lexically_normal();
     if (name.empty() || name.find('\0') != std::string::npos || below.is_absolute() || *below.begin() == "..")

@@ -21,10 +21,10 @@ constexpr u64 share = 2;  ///< rings and assets take 1/share of the free memory
 
 bool on_gpu(const stage_setup& s) { return s.device.kind == device_kind::cuda || s.deep_on_cpu; }
 
-/// Lanes of one instance if `most` frames may be in flight.
+/// Returns the number of lanes of one instance if `most` frames may be in flight.
 u32 lanes_of(const stage_setup& s, u32 most) {
     if (s.spec.in_flight) return *s.spec.in_flight;
-    if (s.spec.latest()) return 1;  // it reads one frame at a time
+    if (s.spec.latest()) return 1;  // the stage reads one frame at a time
     if (!on_gpu(s)) return std::min(most, lanes_on_cpu);
     const u32 a_share = (most + s.spec.instances - 1) / s.spec.instances;
     return std::clamp(a_share, std::min(most, lanes_for_low), max_in_flight);
@@ -45,7 +45,7 @@ u32 window_of(const run_setup& s, ring_place at, u32 most) {
     u32 window = both;
     if (governed && s.latency == latency_kind::balanced) window = std::max(own, readers) + ahead;
     if (!governed && most > lanes_on_cpu) window = std::max(8U, both);  // a stage of the run is on a GPU
-    const u32 extra_slots = own + from.lanes + 1;  // derived_slots(): slots beyond the window
+    const u32 extra_slots = own + from.lanes + 1;  // derived_slots(): slots in addition to the window
     const u32 room = shm::max_slots > extra_slots ? shm::max_slots - extra_slots : 1;
     return governed ? std::clamp(window, 1U, std::min(room, shm::max_window)) : window;
 }
@@ -73,7 +73,7 @@ struct memory_place {
     memory_item largest;
 };
 
-/// By uuid; "": the host.
+/// Keyed by uuid; "": the host.
 std::map<std::string, memory_place> places_of(const run_setup& s, const free_memory& memory) {
     std::map<std::string, memory_place> out;
     std::vector<memory_item> all = plan_memory(s);
@@ -93,7 +93,7 @@ std::map<std::string, memory_place> places_of(const run_setup& s, const free_mem
     return out;
 }
 
-/// The first place where more than 1/parts of the free memory is taken; null: none.
+/// Returns the first place where more than 1/parts of the free memory is taken; null: there is none.
 const memory_place* crowded(const std::map<std::string, memory_place>& all, u64 parts) {
     for (const auto& [uuid, p] : all)
         if (p.taken > p.there / parts) return &p;
@@ -177,7 +177,7 @@ void require_room(const run_setup& s, const free_memory& memory) {
 
 namespace {
 
-/// The contexts on the GPU of an instance of `own`: how many there are, and which stages' work is in them.
+/// The contexts on the GPU of an instance of `own`: their number, and the stages whose work runs in them.
 struct sharers {
     u32 contexts = 0;
     std::vector<u32> stages;
@@ -202,9 +202,9 @@ const char* sharing_of(const stage_setup& own, const sharers& with) {
     return !on_gpu(own) ? "cpu" : own.mps ? "overlap" : with.contexts > 1 ? "turns" : "alone";
 }
 
-/// Turns halve the time of a frame where a GPU is saturated. With two frames in flight, in a run with low
-/// latency, a turn gains less than its hand-over costs. So a balanced run takes turns, and others only if the
-/// file gives the number of frames.
+/// Turns halve the time of a frame if the GPU is saturated. With two frames in flight, in a run with low
+/// latency, a turn gains less than its hand-over costs. So a balanced run uses turns, and other runs use them
+/// only if the file specifies the number of frames.
 bool takes_turns(const run_setup& s, const stage_setup& own, u32 instance) {
     if (!s.turn_frames && s.latency != latency_kind::balanced) return false;
     return s.turn_frames != 0U && !own.spec.latest() &&

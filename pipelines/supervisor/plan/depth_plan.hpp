@@ -1,5 +1,5 @@
 #pragma once
-// How many frames may be in flight where the file has "auto" (the default of in_flight and window): the
+// How many frames may be in flight if the file has "auto" (the default of in_flight and window). This is the
 // capacity, fixed at the start of the run by memory and by the control block's limits. Each stage chooses at
 // run time how much of it to use (stages/runner/depth_governor.hpp). A run that is rebuilt or taken over
 // keeps the chosen capacity.
@@ -10,7 +10,7 @@
 //   throughput   16 on a GPU             lanes of both ends, up to 64 buffers
 //   on the CPU   2 per instance          lanes of both ends; at least 8 if a stage of the run is on a GPU
 //
-// A number in the file is used as it is. Then everything that is "auto" is lowered together, one lane at a
+// A number in the file is used unchanged. Then everything that is "auto" is lowered together, one lane at a
 // time, until rings and assets, with the extra memory of memory_plan.hpp, take no more than half of the free
 // memory on each device and on the host: the other half is for the processes, their contexts and their
 // scratch memory.
@@ -29,7 +29,7 @@ struct free_memory {
     u64 host = ~u64{0};
     std::map<std::string, u64> gpu;  ///< by uuid
 };
-/// Of this machine, at the time of the call.
+/// Returns the free memory of this machine at the time of the call.
 [[nodiscard]] free_memory free_memory_of(const machine_offer& machine);
 
 /// Sets lanes, window and depth_reason of a setup whose stages have their devices and sizes. Never refuses a
@@ -37,16 +37,17 @@ struct free_memory {
 void choose_depths(run_setup& s, const free_memory& memory);
 
 /// Throws config_error, with the numbers, if rings and assets need more than the free memory of a device or
-/// the host. Do not call it for a run that is taken over: its memory is allocated already.
+/// the host. Must not be called for a run that is taken over, because its memory is already allocated.
 void require_room(const run_setup& s, const free_memory& memory);
 
-/// Why the `turns` that the file requests have no effect in this run; "": they have, or none are requested.
+/// Returns the reason why the `turns` that the file requests have no effect in this run; "": they have an
+/// effect, or are not requested.
 [[nodiscard]] std::string idle_turns(const run_setup& s);
 
 /// The rule for one instance of a stage: the "depth" of its attach message (stages/runner/attach.hpp).
 [[nodiscard]] nlohmann::json depth_rule_of(const run_setup& s, u32 stage, u32 instance = 0);
 
-/// The chosen depths of all stages by name, for a second supervisor, and their restoration.
+/// Saves the chosen depths of all stages by name for a second supervisor, and restores them.
 [[nodiscard]] nlohmann::json depths_json(const run_setup& s);
 void restore_depths(const nlohmann::json& depths, run_setup& s);
 

@@ -1,7 +1,7 @@
 #pragma once
-// Chooses the device of a stage: "auto", "cpu" or "cuda:N", from what carousel-probe finds. The supervisor
-// runs this helper because it never loads CUDA itself; a machine without a driver gives a reply like any
-// other.
+// Chooses the device of a stage: "auto", "cpu" or "cuda:N", based on the output of carousel-probe. The
+// supervisor runs this helper because it never loads CUDA itself; a machine without a driver gives a reply
+// like any other machine.
 
 #include <optional>
 #include <string>
@@ -17,8 +17,10 @@ struct gpu_offer {
     std::string name;
     bool vmm = true;                ///< memory can be exported as a file descriptor
     bool read_only_host = false;    ///< host memory can be page-locked read-only
-    bool same_host_address = true;  ///< page-locked host memory has the same addresses on it as on the CPU
-    u64 free_bytes = ~u64{0};  ///< of its memory; the total if the free size is not known; all ones: unknown
+    bool same_host_address = true;  ///< page-locked host memory has the same addresses on the GPU as on the
+                                    ///< CPU
+    u64 free_bytes = ~u64{0};  ///< free bytes of its memory; the total if the free size is not known; all
+                               ///< ones: unknown
     /// ordinals of the GPUs whose memory its kernels can access; empty: unknown
     std::optional<std::vector<int>> peers;
 };

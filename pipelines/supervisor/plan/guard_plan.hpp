@@ -1,6 +1,6 @@
 #pragma once
-// Which stages could write to memory that is not theirs. Rings and assets of other stages are mapped
-// read-only, and gaps or canaries follow the slots of rings, except where that is not possible.
+// Determines which stages could write to memory that is not theirs. Rings and assets of other stages are
+// mapped read-only, and gaps or canaries follow the slots of rings, unless that is not possible.
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ struct unguarded_input {
     std::string memory;  ///< "ring vertex", "asset mesh"
     std::string why;
 };
-/// In the order of the stages.
+/// Lists them in the order of the stages.
 [[nodiscard]] std::vector<unguarded_input> unguarded_inputs(const run_setup& s);
 
 struct unguarded_output {

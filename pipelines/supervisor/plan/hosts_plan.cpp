@@ -72,7 +72,7 @@ json links_json(const pipeline& whole) {
     return out;
 }
 
-/// The keys of a link that differ from the defaults, from its host's section.
+/// Returns the keys of a link that differ from the defaults, as set in its host's section.
 std::string keys_text(const json& link) {
     std::string text;
     if (link["release"] != "committed")
@@ -102,7 +102,7 @@ json plan_of(const pipeline& whole, const std::vector<stage_description>& all,
     json stages = json::array();
     for (std::size_t k = 0; k < all.size(); ++k) stages.push_back(stage_json(whole, whole.stages[k], all[k]));
     json j = values_of(static_cast<const pipeline_spec&>(whole));
-    j.erase("allow_dead_letters");  // each supervisor has its own: it only affects the exit code
+    j.erase("allow_dead_letters");  // each supervisor has its own value, which only affects its exit code
     j.update({{"version", CAROUSEL_VERSION},
               {"layout", shm::control_version},
               {"stages", stages},
@@ -125,7 +125,7 @@ bool hosts_plan::helps(const std::string& host) const noexcept {
 }
 
 u64 hosts_plan::patience_ns(const std::string& host) const {
-    constexpr f64 to_be_heard_s = 5;  // time to start, to connect and to be compared
+    constexpr f64 to_be_heard_s = 5;  // time for a supervisor to start, to connect and to compare its plan
     return static_cast<u64>((grace_s.at(host) + to_be_heard_s) * 1e9);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // A pipeline file for several hosts, as seen by the host that reads it: its own partition, the other hosts,
-// and what all of them must agree on before any frame is sent. Every host reads the file itself and derives
-// the same plan; differences are reported, including those of files that stages read (by their hash).
+// and the plan that all hosts must agree on before any frame is sent. Every host reads the file itself and
+// derives the same plan; differences are reported, including those of files that stages read (by their hash).
 
 #include <map>
 
@@ -18,31 +18,31 @@ struct hosts_plan {
     std::vector<host_spec> others;  ///< the hosts other than the coordinator that stages run on
     std::vector<crossing> links;
     std::vector<std::string> leading;    ///< see leading_hosts()
-    std::vector<std::string> helping;    ///< see only_helps(): their loss costs no frame
+    std::vector<std::string> helping;    ///< see only_helps(): losing these hosts loses no frame
     std::map<std::string, f64> grace_s;  ///< see grace_of(); by host
     parameter_plan parameters;
     nlohmann::json plan;                  ///< must be equal on all hosts
     std::string name;                     ///< of the pipeline
     std::string file, token;              ///< absolute paths here
-    u64 first = 0;                        ///< --first as given on this host
-    std::vector<std::string> words = {};  ///< options with which the other hosts are to be started
+    u64 first = 0;                        ///< value of --first on this host
+    std::vector<std::string> words = {};  ///< options with which the other hosts must be started
     [[nodiscard]] bool leads(const std::string& host) const noexcept;
     [[nodiscard]] bool helps(const std::string& host) const noexcept;
-    /// Time after which the supervisor of `host` ("": the coordinator), once out of contact, cannot find its
-    /// stages alive.
+    /// Returns the time without contact after which the supervisor of `host` ("": the coordinator) can no
+    /// longer find its stages alive.
     [[nodiscard]] u64 patience_ns(const std::string& host) const;
     [[nodiscard]] std::string name_of(const std::string& host) const {
         return host.empty() ? coordinator : host;
     }
 };
 
-/// Plans the pipeline `whole`; `all`: the descriptions of its stages. Throws config_error if a file cannot be
-/// read.
+/// Plans the pipeline `whole`; `all`: the descriptions of the pipeline's stages. Throws config_error if a
+/// file cannot be read.
 [[nodiscard]] hosts_plan plan_hosts(const pipeline& whole, const std::string& self,
                                     const std::vector<stage_description>& all);
 
-/// "fragment goes to b over 10.0.0.2 port 47101 (fragment-to-b, b/fragment-from-here)", one line per link;
-/// for `carousel validate`.
+/// Returns "fragment goes to b over 10.0.0.2 port 47101 (fragment-to-b, b/fragment-from-here)", one line per
+/// link; for `carousel validate`.
 [[nodiscard]] std::string hosts_text(const pipeline& whole);
 [[nodiscard]] nlohmann::json hosts_json(const pipeline& whole);
 

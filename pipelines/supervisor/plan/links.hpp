@@ -1,5 +1,5 @@
 #pragma once
-// The links of a run: each ring with its format, memory, size and readers, as `ps` lists them.
+// The links of a run: each ring with its format, memory, size and readers, in the form that `ps` lists.
 
 #include <vector>
 

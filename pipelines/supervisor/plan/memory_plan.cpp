@@ -25,7 +25,7 @@ memory_choice choose_memory(const std::vector<device_id>& ends, memory_kind requ
 std::string why_unguarded(const stage_setup& reader, const memory_item& m) {
     const bool on_host = m.choice.kind == device::memory_kind::memfd;
     const bool from_gpu = on_host && reader.device.kind == device::device_kind::cuda;
-    if (from_gpu && m.asset) return "";  // it reads a copy of its own: stages/runner/runtime.cpp
+    if (from_gpu && m.asset) return "";  // the stage reads a copy of its own: stages/runner/runtime.cpp
     if (reader.writable_inputs) return "it requests writable inputs";
     if (m.choice.kind == device::memory_kind::ipc) return "memory = \"ipc\" is mapped for writing";
     if (from_gpu && !reader.read_only_host)
@@ -54,7 +54,7 @@ std::vector<memory_item> plan_memory(const run_setup& s) {
     const ring::plan p = plan_of(s);
     std::vector<memory_item> items;
     const std::vector<ring_place> rings = s.rings();
-    const u64 blocks = s.assets.size() + rings.size();  // each of which has at least one descriptor
+    const u64 blocks = s.assets.size() + rings.size();  // each block has at least one descriptor
     u64 left = most_descriptors - std::min(blocks, most_descriptors);
     for (u32 link = 0; link < rings.size(); ++link) {
         const auto [k, output] = rings[link];
@@ -90,7 +90,7 @@ ring::plan guarded_plan_of(const run_setup& s) {
     const auto make_room = [&](ring::stage_plan& st, u64& slot_bytes) {
         if (!(of++)->guard.canaries()) return;
         slot_bytes += device::canary_bytes;
-        st.owner_commits = true;  // no other process checks them
+        st.owner_commits = true;  // no other process checks the commits
     };
     for (ring::stage_plan& st : p.stages) {
         if (!st.has_output) continue;
@@ -102,7 +102,7 @@ ring::plan guarded_plan_of(const run_setup& s) {
 
 namespace {
 
-constexpr u64 spare_server_bytes = 20 * 1024 * 1024;  ///< of an MPS server without clients, on an H200
+constexpr u64 spare_server_bytes = 20 * 1024 * 1024;  ///< memory of an MPS server without clients, on an H200
 
 void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const stage_setup& user,
                       std::vector<memory_item>& to) {
@@ -114,7 +114,7 @@ void add_if_elsewhere(const memory_item& of, u64 bytes, const char* what, const 
     }
 }
 
-/// The copies that stages on GPUs keep of a sampled ring: see sampled_inputs.hpp of the runner.
+/// Adds the copies that stages on GPUs keep of a sampled ring: see sampled_inputs.hpp of the runner.
 void add_sampled_copies(const memory_item& of, const run_setup& s, ring_place at,
                         std::vector<memory_item>& to) {
     for (const stage_setup& st : s.stages)

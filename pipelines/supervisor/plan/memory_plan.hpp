@@ -1,6 +1,6 @@
 #pragma once
-// Where the memory of a ring or an asset is placed, from the devices of the stages that map it. Decisions
-// only; memory_store.hpp allocates it.
+// Determines where the memory of a ring or an asset is placed, based on the devices of the stages that map
+// it. Only makes the decisions; memory_store.hpp allocates the memory.
 
 #include <string>
 #include <vector>
@@ -12,13 +12,14 @@ namespace carousel::supervisor {
 
 struct memory_choice {
     device::memory_kind kind = device::memory_kind::memfd;
-    device::device_id device;  ///< the device that has the memory, for vmm and ipc
+    device::device_id device;  ///< the device that provides the memory, for vmm and ipc
     bool operator==(const memory_choice& o) const { return kind == o.kind && device.uuid == o.device.uuid; }
 };
 
-/// `ends`: the devices of the producer (or maker) first, then of the users, each with all its instances. All
-/// on the CPU, or of different kinds: a memfd, which a GPU page-locks and maps. All on one GPU: its memory,
-/// of the `requested` kind (vmm or ipc). Several GPUs: the producer's memory, by vmm, with peer access.
+/// `ends`: the devices of the producer (or maker) first, then of the users, each with all its instances. If
+/// all are on the CPU, or on devices of different kinds: a memfd, which a GPU page-locks and maps. If all are
+/// on one GPU: memory of that GPU, of the `requested` kind (vmm or ipc). If they are on several GPUs: the
+/// producer's memory, of kind vmm, with peer access.
 [[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
                                           device::memory_kind requested);
 
@@ -35,10 +36,10 @@ struct memory_item {
 /// of the control block.
 [[nodiscard]] std::vector<memory_item> plan_memory(const run_setup& s);
 
-/// Why `reader` cannot map that memory read-only; "": it can.
+/// Returns the reason why `reader` cannot map that memory read-only; "": it can.
 [[nodiscard]] std::string why_unguarded(const stage_setup& reader, const memory_item& m);
 
-/// plan_of() with the canaries of its rings: the input for a control block.
+/// Returns plan_of() with the canaries of its rings: the input for a control block.
 [[nodiscard]] ring::plan guarded_plan_of(const run_setup& s);
 
 /// Additional GPU memory that the processes allocate themselves: one slot on an instance's GPU if it reads or

@@ -53,19 +53,23 @@ void prepare_outputs(run_setup& s, const std::string& stamp) {
     for (stage_setup& st : s.stages) {
         if (!writes_pictures(st)) continue;
         const nlohmann::json given = st.spec.settings.value("out", nlohmann::json(default_pattern));
-        if (!given.is_string()) continue;  // the stage refuses it with its own message
+        if (!given.is_string()) continue;  // the stage itself refuses the value with its own message
         const std::string pattern = given;
         if (pattern.empty() || pattern == "none") continue;
         fs::path whole = pattern;
         if (whole.is_relative()) {
-            if (s.output_directory.empty()) (void)working_directory();  // throws why it cannot be read
+            if (s.output_directory.empty())
+                (void)working_directory();  // throws the reason why it cannot be
+                                            // read
             whole = as_pattern(s.output_directory);
             if (displays > 1) whole /= st.spec.name;
             whole = (whole / pattern).lexically_normal();
         }
         const std::optional<std::string> literal = literal_text(whole.parent_path().string());
         const fs::path folder = literal ? fs::path(*literal) : whole.parent_path();
-        if (literal) make_writable(folder, "pictures");  // otherwise the stage refuses the pattern
+        if (literal)
+            make_writable(folder, "pictures");  // otherwise the folder has a placeholder, and
+                                                // the stage refuses the pattern
         st.spec.settings["out"] = whole.string();
         const bool film = whole.extension() == ".mp4";
         if (film && s.fps > 0 && !st.spec.settings.contains("film_fps")) st.spec.settings["film_fps"] = s.fps;

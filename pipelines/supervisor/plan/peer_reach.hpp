@@ -1,6 +1,6 @@
 #pragma once
-// For stages of a ring, or instances of a stage, on several GPUs: whether each can access the memory of its
-// rings and assets. Each process measures which way is faster (stages/runner/reach.hpp).
+// For stages of a ring, or instances of a stage, on several GPUs: checks whether each can access the memory
+// of its rings and assets. Each process measures which way is faster (stages/runner/reach.hpp).
 
 #include "supervisor/plan/device_choice.hpp"
 #include "supervisor/plan/run_setup.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// The text that `carousel validate` and `--dry-run` print: the pipeline as it was understood.
+// The text that `carousel validate` and `--dry-run` print: the pipeline as it was parsed.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace carousel::supervisor {
 
-inline constexpr std::size_t paper_columns = 110;  ///< width of texts where there is no terminal
+inline constexpr std::size_t paper_columns = 110;  ///< width of texts if there is no terminal
 
 /// Stages, what they read, write and run, in lines of at most `width` columns. Does not search for devices.
 [[nodiscard]] std::string plan_text(const pipeline& p, const std::vector<stage_description>& all,

@@ -23,8 +23,8 @@ json parameters_identity(const parameter_plan& p) {
     return {{"schema", p.schema.to_json()}, {"values", p.schema.values_json(p.values)}};
 }
 
-// All keys, as resolved, except standby, which belongs to the supervisor: a successor may keep standbys where
-// the first supervisor kept none.
+// All keys with their resolved values, except standby, which is a choice of the supervisor: a successor may
+// keep standbys even if the first supervisor kept none.
 json stage_json(const stage_setup& s) {
     json j = values_of(s.spec);
     j.erase("standby");
@@ -57,7 +57,7 @@ json stage_json(const stage_setup& s) {
     return j;
 }
 
-/// "/stages/2/in_flight" -> "stage fragment: in_flight".
+/// Converts "/stages/2/in_flight" -> "stage fragment: in_flight".
 std::string named(const std::string& path, const json& there, const json& here) {
     std::string text = path.substr(std::min<std::size_t>(1, path.size()));
     std::string prefix;
@@ -91,7 +91,8 @@ json identity_of(const run_setup& s) {
         assets.push_back({{"name", a.name}, {"bytes", a.bytes}, {"maker", a.maker}, {"users", a.users}});
     json j = values_of(static_cast<const pipeline_spec&>(s));
     for (const char* each : {"device", "isolation"}) j.erase(each);  // the stages have the resolved values
-    j.erase("allow_dead_letters");                                   // the supervisor's: its exit code
+    j.erase("allow_dead_letters");                                   // belongs to the supervisor: affects
+                                                                     // only its exit code
     j.update({{"frames", s.end == ring::end_unknown ? 0 : s.end},
               {"parameters", parameters_identity(s.parameters)},
               {"stages", stages},

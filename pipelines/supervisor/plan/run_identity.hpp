@@ -1,8 +1,8 @@
 #pragma once
 // The identity of a run: everything of the resolved pipeline that the stages were started with. It is stored
 // as DIR/pipeline.json with a digest, so that a second supervisor takes a run over only if the same pipeline
-// was requested, and can report the difference otherwise. Not part of it: the report, --seconds, colours,
-// which belong to the supervisor.
+// was requested, and can report the difference otherwise. Excludes the report, --seconds and colours, which
+// belong to the supervisor.
 
 #include <optional>
 #include <string>
@@ -15,8 +15,8 @@ namespace carousel::supervisor {
 /// `s` is a setup before prepare_outputs(), which puts the time of the start into paths.
 [[nodiscard]] nlohmann::json identity_of(const run_setup& s);
 [[nodiscard]] std::string digest_of(const nlohmann::json& identity);
-/// The first difference as a clause, "stage geometry: settings.triangles is 500 there and 1000 here"; "":
-/// none.
+/// Returns the first difference as a clause, "stage geometry: settings.triangles is 500 there and 1000 here";
+/// "": none.
 [[nodiscard]] std::string difference(const nlohmann::json& there, const nlohmann::json& here);
 
 struct stored_identity {

@@ -35,8 +35,8 @@ bool run_setup::has_mps() const noexcept {
     return std::any_of(stages.begin(), stages.end(), [](const stage_setup& s) { return s.mps; });
 }
 
-// A frame that is made again after a death may find another newest frame of the sampled input, and so may a
-// frame of another run.
+// A frame that is produced again after a death may get a newer frame of the sampled input, and so may the
+// same frame in another run.
 std::string run_setup::why_not_comparable() const {
     std::string text;
     for (const stage_setup& s : stages)

@@ -18,7 +18,7 @@ struct asset_setup {
     std::string name;
     u64 bytes = 0;
     u32 maker = 0;           ///< index of a stage
-    std::vector<u32> users;  ///< indices of stages, the maker among them
+    std::vector<u32> users;  ///< indices of the stages that use it, including the maker
 };
 
 struct stage_device {
@@ -28,7 +28,7 @@ struct stage_device {
 
 /// An output of a stage, and the ring that it writes.
 struct ring_setup {
-    std::string output;     ///< its name; "": it has none
+    std::string output;     ///< name of the output; "": it has none
     link_spec link;         ///< the ring's keys in the file
     nlohmann::json format;  ///< null: there is no output
     u64 slot_bytes = 0;
@@ -36,29 +36,32 @@ struct ring_setup {
     u32 window = 0;  ///< the chosen window; 0: not chosen, from the file or derived
 };
 
-/// A stage as the file and its program describe it, and what was decided for it. The inherited members are
-/// those of its first output.
+/// A stage as described by the file and by its program, with the values that were decided for it. The
+/// inherited members are those of its first output.
 struct stage_setup : ring_setup {
-    stage_spec spec;                    ///< its keys in the file
+    stage_spec spec;                    ///< the stage's keys in the file
     std::vector<ring_setup> more;       ///< outputs after the first
     std::vector<u32> input_outputs;     ///< index of the output that each input reads; missing: the first
-    std::vector<u32> sampled_outputs;   ///< the same for its sampled inputs
+    std::vector<u32> sampled_outputs;   ///< the same for the stage's sampled inputs
     std::string program;                ///< path
     std::string remote_program;         ///< of spec.remote
-    device::device_id device;           ///< if the file has a list: the first
+    device::device_id device;           ///< the stage's device; if the file has a list, the first one
     std::string device_name;            ///< "cpu", "cuda:0"; for a list: "cuda:0+cuda:1"
-    std::vector<stage_device> devices;  ///< if the file has a list: its devices in that order; else empty
-    bool deep_on_cpu = false;           ///< for tests: its depth is planned and chosen as on a GPU
+    std::vector<stage_device> devices;  ///< if the file has a list: its devices in that order; otherwise
+                                        ///< empty
+    bool deep_on_cpu = false;           ///< for tests: the stage's depth is planned and chosen as on a GPU
     u32 lanes = 0;  ///< chosen for in_flight (depth_plan.hpp); 0: not chosen, the file's number or 3
     bool owner_commits = false;
     bool ends = false;              ///< a source that may end its stream
-    bool forwards_frames = false;   ///< frames of other stages; with `ends`: it receives from another host
-    bool writable_inputs = false;   ///< it requests inputs that it can write to
+    bool forwards_frames = false;   ///< forwards frames of other stages; with `ends`: it receives them from
+                                    ///< another host
+    bool writable_inputs = false;   ///< the stage requests inputs that it can write to
     bool read_only_host = false;    ///< its GPUs page-lock host memory read-only
     bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses, gaps included
-    bool mps = false;  ///< a client of the run's MPS domain (mps_domain.hpp): requested, and on a GPU
+    bool mps = false;  ///< the stage is a client of the run's MPS domain (mps_domain.hpp): it was requested,
+                       ///< and the stage is on a GPU
     [[nodiscard]] bool has_output() const noexcept { return !format.is_null(); }
-    /// True if it listens for another host.
+    /// True if the stage listens for another host.
     [[nodiscard]] bool receives() const noexcept { return ends && forwards_frames; }
     [[nodiscard]] u32 outputs() const noexcept {
         return has_output() ? 1 + static_cast<u32>(more.size()) : 0;
@@ -69,13 +72,13 @@ struct stage_setup : ring_setup {
     [[nodiscard]] ring_setup& ring(u32 output) {
         return output == 0 ? static_cast<ring_setup&>(*this) : more.at(output - 1);
     }
-    /// "fork" for the first output, "fork.square" for another one.
+    /// Returns "fork" for the first output, "fork.square" for another one.
     [[nodiscard]] std::string ring_name(u32 output) const {
         return output == 0 ? spec.name : spec.name + "." + ring(output).output;
     }
     [[nodiscard]] bool reads(u32 stage) const noexcept;  ///< any of its outputs
     [[nodiscard]] bool reads(u32 stage, u32 output) const noexcept;
-    /// True if it reads that output as a sampled input.
+    /// True if the stage reads that output as a sampled input.
     [[nodiscard]] bool samples(u32 stage, u32 output) const noexcept;
     [[nodiscard]] bool maps(u32 stage, u32 output) const noexcept {
         return reads(stage, output) || samples(stage, output);
@@ -86,7 +89,7 @@ struct stage_setup : ring_setup {
     [[nodiscard]] u32 output_of_input(std::size_t input) const noexcept {
         return input < input_outputs.size() ? input_outputs[input] : 0;
     }
-    /// The program of an instance; the last instance may stand for others on another host.
+    /// The program of an instance; the last instance may represent instances on another host.
     [[nodiscard]] const std::string& program_of(u32 instance) const noexcept {
         return spec.is_remote(instance) ? remote_program : program;
     }
@@ -100,7 +103,7 @@ struct stage_setup : ring_setup {
     [[nodiscard]] const std::string& device_name_of(u32 instance) const noexcept {
         return devices.empty() ? device_name : devices[instance % devices.size()].name;
     }
-    /// Number of instances on the device of that uuid.
+    /// Number of instances on the device with that uuid.
     [[nodiscard]] u32 instances_on(const std::string& uuid) const noexcept;
 };
 
@@ -109,22 +112,24 @@ struct ring_place {
     u32 stage = 0, output = 0;
 };
 
-/// The keys of [pipeline], and what was decided from them.
+/// The keys of [pipeline], with the values that were decided from them.
 struct run_setup : pipeline_spec {
     std::string file, directory;  ///< directory: the runtime directory, see run/directory.hpp
-    std::string folder;           ///< of the pipeline file, absolute
+    std::string folder;           ///< folder of the pipeline file, absolute
     std::string device_name;      ///< the device chosen for `device`: "cpu", "cuda:0"
     u64 start_timeout_ns = 30'000'000'000, stop_timeout_ns = 5'000'000'000;
-    u64 end = ring::end_unknown;    ///< `frames`, if the file has that key
+    u64 end = ring::end_unknown;    ///< value of `frames`, if the file has that key
     ring::first_counters counters;  ///< initial values of the counters in the words
     /// newest records kept in each sink's ledger; older ones are folded (ledger/ledger_fold.hpp)
     u64 kept_records = 100'000;
     u64 kill_delay_ns = 0;            ///< for tests: delays the kill of unwanted processes (test_hooks.hpp)
-    bool overruns_anywhere = false;   ///< for tests: overrun-output is accepted where nothing guards
-    bool scribbles_anywhere = false;  ///< for tests: so is scribble-control
-    bool audits_at_deaths_alone = false;  ///< for tests: words are audited at deaths only, not each second
+    bool overruns_anywhere = false;   ///< for tests: overrun-output is accepted even if no guard covers the
+                                      ///< target
+    bool scribbles_anywhere = false;  ///< for tests: the same for scribble-control
+    bool audits_at_deaths_alone = false;  ///< for tests: words are audited only at deaths, not every second
     bool depth_lowered = false;           ///< memory or limits required a lower depth than requested
-    std::string depth_reason;             ///< how in_flight and window were chosen, as a clause; "": none was
+    std::string depth_reason;             ///< how in_flight and window were chosen, as a clause; "": neither
+                                          ///< was chosen
     parameter_plan parameters;            ///< the parameters that may be set, and their initial values
     std::vector<stage_setup> stages;      ///< producers before consumers
     std::vector<asset_setup> assets;
@@ -133,7 +138,8 @@ struct run_setup : pipeline_spec {
     std::string report_path;       ///< --report FILE; "": none
     bool color = false, terminal = false, quiet = false;
     [[nodiscard]] bool has_mps() const noexcept;  ///< at least one stage is a client of an MPS domain
-    /// Why two such runs may make different pictures, so that their hashes cannot be compared; "": they can.
+    /// Returns the reason why two runs of this setup may produce different pictures, so that their hashes
+    /// cannot be compared; "": they can.
     [[nodiscard]] std::string why_not_comparable() const;
     /// All rings, in the order of the control block's links.
     [[nodiscard]] std::vector<ring_place> rings() const;

@@ -45,7 +45,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     }
     s.ends = d.ends;
     s.forwards_frames = d.forwards_frames;
-    if (d.forwards_frames) s.spec.max_attempts = 0;  // no number of deaths abandons a frame
+    if (d.forwards_frames) s.spec.max_attempts = 0;  // because no number of deaths abandons a frame
     s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
     s.mps = spec.isolation == isolation_kind::mps;
@@ -63,7 +63,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
             s.device_name += s.devices.size() > 1 ? "+" + own.name : "";
         }
         s.mps = s.mps && (c.id.kind == device::device_kind::cuda || hooks.mps_on_cpu);
-        // an old driver, or one that cannot export its memory as descriptors
+        // for an old driver, or one that cannot export its memory as descriptors
         for (u32 o = 0; !c.vmm && o <= s.more.size(); ++o) s.ring(o).memory = device::memory_kind::ipc;
     } catch (const device_error& e) {
         throw device_error(

@@ -22,8 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// While this object exists, the process has the environment of another one: the program must be queried with
-/// what its supervisor would start it with, for example another interpreter (CAROUSEL_PYTHON) or PYTHONPATH.
+/// While this object exists, this process has the environment of another process: the program must be queried
+/// in the environment in which its supervisor would start it, for example another interpreter
+/// (CAROUSEL_PYTHON) or PYTHONPATH.
 class environment_override {
 public:
     explicit environment_override(const shm::process_id& of) : own_(environ) {
@@ -52,8 +53,8 @@ std::string folder_of_file(const run::record& r) {
     return file.parent_path().lexically_normal().string();
 }
 
-/// The outputs of a stage as [{output, format}], from a run's identity or a program's reply: both have the
-/// same form.
+/// The outputs of a stage as [{output, format}], read from a run's identity or from a program's reply, which
+/// have the same form.
 json outputs_of(const json& stage) {
     json all = json::array();
     if (stage.at("format").is_null()) return all;
@@ -123,7 +124,7 @@ void require_able_successor(const run::record& r, const std::string& stage) try 
             fmt::format("stage \"{}\": the new {} produces frames of another format, but the run's memory "
                         "has the old format: end the run and start it again",
                         s.name, s.run));
-} catch (const json::exception&) {  // of another version: nothing is known here
+} catch (const json::exception&) {  // the run is of another version: nothing is known here
 }
 
 }  // namespace carousel::supervisor

@@ -13,8 +13,8 @@ bool late(u64 since_ns, u64 base_ns, u64 limit_ns, u64 now) noexcept {
     return limit_ns != 0 && age_ns(since_ns, base_ns, now) > limit_ns;
 }
 
-// A stopped process is judged by its heartbeat alone: its other clocks keep running, through no fault of its
-// own.
+// A stopped process is judged only by its heartbeat, because its other clocks keep running although the
+// process is not at fault.
 offence judge_one(const process_view& p, u64 now) noexcept {
     if (p.state != seat_state::running || p.tool) return offence::none;
     if (heart_is_late(p, now) && (p.has_frame || p.frames_wait)) return offence::heart;
@@ -41,8 +41,9 @@ std::vector<offence> judge(std::span<const process_view> all, u64 now) {
     std::vector<offence> out;
     out.reserve(all.size());
     for (const process_view& p : all) out.push_back(judge_one(p, now));
-    // Per GPU, only the process whose frame has been on the device longest keeps its verdict. The comparison
-    // uses the clock that is never reset: after an innocent process was replaced, the offender is the oldest.
+    // Per GPU, only the process whose frame has been on the device for the longest time keeps its verdict.
+    // The comparison uses the clock that is never reset: after an innocent process has been replaced, the
+    // process at fault has the oldest frame.
     for (std::size_t k = 0; k < all.size(); ++k) {
         if (out[k] != offence::device || all[k].device == shm::none) continue;
         for (std::size_t o = 0; o < all.size(); ++o) {

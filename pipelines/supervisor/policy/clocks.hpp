@@ -1,6 +1,6 @@
 #pragma once
-// Which clock runs while a frame waits, and which process exceeds its limit. Plain data in, one verdict per
-// process out; watch.cpp takes the readings and carries the verdicts out.
+// Which clock runs while a frame waits, and which process exceeds its limit. Pure functions from plain data
+// to one verdict per process; watch.cpp takes the readings and acts on the verdicts.
 //
 //   the frame (or its process) ...                    clock       limit         when the limit is exceeded
 //   -----------------------------------------------------------------------------------------------------
@@ -36,11 +36,11 @@
 //
 // Limits are milliseconds; "frame" is frame_timeout_ms.
 //
-// frame_timeout_ms is the stage's, otherwise the pipeline's; 0: none. Until a process has committed its first
-// frame, first_frame_timeout_ms applies if it is longer. Clocks are words in the process's entry
-// (shm::incarnation), one per kind of work, so a frame is never charged with the time of another one: if
-// several frames are in finish() at once, the clock runs for the one that began first. Each process is judged
-// separately: several processes that hang at once are all replaced after one frame_timeout.
+// frame_timeout_ms is the stage's value, or otherwise the pipeline's; 0: no limit. Until a process has
+// committed its first frame, first_frame_timeout_ms applies if it is longer. Clocks are words in the
+// process's entry (shm::incarnation), one per kind of work, so the time of one frame is never counted for
+// another one: if several frames are in finish() at once, the clock runs for the one that began first. Each
+// process is judged separately: several processes that hang at once are all replaced after one frame_timeout.
 
 #include <span>
 #include <vector>
@@ -56,18 +56,18 @@ inline constexpr u64 default_heart_timeout_ns = 2'000'000'000;
 /// Readings of the process on a seat. Times are CLOCK_MONOTONIC in ns; 0: the clock is not running.
 struct process_view {
     seat_state state = seat_state::running;
-    bool tool = false;     ///< a debugger is attached, or it was started by hand
+    bool tool = false;     ///< a debugger is attached, or the process was started by hand
     bool stopped = false;  ///< by a signal
-    /// job words of its epoch: OPEN; SUBMITTED or later; any of these
+    /// states of the job words of its epoch: OPEN; SUBMITTED or later; any of these
     bool open = false, submitted = false, has_frame = false;
-    bool frames_wait = false;  ///< frames wait for this process; may be left unset while its heart beats
+    bool frames_wait = false;  ///< frames wait for this process; may be left false while its heart beats
     u64 processing_ns = 0, device_ns = 0, finishing_ns = 0, pause_ns = 0, heartbeat_ns = 0;
-    /// no clock counts time before the first; the device clock also none before the second
+    /// no clock counts time before base_ns; the device clock also does not count time before device_base_ns
     u64 base_ns = 0, device_base_ns = 0;
     u64 frame_timeout_ns = 0;  ///< 0: none
     bool first_frame = false;  ///< no frame committed yet, and first_frame_timeout_ms applies
     u64 heart_timeout_ns = default_heart_timeout_ns;
-    u32 device = shm::none;  ///< equal for all processes on one GPU; none: its device is its own threads
+    u32 device = shm::none;  ///< equal for all processes on one GPU; none: the process computes on the CPU
 };
 
 enum class offence : u8 { none, heart, processing, finishing, device };

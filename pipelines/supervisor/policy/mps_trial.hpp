@@ -1,7 +1,7 @@
 #pragma once
 // Finds the stage that makes an MPS domain fault repeatedly. All clients get the same error, so a fault in
-// the domain identifies no stage. In a trial, the stages that had work on the device (the suspects) work one
-// at a time in a separate GPU context, concurrently with the domain.
+// the domain does not identify a stage. In a trial, the stages that had work on the device (the suspects)
+// work one at a time in a separate GPU context, concurrently with the domain.
 //
 //   the suspect meets the device's fault there      it died alone: it is blamed like any stage, and keeps
 //                                                   a separate context for the rest of the run
@@ -11,8 +11,8 @@
 //
 // A trial begins with the second unprovoked fault in a row without a frame delivered in between; a single
 // fault is blamed on no stage. Each fault of the domain acquits one suspect, so a trial of n suspects ends
-// after at most n faults. If no suspect died alone, the row of faults continues, and the domain is abandoned
-// at its end (mps_policy.hpp).
+// after at most n faults. If no suspect died alone, the count of consecutive faults continues, and the domain
+// is abandoned when the limit is reached (mps_policy.hpp).
 //
 // Plain functions on plain data; mps_seats.cpp carries the results out. If the supervisor dies, the list of
 // the remaining suspects is lost; the stage on trial and the blamed stages are part of the run's state.
@@ -36,14 +36,14 @@ struct mps_trial {
     }
     /// The stage needs a separate GPU context.
     [[nodiscard]] bool is_alone(u32 stage) const noexcept { return stage == on_trial || is_blamed(stage); }
-    /// `suspects` in the order of their trials. Empty: no trial.
+    /// `suspects` are in the order of their trials. Empty: no trial.
     void begin(std::vector<u32> suspects) noexcept {
         waiting = std::move(suspects);
         next();
     }
     /// The stage on trial returns to the domain; the next suspect, if any, is on trial.
     void acquit() noexcept { next(); }
-    /// The stage on trial died alone: no other stage is suspected any more.
+    /// The stage on trial died alone, so no other stage is suspected any more.
     void blame() noexcept {
         blamed.push_back(on_trial);
         waiting.clear();

@@ -19,14 +19,15 @@ constexpr u8 in(std::initializer_list<S> steps) noexcept {
 
 struct row {
     A action;
-    u8 steps;  ///< in which it is done
+    u8 steps;  ///< the steps in which the action is done
 };
 
-// In the order of a poll. R1 to R5 are the steps of ring/PROTOCOL.md.
+// In the order in which a poll goes through them. R1 to R5 are the steps of ring/PROTOCOL.md.
 constexpr row sequence[] = {
     {A::succeed, in({S::condemned})},                // R1
     {A::revoke, in({S::doomed, S::fenced_early})},   // R2
-    {A::renew_domain, in({S::revoked, S::fenced})},  // words first, then the server that completes the events
+    {A::renew_domain, in({S::revoked, S::fenced})},  // after the words, because the server then completes
+                                                     // their events
     {A::kill, in({S::doomed, S::revoked, S::fenced_early, S::fenced, S::reclaimed})},  // R3
     {A::requeue, in({S::doomed, S::revoked, S::fenced_early, S::fenced})},             // R4
     {A::judge, in({S::doomed, S::revoked, S::fenced_early, S::fenced, S::reclaimed})},

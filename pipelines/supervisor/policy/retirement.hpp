@@ -1,8 +1,8 @@
 #pragma once
 // The end of one process, as a step and a sequence of actions. Each poll goes through the sequence once and
-// does what the step permits and the facts require; an action that succeeds may move the process to its next
-// step. Nothing here touches a process or a shared word. retire.cpp carries the actions out. R1 to R5 are the
-// steps of ring/PROTOCOL.md.
+// performs the actions that the step permits and the facts require; an action that succeeds may move the
+// process to its next step. Nothing here touches a process or a shared word. retire.cpp carries the actions
+// out. R1 to R5 are the steps of ring/PROTOCOL.md.
 //
 //   working       no reason to end it
 //   condemned     it is dead, hung or to be replaced; no successor's entry is named yet
@@ -15,7 +15,7 @@
 //   reclaimed     its buffers and words are free (R5); only the verdict on its death and the end of a tool
 //                 that wraps it remain
 //
-// An action whose condition comes too early for the step is not lost: each poll checks it again.
+// An action whose condition is met only in a later step is not lost: each poll checks the condition again.
 
 #include "core/types.hpp"
 
@@ -25,17 +25,17 @@ enum class retirement_step : u8 { working, condemned, doomed, revoked, fenced_ea
 inline constexpr u8 retirement_steps = 7;
 [[nodiscard]] const char* name_of(retirement_step s) noexcept;
 
-/// In the order of a poll.
+/// In the order in which a poll goes through them.
 enum class retirement_action : u8 {
-    succeed,  ///< R1: promote the standby, or appoint an entry; then record the known facts of the death, and
-              ///< the entry is DOOMED and the seat is its successor's
-    revoke,   ///< R2: succeeds if none of its words can be committed any more
-    renew_domain,  ///< its death ends its MPS domain
+    succeed,  ///< R1: promote the standby, or appoint an entry; then record the known facts of the death,
+              ///< mark the entry DOOMED, and give the seat to the successor
+    revoke,   ///< R2: succeeds if none of the process's words can be committed any more
+    renew_domain,  ///< the process's death ends its MPS domain
     kill,          ///< R3
     requeue,       ///< R4; idempotent
     judge,         ///< ask the restart policy
     fence,         ///< the process and its device work have ended: its entry is FENCED; repeats R4
-    reclaim,       ///< R5: succeeds if its buffers are free
+    reclaim,       ///< R5: succeeds if the process's buffers are free
 };
 inline constexpr u8 retirement_actions = 8;
 [[nodiscard]] const char* name_of(retirement_action a) noexcept;
@@ -44,9 +44,10 @@ inline constexpr u8 retirement_actions = 8;
 /// The step after the action has succeeded.
 [[nodiscard]] retirement_step step_after(retirement_step step, retirement_action action) noexcept;
 
-/// True if the process has had its time to end by itself. A process that leaves after the last frame of the
-/// run has the stop timeout (tools write their results then); a process that leaves on its own has time to
-/// record why. No process is killed while one of its words could still be committed, unless that lasts.
+/// True if the process has had enough time to end by itself. A process that leaves after the last frame of
+/// the run has the time of the stop timeout (in which tools write their results); a process that exits on its
+/// own has time to record the reason. No process is killed while one of its words could still be committed,
+/// unless that state lasts too long.
 struct kill_view {
     bool paused = false;  ///< all processes end
     bool revoked = false, through = false, leaving = false;
@@ -56,10 +57,10 @@ struct kill_view {
 };
 [[nodiscard]] bool kill_is_due(const kill_view& v) noexcept;
 
-/// True if the restart policy can be asked: at once if the cause is known, or if the process has delivered
+/// True if the restart policy can be applied: at once if the cause is known, or if the process has delivered
 /// frames (then other stages wait for its successor, and an unknown death counts as external). A process that
-/// delivered nothing and left no note is judged by its exit status; so is a process without a successor,
-/// since its cause is to be reported.
+/// delivered no frame and left no note is judged by its exit status; so is a process without a successor,
+/// because the cause of its death must be reported.
 struct verdict_view {
     bool cause_known = false, ended = false, delivered = false, through = false, never_restarted = false,
          leaving = false, kill_sent = false;

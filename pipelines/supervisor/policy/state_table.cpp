@@ -24,8 +24,8 @@ struct row {
 
 // Read as: when `event` occurs in `state`, the seat moves to `next` and requests `action`. Pairs that are not
 // listed are refused. `died_fresh` moves to backoff here; the fifth in a row moves to failed (see on()).
-// `died_refusing` counts as `died_fresh` if an earlier process has worked: a user may be editing the file,
-// and may soon be done.
+// `died_refusing` counts as `died_fresh` if an earlier process has worked: a user may be editing the file at
+// the moment.
 constexpr row table[] = {
     {S::starting, E::ready, S::running, A::none},
     {S::starting, E::died_outside, S::starting, A::start},
@@ -44,12 +44,13 @@ constexpr row table[] = {
     {S::running, E::died_refusing, S::failed, A::fail},
     {S::running, E::finished, S::done, A::none},
     {S::running, E::pause, S::stopped, A::suspend},
-    {S::running, E::resume, S::running, A::resume},  // also after a SIGSTOP from elsewhere
+    {S::running, E::resume, S::running, A::resume},  // also after a SIGSTOP from outside
     {S::running, E::take_down, S::stopping, A::end},
 
     {S::stopped, E::resume, S::running, A::resume},
     {S::stopped, E::pause, S::stopped, A::none},
-    {S::stopped, E::ready, S::stopped, A::suspend},  // adopted while its successor was starting
+    {S::stopped, E::ready, S::stopped, A::suspend},  // the run was adopted while the stage's successor was
+                                                     // starting
     {S::stopped, E::died_outside, S::starting, A::start},
     {S::stopped, E::died_fresh, S::backoff, A::delay},
     {S::stopped, E::died_spent, S::starting, A::start},
@@ -106,8 +107,8 @@ bool self_inflicted(const death& d) noexcept {
     if (d.outside || !d.known) return false;
     if (d.signal != 0) return is_fault(d.signal);
     if (lacked_resources(d)) return false;
-    // An exit before the end of the run counts as a fault, whatever its code: otherwise a stage that keeps
-    // exiting with this code would be restarted indefinitely.
+    // An exit before the end of the run counts as a fault, whatever its code; otherwise a stage that keeps
+    // exiting with code 0 would be restarted indefinitely.
     return d.exit_code != exit_code::gave_back || !d.may_give_back;
 }
 
@@ -122,7 +123,7 @@ seat_event classify(const death& d, restart_policy policy) noexcept {
     if (lacked_resources(d)) return seat_event::died_outside;
     if (policy == restart_policy::no) return seat_event::died_for_good;
     if (policy == restart_policy::on_failure && own && !d.deadline && d.signal == 0 && d.exit_code == 0)
-        return seat_event::died_for_good;  // a successful exit code, but the run is not over
+        return seat_event::died_for_good;  // a successful exit code although the run is not over
     if (own && d.signal == 0 && !d.deadline && !d.was_ready) {  // a restart would give the same result
         if (d.exit_code == exit_code::no_device) return seat_event::died_for_good;
         if (d.exit_code == exit_code::usage) return seat_event::died_refusing;
@@ -154,7 +155,7 @@ seat_action seat_machine::on(seat_event e, u64 now) noexcept {
     const bool for_ever = e == E::died_exposed;
     if (for_ever) e = E::died_fresh;
     if (e == E::resume && paused_ && (state_ == S::starting || state_ == S::backoff)) {
-        paused_ = false;  // of the process that died; its successor will run
+        paused_ = false;  // the pause was that of the process that died; its successor will run
         return A::none;
     }
     for (const row& r : table) {

@@ -1,7 +1,6 @@
 #pragma once
-// State of one seat as the supervisor knows it, as an explicit state and one table of (state, event) ->
-// (state, action). Nothing here touches a process: the table can be read, and is tested with histories of
-// events.
+// State of one seat as known to the supervisor: an explicit state and one table of (state, event) -> (state,
+// action). This code touches no process, so the table can be reviewed and is tested with histories of events.
 //
 //   starting  a process was spawned and has not yet reported that it is ready
 //   running   it has reported that it is ready
@@ -28,18 +27,18 @@ enum class seat_state : u8 { starting, running, stopping, stopped, backoff, fail
 enum class seat_event : u8 {
     spawned,        ///< a process was started
     ready,          ///< it is LIVE
-    died_outside,   ///< killed from outside, or restarted by command
-    died_fresh,     ///< by its own fault; this process committed no frame
-    died_exposed,   ///< as died_fresh, by a signal, in a process that external peers can reach
-    died_spent,     ///< by its own fault, after it had committed frames
-    died_for_good,  ///< a death that is never followed by a restart (exit code, policy)
+    died_outside,   ///< killed from outside, or restarted by a command
+    died_fresh,     ///< died by its own fault; this process had committed no frame
+    died_exposed,   ///< like died_fresh, but by a signal, in a process that external peers can reach
+    died_spent,     ///< died by its own fault, after it had committed frames
+    died_for_good,  ///< a death after which the seat is never restarted (exit code, policy)
     died_refusing,  ///< reported at its start that it cannot run with this configuration (exit code 2)
-    finished,       ///< exit after the last frame of the run
+    finished,       ///< exited after the last frame of the run
     due,            ///< the delay is over
     pause,          ///< `carousel stop`
     resume,         ///< `carousel cont`
     take_down,      ///< `carousel down STAGE`
-    vacated,        ///< a port: the next program may attach
+    vacated,        ///< for a port: the next program may attach
     bring_up,       ///< `carousel up STAGE`
 };
 
@@ -50,21 +49,22 @@ enum class seat_action : u8 {
     fail,     ///< the seat has failed
     suspend,  ///< SIGSTOP
     resume,   ///< SIGCONT
-    end,      ///< end the process, for good
-    refuse,   ///< the event is invalid in this state: report it to the user
+    end,      ///< end the process, without a restart
+    refuse,   ///< the event is invalid in this state: report that to the user
 };
 
 inline constexpr u64 first_delay_ns = 100'000'000;
 inline constexpr u64 longest_delay_ns = 5'000'000'000;
-/// Restarts in a row without a commit after which the seat has failed. A death by a signal never makes the
-/// seat fail if external peers can reach the process: any peer that can crash it could end the run.
+/// Number of consecutive restarts without a commit after which the seat fails. A death by a signal never
+/// makes the seat fail if external peers can reach the process: otherwise any peer that can crash the process
+/// could end the run.
 inline constexpr u32 max_fresh_deaths = 5;
 
-/// Text of the death of a process that was ended because another process had broken their MPS domain.
+/// Text for the death of a process that was ended because another process had broken their MPS domain.
 inline constexpr const char* with_domain_text = "with its MPS domain";
 
-/// The same for a process that was ended to be tried alone in a separate GPU context, or to return to the
-/// domain.
+/// The same for a process that was ended either to be tried alone in a separate GPU context, or to return to
+/// the domain.
 inline constexpr const char* moved_text = "moved into or out of its MPS domain";
 
 /// The same for a death by a signal from outside, before the process is reaped; with a GPU context, reaping
@@ -73,20 +73,20 @@ inline constexpr const char* death_by_signal_text = "killed";
 
 /// Known facts of the end of a process.
 struct death {
-    bool outside = false;            ///< signal from outside, `carousel kill`, `carousel restart`
-    bool restart_requested = false;  ///< `carousel restart`: restarts whatever the policy is
+    bool outside = false;            ///< a signal from outside, `carousel kill`, or `carousel restart`
+    bool restart_requested = false;  ///< `carousel restart`: the seat is restarted whatever its policy is
     bool known = false;  ///< exit code and signal below come from the kernel or from the process itself
     int exit_code = 0;   ///< when signal == 0
     int signal = 0;
     bool deadline = false;       ///< killed by the supervisor for a missed deadline
-    bool was_ready = false;      ///< it had reported that it is ready
+    bool was_ready = false;      ///< the process had reported that it is ready
     u64 commits = 0;             ///< frames this process committed
     bool out_of_memory = false;  ///< the signal came from the kernel's out-of-memory killer
     bool injected = false;       ///< `carousel inject`: counts as a death from outside
     bool through = false;        ///< every frame of the run has passed its stage
-    bool may_give_back =
-        false;             ///< it represents instances on another host: exit_code::gave_back is not a fault
-    bool exposed = false;  ///< external peers can reach it: it listens for another host
+    bool may_give_back = false;  ///< the process represents instances on another host: exit_code::gave_back
+                                 ///< is not a fault
+    bool exposed = false;  ///< external peers can reach the process, because it listens for another host
 };
 /// Maps a death to the event for the table.
 [[nodiscard]] seat_event classify(const death& d, restart_policy policy) noexcept;
@@ -95,7 +95,7 @@ struct death {
 /// True if the process ended at its start because no thread, process, descriptor or memory was available.
 /// Such a death does not count as an attempt of the stage.
 [[nodiscard]] bool lacked_resources(const death& d) noexcept;
-/// "exit code 3", "signal 11 (SIGSEGV)", "deadline missed", for tables and messages.
+/// Returns "exit code 3", "signal 11 (SIGSEGV)", "deadline missed", for tables and messages.
 [[nodiscard]] std::string describe(const death& d);
 
 class seat_machine {
@@ -104,16 +104,16 @@ public:
     [[nodiscard]] u64 since_ns() const noexcept { return since_ns_; }
     [[nodiscard]] u64 delay_ns() const noexcept { return delay_ns_; }  ///< of the last seat_action::delay
     [[nodiscard]] u32 fresh_deaths() const noexcept { return fresh_deaths_; }
-    /// A process of the seat has worked: if a later process cannot be started, a file has changed.
+    /// A process of the seat has worked: if a later process cannot be started, a file must have changed.
     [[nodiscard]] bool proven() const noexcept { return proven_; }
-    /// `carousel stop` was called, and none of `cont`, `down` and `up` since: the process, or its successor,
-    /// is paused.
+    /// `carousel stop` was called, and none of `cont`, `down` and `up` after that: the process, or its
+    /// successor, is paused.
     [[nodiscard]] bool paused() const noexcept { return paused_; }
     /// Restores the value of a previous supervisor, or of a previous control block.
     void restore_paused(bool paused) noexcept { paused_ = paused; }
     /// Changes the state according to the table; `now` (CLOCK_MONOTONIC, ns) becomes since_ns().
     seat_action on(seat_event e, u64 now) noexcept;
-    /// Restores the state that a previous supervisor had for the seat.
+    /// Restores the seat's state from a previous supervisor.
     void resume(seat_state s, u64 since_ns, u32 fresh_deaths, bool proven = false) noexcept {
         state_ = s;
         proven_ = proven_ || proven || s == seat_state::running;

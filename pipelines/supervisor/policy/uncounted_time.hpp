@@ -1,5 +1,5 @@
 #pragma once
-// Time that no deadline counts: a CPU quota or a freezer had stopped the run's control group, or the
+// Time that no deadline counts, because a CPU quota or a freezer had stopped the run's control group, or the
 // supervisor itself did not run. Plain data; cgroup_watch.hpp supplies it.
 
 #include <vector>
@@ -14,7 +14,7 @@ public:
     /// Excludes `ns` of the time from `from` to `until`, at most the length of that interval. Intervals must
     /// be in order and must not overlap.
     void add(u64 from, u64 until, u64 ns);
-    /// Excluded time between two times. Within an interval it is spread evenly.
+    /// Returns the excluded time between two times. Within an interval the excluded time is spread evenly.
     [[nodiscard]] u64 between(u64 from, u64 until) const noexcept;
     /// Shifts the start time `since` of a clock by the excluded time since then: `now` minus the result is
     /// the clock's counted age. 0, which stands for a clock that is not running, remains 0.
@@ -26,7 +26,7 @@ public:
 
 private:
     struct point {
-        u64 at = 0, sum = 0;  ///< total excluded time up to then
+        u64 at = 0, sum = 0;  ///< total excluded time up to `at`
     };
     [[nodiscard]] u64 sum_at(u64 time) const noexcept;
     std::vector<point> points_;

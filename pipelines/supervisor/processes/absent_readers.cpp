@@ -28,14 +28,15 @@ bool is_absent(const process_table& t, u32 stage) noexcept {
     });
 }
 
-/// Returns nothing if the word is damaged: it is repaired before the next tick, or the block is rebuilt.
+/// Returns nothing if the word is damaged: either it is repaired before the next tick, or the block is
+/// rebuilt.
 std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
     const u64 raw = ring::load(t.c->link[link].tail.raw());
     if (!ring::intact(raw)) return std::nullopt;
     return shm::tail_word::unpack(raw);
 }
 
-/// All of the stage's rings have passed on the frames below the result. Nothing: a tail is damaged.
+/// All rings of the stage have passed on the frames below the result. Returns nothing if a tail is damaged.
 std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     std::optional<u64> lowest = ~u64{0};
     for_each_blocking_group(t, stage, [&](u32 link, u32) {
@@ -45,8 +46,9 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// No stage has begun a frame from the result on. A process that has read CLOSED lets at most a frame pass
-/// that was in a ring at that moment, which is below. Nothing: a tail is damaged.
+/// No stage has begun the frame that is returned, or a later one. A process that has read CLOSED lets only
+/// frames pass that were in a ring at that moment, which are below the result. Returns nothing if a tail is
+/// damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {
@@ -57,7 +59,7 @@ std::optional<u64> first_not_begun(const process_table& t) noexcept {
     return first;
 }
 
-/// False: the word of a group is damaged, or another process has just changed it.
+/// Returns false if the word of a group is damaged, or if another process has just changed it.
 bool open_groups(const process_table& t, u32 stage) noexcept {
     bool open = true;
     for_each_blocking_group(t, stage,
@@ -67,8 +69,8 @@ bool open_groups(const process_table& t, u32 stage) noexcept {
 
 }  // namespace
 
-// While its claims on the disk are not suspended, the stage is waited for: otherwise a sender would keep
-// frames for it, and the report would count losses that are none.
+// The rings wait for the stage until its claims on disk are suspended; otherwise a sender would keep frames
+// for it, and the report would count losses that did not occur.
 void skip_frames(process_table& t, u32 stage) {
     const stage_setup& st = t.setup->stages[stage];
     if (st.spec.optional && !t.ledgers.claim_suspended(stage)) {
@@ -85,7 +87,7 @@ void skip_frames(process_table& t, u32 stage) {
 }
 
 void await_again(process_table& t, u32 stage) {
-    if (!open_groups(t, stage)) return;  // frames still pass: the claim stays suspended
+    if (!open_groups(t, stage)) return;  // frames still bypass the stage: the claim stays suspended
     const stage_setup& st = t.setup->stages[stage];
     if (!st.spec.optional || !counts_frames(st) || !t.ledgers.claim_suspended(stage)) return;
     const std::optional<u64> first = first_not_begun(t);

@@ -36,15 +36,15 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     auto p = std::make_unique<process>();
     if (ring::withdraw(*t.c, entry)) {
         const bool was_current = ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry;
-        if (!was_current) {  // the dead supervisor died between the two steps of appoint(): no process can
-                             // have been given this entry
+        if (!was_current) {  // the dead supervisor died between the two steps of appoint(): this entry cannot
+                             // have been given to a process
             ring::discard(*t.c, entry);
             return nullptr;
         }
     }
     // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry
-    // that no word names. It must not take this one: both would be the same entry, and the successor would be
-    // doomed instead of the predecessor.
+    // that no word names. It must not take this entry: predecessor and successor would then have the same
+    // entry, and the successor would be doomed instead of the predecessor.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry)
         ring::doom_again(*t.c, entry);
     const entry_word w = entry_word::of(ring::load(e.identity));
@@ -54,12 +54,13 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
               : w.state == entry_state::doomed ? retirement_step::doomed
                                                : retirement_step::working;
     p->port = is_port(t, s);
-    p->elsewhere = p->port;  // which namespace its number belongs to is not known any more
+    p->elsewhere = p->port;  // the namespace of its pid is not known any more
     if (!is_fenced(*p) && !p->port) p->pidfd = open_claimer(e, run_id);
     p->ended = p->port ? is_fenced(*p) || p->pid == 0 || port_has_ended(t, *p) : !p->pidfd;
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    if (p->how.was_ready && p->pidfd) p->start_time = ring::load(e.start_time);  // it was found by this
+    if (p->how.was_ready && p->pidfd)
+        p->start_time = ring::load(e.start_time);  // the process was found by its start time
     p->spawned_ns = std::max(ring::load(e.live_since_ns), t.c->created_ns);
     p->judged = p->pid == 0;
     for (const process_record& r : remembered) {
@@ -72,7 +73,9 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->user_signal = r.user_signal;
         p->by_supervisor = r.by_supervisor;
         p->counted = r.counted;
-        if (p->counted) p->signalled_ns = 0;  // and so is the time until it was seen
+        if (p->counted)
+            p->signalled_ns = 0;  // the time of the signal counts only until the death was
+                                  // detected
         p->judged = p->judged || r.judged;
         p->how.outside = r.outside;
         p->how.restart_requested = r.restart_requested;
@@ -83,7 +86,7 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
     p->mps.terminated = is_fenced(*p);
-    // spawned since the state was written
+    // spawned after the state was written
     if (p->pid != 0 && std::find(s.pids.begin(), s.pids.end(), p->pid) == s.pids.end()) {
         if (!s.pids.empty()) {
             ++s.restarts;
@@ -98,11 +101,13 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
                     const std::vector<process_record>& remembered, found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
-        ring::revoke(*t.c, s.index, 0);  // for the very first start, if the dead supervisor got no further
-                                         // than to appoint
+        ring::revoke(*t.c, s.index, 0);  // for the very first start, if the dead supervisor had only
+                                         // appointed the entry
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
-        if (w.seat != s.index || w.state == entry_state::damaged) continue;  // its owner cannot be determined
+        if (w.seat != s.index || w.state == entry_state::damaged)
+            continue;  // the owner of the word cannot
+                       // be determined
         const found_entry what =
             what_is(w, sits.entry == k && sits.epoch == w.epoch, ring::reusable(*t.c, k));
         if (what == found_entry::unowned) continue;
@@ -124,7 +129,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
     n.standbys += s.standby ? 1 : 0;
     // A promotion was interrupted between its two steps, and the standby is dead: the seat names an epoch
     // that no process has. A fresh process is appointed now, before any retirement passes the dead holder's
-    // words on to that epoch, where no process would ever open them.
+    // words on to that epoch, under which no process would ever process them.
     if (!s.now && sits.entry != shm::none) s.successor = ring::appoint(*t.c, s.index);
 }
 
@@ -132,14 +137,14 @@ void resume_seat(process_table& t, seat& s) {
     const u64 now = now_ns();
     const seat_state before = s.machine.state();
     const bool paused = ring::load(t.c->seat[s.index].paused) != 0;
-    s.machine.restore_paused(paused);  // of a dead process, too: its successor is paused
+    s.machine.restore_paused(paused);  // also for a dead process: its successor is paused
     for (auto& p : s.gone) {
         ring::doom(*t.c, p->incarnation.entry);
         if (p->seen_dead_ns == 0) p->seen_dead_ns = now;
         record_death(t, s, *p);
         if (!is_doomed(*p)) p->step = retirement_step::doomed;
         p->mps.breaks = death_breaks_domain(t, s, *p);
-        p->judged = p->judged || (s.now && s.now->pid != 0);  // it has a successor, so it was judged
+        p->judged = p->judged || (s.now && s.now->pid != 0);  // the process has a successor, so it was judged
         if (p->ended) p->ended_ns = now;
         if (!p->ended) watch_process(t, s, *p);
     }
@@ -151,7 +156,7 @@ void resume_seat(process_table& t, seat& s) {
                          s.machine.since_ns(), s.machine.fresh_deaths());
         s.start_wanted = false;
         watch_process(t, s, p);
-        if (is_doomed(p) || p.by_supervisor) {  // it is about to leave, or its replacement had begun
+        if (is_doomed(p) || p.by_supervisor) {  // the process is about to exit, or its replacement had begun
             p.step = retirement_step::working;
             retire(t, s);
         }
@@ -162,12 +167,12 @@ void resume_seat(process_table& t, seat& s) {
         process& p = *s.now;
         p.ended_ns = now;
         if (p.pid != 0 && rests(before))
-            // started since the state was written
+            // started after the state was written
             s.machine.resume(seat_state::starting, now, s.machine.fresh_deaths());
         p.step = retirement_step::working;  // the retirement begins with its first step
         const bool unclaimed = p.pid == 0;
         retire(t, s);
-        if (!unclaimed) return;  // the verdict on its death has decided
+        if (!unclaimed) return;  // the verdict on the holder's death has determined the state
     }
     // `carousel down STAGE`, almost complete
     if (before == seat_state::stopping) s.machine.on(seat_event::died_outside, now);
@@ -197,7 +202,7 @@ bool successor_is_wanted(const vacancy_view& v) noexcept { return !rests(v.befor
 
 found_processes adopt_processes(process_table& t, const json& state, const std::string& run_id) {
     t.memory_there = false;
-    // the states as after start_all()
+    // the states are the same as after start_all()
     for (auto& s : t.seats) s->machine.resume(seat_state::starting, now_ns(), 0);
     process_records remembered;  // the processes that the dead supervisor knew
     try {
@@ -227,8 +232,8 @@ std::vector<const seat*> not_returned(const process_table& t) {
     return out;
 }
 
-// Reads the output that a stage wrote while it had no reader. Not before the stage has reported that it
-// writes elsewhere, or is dead: output written after this would be lost.
+// Reads the output that a stage wrote while no supervisor read it. Must not be called before the stage has
+// reported that it writes elsewhere, or is dead: output written after the call would be lost.
 void read_alone(process_table& t, seat& s, i32 pid) {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory,
                                          t.setup->stages[s.stage].spec.name, s.index, pid);

@@ -1,18 +1,18 @@
 #pragma once
-// Taking the processes of a run over from a dead supervisor, which may have been interrupted between any two
+// Takes over the processes of a run from a dead supervisor, which may have been interrupted between any two
 // of its steps. Only the control block is authoritative. For each seat there may be
 //   - a process that occupies it (the seat's current entry, claimed): it continues; if it is dead by now, it
 //     is retired as usual;
-//   - a current entry that no process has claimed: withdrawn, so that a process that the dead supervisor had
-//     just spawned finds no place, and retired as an entry without a process, which appoints a fresh
-//     successor and passes the words on to it;
+//   - a current entry that no process has claimed: it is withdrawn, so that a process that the dead
+//     supervisor had just spawned finds no place, and it is retired as an entry without a process, which
+//     appoints a fresh successor and passes the words on to that successor;
 //   - claimed entries that are not current: their retirement had begun (the successor is appointed first) and
 //     is carried out again; each step of it may be repeated;
 //   - standbys: they become the seat's standby, or its holder if the dead supervisor died between the two
 //     steps of the promotion (standby.hpp);
-//   - FENCED entries whose epoch a word still carries: the reclaim after the fence is missing.
-// The adopting supervisor is not the parent and gets no exit status. The note that a stage has left in its
-// entry decides; without one the death counts as one from outside.
+//   - FENCED entries whose epoch a word still contains: the reclaim after the fence is missing.
+// The adopting supervisor is not the parent of these processes and gets no exit status. The note that a stage
+// has left in its entry is authoritative; without a note the death counts as a death from outside.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -26,8 +26,8 @@ namespace carousel::supervisor {
 enum class found_entry : u8 {
     unowned,  ///< unused, or fenced and free for reuse
     standby,
-    current,   ///< the one that the seat names
-    retiring,  ///< not the current one: its retirement had begun
+    current,   ///< the entry that the seat names
+    retiring,  ///< not the current entry: its retirement had begun
 };
 [[nodiscard]] found_entry what_is(const ring::entry_word& entry, bool named_by_seat, bool reusable) noexcept;
 
@@ -36,9 +36,9 @@ struct vacancy_view {
     seat_state before = seat_state::starting;
     bool died_unjudged = false;  ///< a death that has not been judged yet determines the next state
 };
-/// True if a successor is to be started: the seat is not at rest, and no death of it remains to be judged.
+/// True if a successor must be started: the seat is not at rest, and none of its deaths remains to be judged.
 [[nodiscard]] bool successor_is_wanted(const vacancy_view& v) noexcept;
-/// True if no process is to be started in this state.
+/// True if no process must be started in this state.
 [[nodiscard]] bool rests(seat_state s) noexcept;
 
 // ---- carrying them out
@@ -46,14 +46,14 @@ struct vacancy_view {
 struct found_processes {
     u32 alive = 0, dead = 0, standbys = 0;
 };
-/// Continues from what a dead supervisor has left. The entries of the control block determine which processes
-/// there are; `state` (the last result of state_json(), or null) has the counters and what was to be done.
-/// Retires dead processes; starts none before memory_is_there().
+/// Continues from the state that a dead supervisor has left. The entries of the control block determine the
+/// processes that exist; `state` (the last result of state_json(), or null) has the counters and the pending
+/// actions. Retires dead processes; starts none before memory_is_there().
 found_processes adopt_processes(process_table& t, const nlohmann::json& state, const std::string& run_id);
 /// Seats whose process is alive and has not reconnected yet.
 [[nodiscard]] std::vector<const seat*> not_returned(const process_table& t);
-/// Logs the output that a stage wrote while it had no reader. Call it once the stage has reported that it
-/// writes elsewhere, or is dead: output written after the call would be lost.
+/// Logs the output that a stage wrote while no supervisor read it. To be called after the stage has reported
+/// that it writes elsewhere, or has died: output written after the call would be lost.
 void read_alone(process_table& t, seat& s, i32 pid);
 
 }  // namespace carousel::supervisor

@@ -60,7 +60,9 @@ void cgroup_watch::tick(u64 now) {
     groups_ = cgroups::of(0, root_);
     const auto quota = groups_.cpu();
     const std::string file = quota ? quota->file : "";
-    if (file != quota_file_) throttled_ns_ = groups_.throttled_ns();  // other groups have other counters
+    if (file != quota_file_)
+        throttled_ns_ = groups_.throttled_ns();  // because other groups have other
+                                                 // counters
     quota_file_ = file;
     read_oom(now);
 }
@@ -74,7 +76,7 @@ void cgroup_watch::read_oom(u64 now) {
         oom_unclaimed_ += *count - *oom_seen_;
         oom_at_ns_ = now;
     } else if (now > oom_at_ns_ + claim_within_ns) {
-        oom_unclaimed_ = 0;  // the kill of a process that is not a stage
+        oom_unclaimed_ = 0;  // because the kill was that of a process that is not a stage
     }
     oom_seen_ = count;
 }

@@ -1,10 +1,10 @@
 #pragma once
-// The effect of the supervisor's control groups on the run: time for which a CPU quota stops it, and
-// processes that the kernel's out-of-memory killer ends. Stages are in the same groups unless a tool moves
-// them.
+// Measures the effect of the supervisor's control groups on the run: the time for which a CPU quota stops the
+// run, and the processes that the kernel's out-of-memory killer ends. Stages are in the same groups unless a
+// tool moves them.
 //
-// No state here outlives the process: a supervisor that takes a run over starts with fresh counters, so an
-// out-of-memory kill between the two supervisors is reported as a plain SIGKILL.
+// This state is not saved: a supervisor that takes a run over starts with fresh counters, so an out-of-memory
+// kill between the two supervisors is reported as a plain SIGKILL.
 
 #include <optional>
 #include <string>
@@ -21,16 +21,16 @@ public:
     /// Called in each tick, before any deadline is judged. Reads files at most ten times per second.
     void tick(u64 now);
     [[nodiscard]] const uncounted_time& uncounted() const noexcept { return uncounted_; }
-    /// How much of the time since the last call must not be counted.
+    /// Returns the part of the time since the last call that must not be counted.
     [[nodiscard]] u64 consume_uncounted_ns() noexcept;
     /// A log message with the quota's file, returned once after the quota has stopped the run for more than
     /// half of a second. Otherwise "".
     [[nodiscard]] std::string log_text();
-    /// Call it when a process has died by SIGKILL from an unknown sender. True if the out-of-memory killer
-    /// has ended a process of the group in the last seconds and no other death has been attributed to that
-    /// kill.
+    /// To be called when a process has died by SIGKILL from an unknown sender. True if the out-of-memory
+    /// killer has ended a process of the group in the last seconds and no other death has been attributed to
+    /// that kill.
     [[nodiscard]] bool consume_oom_kill(u64 now);
-    /// "memory.max of GROUP allows 512.0 MiB"; "": no group has a limit.
+    /// Returns "memory.max of GROUP allows 512.0 MiB"; "": no group has a limit.
     [[nodiscard]] std::string memory_text() const;
 
 private:
@@ -39,7 +39,7 @@ private:
     std::string root_;
     cgroups groups_;
     std::string quota_file_;  ///< "": no quota
-    u64 checked_ns_ = 0;      ///< when the groups were last read from /proc
+    u64 checked_ns_ = 0;      ///< time at which the groups were last read from /proc
     u64 ticked_ns_ = 0, window_ns_ = 0, starved_ns_ = 0;
     u64 throttled_ns_ = 0;  ///< the counter at the beginning of the window
     uncounted_time uncounted_;

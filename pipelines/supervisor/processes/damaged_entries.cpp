@@ -23,7 +23,8 @@ std::vector<ring::known_process> recorded_processes(const process_records& remem
     return recorded;
 }
 
-/// Kills each process that the entry may have named: the pid found in it, or one that differs by one bit.
+/// Kills each process that the entry may have named: the pid found in the entry, and each pid that differs
+/// from it by one bit.
 void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
     constexpr unsigned pid_from = 40;
     const u64 raw = ring::load(e.identity);
@@ -36,7 +37,7 @@ void end_unknown_process(const shm::incarnation& e, const std::string& run_id) {
 
 }  // namespace
 
-// One CAS per entry: a supervisor that dies here leaves the remaining ones to the next one.
+// One CAS per entry: if this supervisor dies here, the next one repairs the remaining entries.
 void repair_adopted_entries(process_table& t, const process_records& remembered, const std::string& run_id) {
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         shm::incarnation& e = t.c->entry[k];
@@ -65,7 +66,7 @@ void repair_adopted_entries(process_table& t, const process_records& remembered,
     }
 }
 
-// Idempotent: a supervisor that dies here leaves the remaining ones to the next one.
+// Idempotent: if this supervisor dies here, the next one repairs the remaining times.
 void repair_start_times(process_table& t, const process_records& remembered) {
     ring::known_run known;
     known.processes = recorded_processes(remembered);

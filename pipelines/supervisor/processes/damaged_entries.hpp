@@ -1,6 +1,6 @@
 #pragma once
-// Entries that were damaged while a run had no supervisor: the supervisor that takes it over determines their
-// owner, or reports that it cannot.
+// Entries that were damaged while a run had no supervisor: the supervisor that takes the run over determines
+// the owner of each entry, or reports that it cannot.
 
 #include <string>
 
@@ -9,10 +9,10 @@
 
 namespace carousel::supervisor {
 
-/// Repairs each entry with one flipped bit (ring/check/entry_repair.hpp) before any other use. `remembered`:
-/// the processes that the dead supervisor knew. If the owner of an entry cannot be determined, that
-/// is logged, and each process of this run that may be its owner is killed; the word stays as it is, so the
-/// block is rebuilt.
+/// Repairs each entry with one flipped bit (ring/check/entry_repair.hpp) before the entry is used in any
+/// other way. `remembered`: the processes that the dead supervisor knew. If the owner of an entry cannot be
+/// determined, this is logged, and each process of this run that may be the owner is killed; the word is not
+/// repaired, so the block is rebuilt.
 void repair_adopted_entries(process_table& t, const process_records& remembered, const std::string& run_id);
 
 /// Restores start times that differ from what the dead supervisor recorded for the process with that entry,

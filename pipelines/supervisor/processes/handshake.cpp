@@ -106,7 +106,8 @@ void reply_to_hello(process_table& t, seat& s, process& p, int connection) {
     p.attached_ns = now_ns();
     std::vector<int> fds;
     const std::string text = attach_answer(t, s, p, fds);
-    // A failed send closes the connection as the other side exits; the death is then seen as any other.
+    // A failed send closes the connection as the other side exits; the death is then detected in the usual
+    // way.
     if (!shm::send_message(connection, text, fds))
         t.log_line(
             fmt::format("{}: cannot send the answer to its hello message: {}", s.label, errno_text(errno)));
@@ -148,7 +149,7 @@ std::string accept_stage(process_table& t, int connection, shm::peer_process pee
         p->by_hand = p->tool = true;  // a user is debugging it: no deadline
         p->spawned_ns = now_ns();
         if (why = adopt_process(t, *s, *p, std::move(peer)); !why.empty())
-            return why;  // before the seat is taken
+            return why;  // returned before the seat is taken
         s->successor = {};
         s->now = std::move(p);
         s->machine.on(seat_event::spawned, now_ns());
@@ -173,10 +174,12 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
     seat& s = *t.seats[index];
     const u32 entry = message.incarnation.entry, epoch = message.incarnation.epoch;
     const auto is_it = [&](const std::unique_ptr<process>& p) {
-        // Its pidfd was opened before the peer connected, and it is alive: the pid cannot have been reused.
+        // Its pidfd was opened before the peer connected, and the process is alive, so the pid cannot have
+        // been reused.
         const bool same = p && p->incarnation.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
                           p->connection < 0 && !p->ended && !has_ended(p->pidfd.get());
-        return same && (p->incarnation.epoch == epoch || epoch == 0);  // promoted since it wrote this
+        return same && (p->incarnation.epoch == epoch || epoch == 0);  // the process may have been promoted
+                                                                       // since it wrote this
     };
     const bool standby = is_it(s.standby);
     if (!standby && !is_it(s.now)) return "the seat already has a successor";

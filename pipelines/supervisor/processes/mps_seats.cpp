@@ -20,7 +20,7 @@ namespace {
     return t.domain != nullptr && p.mps.generation != 0 && !t.domain->has_ended(p.mps.generation);
 }
 
-/// A client of a generation that is being ended, or has ended.
+/// True for a client of a generation that is being ended, or has ended.
 [[nodiscard]] bool is_previous_generation(const process_table& t, const process& p) noexcept {
     return t.domain != nullptr && p.mps.generation != 0 && p.mps.generation != t.domain->generation();
 }
@@ -29,8 +29,8 @@ namespace {
     return {is_client(t, p), p.mps.terminated, p.by_supervisor, p.ended, through, t.ending || t.paused};
 }
 
-/// True if a client of that generation had a fault injected. All clients get the same error, and the one with
-/// the injected fault need not be the first.
+/// True if a client of that generation had a fault injected. All clients get the same error, and the client
+/// with the injected fault need not be the first one to die.
 bool fault_was_injected(const process_table& t, u32 domain) noexcept {
     const auto restart_requested = [&](const std::unique_ptr<process>& p) {
         return p && p->mps.generation == domain && p->how.injected;
@@ -49,7 +49,7 @@ void abandon_domain(process_table& t, const std::string& why) {
                     why));
 }
 
-/// True if process `p` has frames in work.
+/// True if process `p` has frames in progress.
 bool has_work(const process_table& t, const seat& s, const process& p) noexcept {
     if (!p.sequences.empty()) return true;
     const shm::seat_block& sb = t.made->seat[s.index];
@@ -80,7 +80,7 @@ void log_trial(const process_table& t) {
                     t.setup->stages[t.trial.on_trial].spec.name));
 }
 
-/// The stage on trial is acquitted.
+/// Acquits the stage on trial.
 void move_on(process_table& t) {
     const u32 acquitted = t.trial.on_trial;
     t.trial.acquit();
@@ -89,7 +89,8 @@ void move_on(process_table& t) {
     if (t.trial.in_progress()) move_stage(t, t.trial.on_trial);
 }
 
-/// Of the stages that had work in the domain that has faulted, one at a time works outside of it.
+/// Starts a trial: of the stages that had work in the domain that has faulted, one at a time works outside of
+/// it.
 void begin_trial(process_table& t, u32 generation) {
     std::vector<u32> suspects;
     for (const auto& s : t.seats) {
@@ -104,7 +105,7 @@ void begin_trial(process_table& t, u32 generation) {
     if (t.trial.in_progress()) log_trial(t);
 }
 
-/// True if the stage on trial has committed what it had in flight and one frame more, or has nothing left to
+/// True if the stage on trial has committed its frames in flight and one more frame, or has nothing left to
 /// do.
 bool has_stood_trial(const process_table& t) noexcept {
     const u32 stage = t.trial.on_trial;
@@ -116,7 +117,7 @@ bool has_stood_trial(const process_table& t) noexcept {
     });
 }
 
-// Called with each excused death that was not injected. Deaths of stages that were starting count, too:
+// Called for each excused death that was not injected. Deaths of stages that were starting count, too:
 // otherwise a new server in which no stage can start would be renewed indefinitely.
 void count_fault(process_table& t, u32 generation) {
     if (generation == t.faults.generation) return;
@@ -154,7 +155,9 @@ void poll_ended_processes(process_table& t) {
 void domain_is_up(process_table& t, const std::string& why) {
     t.renewing = false;
     if (!t.domain->is_up() && !t.domain->has_ended(t.domain->generation())) {
-        if (!t.ending) renew_domain(t, why);  // in state D: its buffers stay in quarantine until it is gone
+        if (!t.ending)
+            renew_domain(t, why);  // the process is in state D: its buffers stay in quarantine
+                                   // until it has ended
         return;
     }
     if (!why.empty()) abandon_domain(t, why);
@@ -228,19 +231,20 @@ void renew_domain(process_table& t, const std::string& why) {
     t.account.domain_restored = false;
     const u32 over = t.domain->generation();
     t.log_line(fmt::format("the MPS domain is renewed with all its stages: {}", why));
-    // First all words are revoked; only then is the server ended, which settles events that words may still
-    // depend on.
+    // First all words are revoked; the server is ended only after that, because its end completes events that
+    // words may still depend on.
     in_order(t, [&] {
         for (auto& s : t.seats) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    // otherwise it died by itself too, in addition to the one whose death was seen first
+                    // otherwise this process also died by itself, in addition to the one whose death was
+                    // detected first
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
                     s->now->mps.with_domain = true;
-                report_end(t, *s, *s->now);  // before it is killed: a supervisor that finds it dead has no
-                                             // other record of this
+                report_end(t, *s, *s->now);  // reported before the process is killed, because a supervisor
+                                             // that finds it dead has no other record of this
             }
             retire(t, *s);
         }
@@ -254,7 +258,7 @@ void renew_daemon(process_table& t) {
         for (auto& p : s->gone) {
             if (p->mps.generation != over) continue;
             if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) report_end(t, *s, *p);
-            // also those that wait for terminate_client
+            // includes those that wait for terminate_client
             if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }

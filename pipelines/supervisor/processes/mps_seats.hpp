@@ -1,31 +1,32 @@
 #pragma once
-// Stages that share an MPS domain: carries out the decisions of mps_policy.hpp.
+// Stages that share an MPS domain: acts on the decisions of mps_policy.hpp.
 
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-/// Call it before anything is started or taken over. `domain` null: every stage has a GPU context of its own.
+/// To be called before any process is started or taken over. `domain` null: every stage has its own GPU
+/// context.
 void use_domain(process_table& t, mps_domain* domain);
 /// True if this stage should be a client of the domain.
 [[nodiscard]] bool wants_domain(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool may_start(const process_table& t, const seat& s) noexcept;
 [[nodiscard]] bool death_breaks_domain(const process_table& t, const seat& s, const process& p) noexcept;
-/// True if a process that has ended can no longer write, its device work included.
+/// True if a process that has ended can no longer write, including its device work.
 [[nodiscard]] bool fence_is_known(const process_table& t, const process& p) noexcept;
-/// Marks the death of an innocent process as not its fault.
+/// Marks the death of an innocent process as not caused by that process.
 void excuse_process(const process_table& t, process& p) noexcept;
-/// True if it is to be ended by terminate_client instead of by a signal.
+/// True if the process must be ended by terminate_client instead of by a signal.
 [[nodiscard]] bool can_terminate_client(const process_table& t, const process& p) noexcept;
-/// Ends a client whose words are aborted. The server cannot end a stopped process: it is continued, and finds
-/// itself revoked.
+/// Ends a client whose words are aborted. The server cannot end a stopped process, so the process is
+/// continued first; it then finds that it is revoked.
 void end_client(process_table& t, const process& p);
-/// The death of `p` ends the domain.
+/// Called if the death of `p` ends the domain.
 void domain_breaks(process_table& t, seat& s, process& p);
 /// Condemns all clients; the daemon is renewed when their words are revoked (work::renew_domain).
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);
-/// Call it once the verdict on `p` is known: ends a trial (mps_trial.hpp) if `p` decides it.
+/// To be called when the verdict on `p` is known: ends a trial (mps_trial.hpp) if this verdict decides it.
 void update_trial(process_table& t, const seat& s, const process& p);
 /// Reports which deaths belong together and which of them are not the process's own fault (for `carousel
 /// chaos`).

@@ -45,7 +45,7 @@ std::string no_such_port(const process_table& t, const std::string& name) {
                          : fmt::format("{}; its ports are: {}", what, fmt::join(listed, ", "));
 }
 
-/// "", or why the seat cannot be taken now.
+/// Returns "", or the reason why the seat cannot be taken now.
 std::string occupied(const seat& s, bool& again) {
     again = true;
     if (s.now)
@@ -100,7 +100,7 @@ std::string seat_port(process_table& t, shm::peer_process peer, const run::hello
     if (std::string why = occupied(s, again); !why.empty()) return why;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
     if (!s.successor) return "too many processes of this run have not ended yet: try again";
-    ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words have epoch 0
+    ring::revoke(*t.c, s.index, 0);  // because IDLE words of a fresh block have epoch 0
     auto p = std::make_unique<process>();
     p->incarnation = s.successor;
     p->port = true;
@@ -129,7 +129,7 @@ bool port_has_ended(const process_table& t, const process& p) {
 
 void remove_port_lock(const process_table& t, const process& p) noexcept try {
     ::unlink(lock_of(t, p).c_str());
-} catch (const std::exception&) {  // out of memory: the file stays until the folder is removed
+} catch (const std::exception&) {  // out of memory: the file remains until the folder is removed
 }
 
 std::string describe_port_end(const process& p) {

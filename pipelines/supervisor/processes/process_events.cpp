@@ -97,10 +97,10 @@ void process_exited(process_table& t, seat& s, process& p) {
         if (p.user_signal != 0 && p.how.signal == p.user_signal) p.how.outside = true;
         note_out_of_memory(t, s, p);
         excuse_process(t, p);
-        if (p.mps.excused && p.mps.broke) report_end(t, s, p);  // it had left no note
+        if (p.mps.excused && p.mps.broke) report_end(t, s, p);  // the process had left no note
     }
     if (p.judged && p.how.known && s.last_exit_pid == p.pid && s.last_exit == death_by_signal_text) {
-        s.last_exit = describe(p.how);  // the kernel has reported the cause now
+        s.last_exit = describe(p.how);  // because the kernel has now reported the cause
         t.recoveries.report({s.label, p.pid, p.incarnation.epoch, s.last_exit, 0, 0, 0, 0, false});
     }
     if (!is_doomed(p)) return retire(t, s);
@@ -190,7 +190,7 @@ void read_exit_note(const process_table& t, process& p) noexcept {
 void deadline_missed(process_table& t, seat& s, const std::string& what) {
     process& p = *s.now;
     p.by_supervisor = true;
-    // A process that was stopped from outside is not at fault: its frames are innocent.
+    // A process that was stopped from outside is not at fault, and neither are its frames.
     if (p.port) {
         p.how.deadline = true;
         t.log_line(

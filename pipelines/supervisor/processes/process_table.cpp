@@ -88,7 +88,7 @@ void process_table::fail(const std::string& label, const std::string& what, int 
 }
 
 bool process_table::all_gone() const noexcept {
-    // External programs on ports are not waited for.
+    // Does not wait for external programs on ports.
     const auto exits_by_itself = [this](const process& p) { return p.port && ending; };
     return std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
         return (!s->now || exits_by_itself(*s->now)) && !s->standby &&

@@ -1,6 +1,6 @@
 #pragma once
 // The seats (instance slots) of a run and the processes on them, as plain data. Decisions are in policy/,
-// what is stored of them in stores/. The actions are in the files next to this one, one subject per file:
+// stored data is in stores/. The actions are in the files next to this one, one subject per file:
 //   start.hpp           starting a process                 handshake.hpp      sockets for stages
 //   process_events.hpp  every event of a process: its      restart.hpp        consequences of a death
 //                       exit, socket, deadline, notes
@@ -42,29 +42,32 @@ class mps_domain;
 
 /// A process's membership in an MPS domain (mps_policy.hpp).
 struct domain_part {
-    u32 generation = 0;        ///< of the domain that it is a client of; 0: it has a GPU context of its own
-    bool terminated = false;   ///< terminate_client has ended all its work
-    bool breaks = false;       ///< its death ends the domain
+    u32 generation = 0;        ///< generation of the domain that the process is a client of; 0: the process
+                               ///< has its own GPU context
+    bool terminated = false;   ///< terminate_client has ended all work of the process
+    bool breaks = false;       ///< the death of the process ends the domain
     bool broke = false;        ///< and has done so
-    bool with_domain = false;  ///< it is ended because its domain is
-    bool moved = false;        ///< it is ended to be moved: into its domain, or into a context of its own
-    bool excused = false;      ///< it is not blamed for its own end
+    bool with_domain = false;  ///< the process is ended because its domain is ended
+    bool moved = false;        ///< the process is ended to be moved: into its domain, or into its own context
+    bool excused = false;      ///< the process is not blamed for its own death
 };
 
-/// One process. While it works it is seat::now; from the doom of its entry until its end is complete it is in
-/// seat::gone.
+/// One process. While the process works it is seat::now; from the time when its entry is doomed until its
+/// retirement is complete it is in seat::gone.
 struct process {
     ring::incarnation_id incarnation;
     i32 pid = 0;
-    u64 start_time = 0;         ///< set once it is ready; 0 for a port's program, which is not found by it
-    shm::unique_fd pidfd;       ///< of the process that works
-    shm::unique_fd tool_pidfd;  ///< of a tool (gdb ...) that started the stage, once the stage has attached
-    i32 group = 0;              ///< the process group made for it; 0: none
+    u64 start_time = 0;         ///< set when the process is ready; 0 for a port's program, which is not
+                                ///< identified by it
+    shm::unique_fd pidfd;       ///< pidfd of the process that works
+    shm::unique_fd tool_pidfd;  ///< pidfd of a tool (gdb ...) that started the stage, set after the stage has
+                                ///< attached
+    i32 group = 0;              ///< the process group created for the process; 0: none
     int connection = -1;        ///< its liveness socket; owned by the engine
     bool by_hand = false, tool = false;
     bool port = false;          ///< an external program (port_seats.hpp): never signalled
-    bool elsewhere = false;     ///< its pid is of another namespace: for display only
-    bool has_detached = false;  ///< it has unmapped all memory of the run, and continues to run
+    bool elsewhere = false;     ///< the pid is of another namespace: for display only
+    bool has_detached = false;  ///< the program has unmapped all memory of the run, and continues to run
     bool standing_by = false;   ///< a standby that has reported that it is ready to take over
     log_pipe log;
     u64 spawned_ns = 0, attached_ns = 0, ready_ns = 0, signalled_ns = 0, seen_dead_ns = 0, ended_ns = 0;
@@ -73,24 +76,27 @@ struct process {
     // Its end.
     retirement_step step = retirement_step::working;
     death how;
-    int user_signal = 0;   ///< sent by `carousel kill`: such a death counts as one from outside, whatever the
-                           ///< signal
+    int user_signal = 0;   ///< sent by `carousel kill`: such a death counts as a death from outside, whatever
+                           ///< the signal
     bool leaving = false;  ///< has closed its connection but is not dead yet: it exits by itself
-    bool by_supervisor = false;  ///< alive when it was condemned: by a deadline, `restart`, `down`
-    bool counted = false;        ///< its death is in the account
+    bool by_supervisor = false;  ///< the process was alive when it was condemned: because of a deadline,
+                                 ///< `restart` or `down`
+    bool counted = false;        ///< the death is included in the account
     bool kill_sent = false, ended = false;
-    bool judged = false;    ///< the restart policy has been asked
-    bool requeued = false;  ///< at least once: its frames are back in the queue
+    bool judged = false;    ///< the restart policy has been applied
+    bool requeued = false;  ///< at least once: the frames of the process are back in the queue
     ring::blame why = ring::blame::none;
-    std::vector<u64> sequences;  ///< frames in flight when its death was seen
-    /// Words of its jobs that were damaged by then: each may have stood for a frame, whose number is unknown.
+    std::vector<u64> sequences;  ///< frames in flight when the death was detected
+    /// Number of job words that were damaged by then: each may have stood for a frame, whose number is
+    /// unknown.
     u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words were still COMMITTED when they were revoked
-    u32 quarantined = 0;         ///< buffers in quarantine until its end
+    u32 quarantined = 0;         ///< number of buffers in quarantine until the end of the process
     std::string wild_write;      ///< see wild_write_text.hpp
 };
 
-/// Number of frames that its death may have hit; with an unreadable job word no frame can be blamed alone.
+/// Number of frames that the death may have affected; if a job word is unreadable, no single frame can be
+/// blamed.
 [[nodiscard]] inline u32 frames_in_flight(const process& p) noexcept {
     return static_cast<u32>(p.sequences.size()) + p.unknown_frames;
 }
@@ -105,30 +111,30 @@ struct seat {
     std::unique_ptr<process> standby;  ///< a warm standby for `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
     bool by_standby = false;  ///< the present holder was its predecessor's standby
-    /// death of the last holder, until its successor commits: the takeover time in the report
+    /// time of the death of the last holder, until its successor commits: the takeover time in the report
     u64 vacant_since_ns = 0;
     i32 vacant_pid = 0;  ///< pid of that holder
     u32 vacant_epoch = 0;
-    /// a start is postponed because descriptors, processes, threads or memory are short: logged once
+    /// a start was postponed because of a shortage of descriptors, processes, threads or memory: logged once
     bool start_short = false;
-    std::string shortage;       ///< the reason of the newest postponed start; "": none in the present
-                                ///< shortage
-    bool start_wanted = false;  ///< to be spawned at due_ns
+    std::string shortage;       ///< the reason for the last postponed start; "": none in the present shortage
+    bool start_wanted = false;  ///< a process must be spawned at due_ns
     u64 due_ns = 0;
     std::unique_ptr<log_sink> log;
-    std::vector<i32> pids;  ///< of the newest processes on this seat; remember() adds one
+    std::vector<i32> pids;  ///< pids of the newest processes on this seat; remember() adds one
     u32 restarts = 0;
     std::string last_exit;
     i32 last_exit_pid = 0;   ///< the process of last_exit
     u64 clock_base_ns = 0;   ///< no deadline counts time before this
-    u64 device_base_ns = 0;  ///< nor, for a frame on the device, time before this
+    u64 device_base_ns = 0;  ///< and, for a frame on the device, no time before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
     u64 depth =
         0;  ///< the last known depth (telemetry/depth.hpp) that a process of the seat has reported; 0: none
 
-    static constexpr std::size_t kept_pids = 2000;  ///< at least; bounded because a run of weeks with a death
-                                                    ///< per second must not grow here or in a file
+    static constexpr std::size_t kept_pids = 2000;  ///< the minimum number kept; bounded because a run of
+                                                    ///< weeks with one death per second must not grow here or
+                                                    ///< in a file
     void remember(i32 pid) {
         if (pids.size() >= 2 * kept_pids) pids.erase(pids.begin(), pids.end() - kept_pids);
         pids.push_back(pid);
@@ -150,10 +156,10 @@ struct tombstone_frame {
 
 /// Why the standby of a seat did not take over.
 enum class why_no_standby : u8 {
-    none,      ///< the last one had been used or had died, and the next was not started yet
-    starting,  ///< it had not reported that it was ready
-    untried,   ///< it was ready, but a holder that has delivered nothing is followed by a fresh process, with
-               ///< delays
+    none,      ///< the last standby had been used or had died, and the next one was not started yet
+    starting,  ///< the standby had not reported that it was ready
+    untried,   ///< the standby was ready, but a holder that has delivered nothing is followed by a fresh
+               ///< process, with delays
 };
 
 /// Counts of deaths, for the report.
@@ -162,17 +168,17 @@ struct death_account {
     u64 deaths = 0, restarts = 0;
     u64 promoted = 0;        ///< successors that were warm standbys
     u64 no_standby[3] = {};  ///< deaths after which no standby took over, by why_no_standby
-    u64 domain_faults = 0;   ///< times that the MPS domain was renewed
+    u64 domain_faults = 0;   ///< number of times that the MPS domain was renewed
     u64 domain_ends = 0;  ///< of these, the ends of a restored domain; failures before it is restored belong
                           ///< to the same end
-    bool domain_restored = true;             ///< all its stages are back since the last end
-    bool domain_abandoned = false;           ///< its stages have had GPU contexts of their own since
-    std::vector<u32> domain_blamed;          ///< stages whose faults the domain's faults were (mps_trial.hpp)
+    bool domain_restored = true;             ///< all stages of the domain have restarted since its last end
+    bool domain_abandoned = false;           ///< since then its stages have had their own GPU contexts
+    std::vector<u32> domain_blamed;          ///< stages that caused the domain's faults (mps_trial.hpp)
     std::vector<tombstone_frame> abandoned;  ///< the newest thousand
     u64 abandoned_before = 0;                ///< number of frames before those
 };
 
-/// Work that comes up during other work: done after it by settle(), in the order in which it came up.
+/// Work that arises during other work: done afterwards by settle(), in its order of arrival.
 struct work {
     enum class kind : u8 {
         retire,        ///< retire the process `incarnation` of `seat`
@@ -195,7 +201,7 @@ struct process_table {
     /// itself (null: trust the block).
     void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
-    /// Seats of "stage" or "stage.N". Throws config_error, which lists the seats, if there is none.
+    /// Finds the seats of "stage" or "stage.N". Throws config_error, which lists the seats, if there is none.
     [[nodiscard]] std::vector<seat*> find(const std::string& name) const;
     [[nodiscard]] bool all_gone() const noexcept;
     [[nodiscard]] std::vector<std::string> unended_processes() const;
@@ -225,17 +231,18 @@ struct process_table {
     recovery_log recoveries;
     ledger_store ledgers;
     mps_domain* domain = nullptr;  ///< null: every stage has a GPU context of its own
-    bool renewing = false;         ///< the domain's next generation is not up yet
+    bool renewing = false;         ///< the domain's next generation is not ready yet
     fault_row faults;              ///< of the domain
-    mps_trial trial;               ///< of the stages that may cause those faults
+    mps_trial trial;               ///< finds the stage that causes those faults
     bool ending = false;           ///< the run ends: no process is started any more
     bool paused = false;           ///< memory and words are being rebuilt
-    int block_fd = -1;             ///< the control block's, for programs that cannot open it by name
+    int block_fd = -1;             ///< descriptor of the control block, for programs that cannot open it by
+                                   ///< name
     bool memory_there = true;      ///< processes may be started and accepted
     u64 last_tick_ns = 0;
     u64 orphans_due_ns = 0;
     cgroup_watch groups;
-    std::size_t label_width = 8;        ///< of the text before the bar of a log line
+    std::size_t label_width = 8;        ///< width of the text before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< messages of the supervisor
 };
 

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t max_listed_abandoned = 1000;
 
-/// True if the pipeline would have no stage left that reads every frame. A latest reader takes what it can
-/// get and ends no run.
+/// True if the pipeline would have no stage left that reads every frame. A latest reader takes the frames
+/// that it can get, and does not keep a run alive.
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];
@@ -45,7 +45,9 @@ void fail_seat(process_table& t, seat& s, const process* p) {
         skip_frames(t, s.stage);
         return;
     }
-    if (t.failure || t.ending) return;  // the first failure counts; being ended is not a failure
+    if (t.failure || t.ending)
+        return;  // only the first failure counts; a run that is being ended does not
+                 // fail
     root_cause f;
     f.label = s.label;
     f.what = s.last_exit;
@@ -95,15 +97,16 @@ void apply_restart_policy(process_table& t, seat& s, process& p) {
         t.note("died", p.seen_dead_ns, s, p,
                fmt::format("(pid {}) died: {}; {} frames in flight", p.pid, how, frames_in_flight(p)));
     }
-    if (p.by_hand) {  // the user who started it decides about the next one
+    if (p.by_hand) {  // the user who started it decides about the next start
         s.machine.on(seat_event::take_down, now_ns());
         t.c->seat[s.index].paused.store(0, std::memory_order_release);
         s.machine.on(seat_event::died_outside, now_ns());
         return;
     }
     update_trial(t, s, p);
-    const seat_event e = p.port && !p.how.through ? seat_event::died_outside  // the next one may come at once
-                                                  : classify(p.how, t.setup->stages[s.stage].spec.restart);
+    const seat_event e = p.port && !p.how.through
+                             ? seat_event::died_outside  // the next program may attach at once
+                             : classify(p.how, t.setup->stages[s.stage].spec.restart);
     if (e != seat_event::finished && !t.ending && s.machine.state() != seat_state::stopping)
         t.log_line(fmt::format("{} (pid {}){}: {}; {} frames in flight", s.label, p.pid,
                                p.port ? " has left its port" : " died", how, frames_in_flight(p)));
@@ -170,8 +173,8 @@ void note_abandoned(process_table& t, const seat& s, const process& p) {
         });
     if (cap == 0 || failures < cap) return;
     const std::string& stage = t.setup->stages[s.stage].spec.name;
-    // The frame's tombstone has ended a process of a stage that asks for tombstones. The frame was abandoned
-    // only once.
+    // The frame's tombstone has ended a process of a stage that requests tombstones. The frame is counted as
+    // abandoned only once.
     if (std::any_of(t.account.abandoned.begin(), t.account.abandoned.end(), [&](const auto& g) {
             return g.ring_sequence == p.sequences.front() && g.stage == stage;
         })) {

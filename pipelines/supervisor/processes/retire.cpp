@@ -36,8 +36,8 @@ void kill_process(process_table& t, process& p) {
     if (p.tool_pidfd) shm::signal_pidfd(p.tool_pidfd.get(), SIGKILL);
 }
 
-// Called when a word is about to be passed on. In a sink the death may have come between commit and mark: the
-// mark is made here.
+// Called before a word is passed on. In a sink the death may have come between the commit and the mark in the
+// ledger: the mark is made here.
 void found_committed(process_table& t, const seat& s, process& p, u64 ring_sequence) {
     if (std::find(p.committed.begin(), p.committed.end(), ring_sequence) == p.committed.end())
         p.committed.push_back(ring_sequence);
@@ -53,11 +53,11 @@ void found_committed(process_table& t, const seat& s, process& p, u64 ring_seque
 
 // ---- the actions of the sequence
 
-/// R1. False: no entry is free, the next poll tries again.
+/// R1. Returns false if no entry is free; the next poll tries again.
 bool name_successor(process_table& t, seat& s, process& p) {
     p.mps.breaks = death_breaks_domain(t, s, p);
     if (!p.mps.breaks && promote_standby(t, s)) return true;
-    // while paused no successor is needed: the whole block is about to be rebuilt
+    // if the run is paused, no successor is needed, because the whole block is about to be rebuilt
     if (!s.successor && !t.paused) s.successor = ring::appoint(*t.c, s.index);
     return s.successor || t.paused;
 }
@@ -77,7 +77,7 @@ void doom(process_table& t, seat& s, process& p) {
     if (s.standby && s.standby->incarnation.epoch != 0) s.now = std::move(s.standby);
 }
 
-/// R2. True: none of its words can be committed any more.
+/// R2. Returns true if none of the process's words can be committed any more.
 bool revoke(process_table& t, seat& s, process& p) {
     const bool taken = ring::revoke(*t.c, s.index, p.incarnation.epoch,
                                     [&](u64 ring_sequence) { found_committed(t, s, p, ring_sequence); });
@@ -87,7 +87,9 @@ bool revoke(process_table& t, seat& s, process& p) {
 
 /// R3
 void end_process(process_table& t, const seat& s, process& p) {
-    if (p.by_supervisor && !p.how.through) count_death(t, s.index);  // this kill comes after the abort
+    if (p.by_supervisor && !p.how.through)
+        count_death(t, s.index);  // because this kill comes after the
+                                  // abort
     if (p.leaving && !p.ended) p.how.deadline = true;
     kill_process(t, p);
 }
@@ -104,10 +106,10 @@ void requeue(process_table& t, seat& s, process& p) {
         t.note("quarantined", now_ns(), s, p,
                fmt::format("left {} half-written buffers: in quarantine until pid {} has ended",
                            p.quarantined, p.pid));
-    ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words are its own now
+    ring::wake(*t.c, s.index);  // a promoted standby sleeps: the words now belong to it
 }
 
-/// The process and its device work are gone: it can no longer write.
+/// The process and its device work have ended: it can no longer write.
 void fence(process_table& t, seat& s, process& p) {
     if (!p.how.through && p.pidfd && p.incarnation.epoch != 0)
         t.recoveries.report({s.label, p.pid, p.incarnation.epoch, "", 0, 0,
@@ -125,7 +127,7 @@ void fence(process_table& t, seat& s, process& p) {
     ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
 }
 
-/// R5. True: nothing carries its epoch any more.
+/// R5. Returns true if no word contains the epoch of the process any more.
 bool reclaim(process_table& t, seat& s, process& p) {
     const bool freed = ring::reclaim(*t.c, s.index, p.incarnation.epoch);
     crash_here(crash_point::words_reclaimed);
@@ -211,7 +213,7 @@ void settle(process_table& t) {
 }
 
 void record_death(process_table& t, seat& s, process& p) {
-    // an entry that no process has claimed; a standby, which owned no word
+    // an entry that no process has claimed; or that of a standby, which owned no word
     if (p.pid == 0 || p.incarnation.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {
@@ -232,7 +234,7 @@ void record_death(process_table& t, seat& s, process& p) {
     if (p.how.commits > 0) s.machine.note_commit();
     if (!p.how.through && !p.by_supervisor && !p.counted) count_death(t, s.index);
     p.counted = true;
-    read_alone(t, s, p.pid);  // it may have died before it reported that it is back
+    read_alone(t, s, p.pid);  // the process may have died before it reported that it is back
     p.log.drain(*s.log, p.pid);
     read_exit_note(t, p);
     excuse_process(t, p);

@@ -10,17 +10,18 @@ namespace carousel::supervisor {
 void retire(process_table& t, seat& s);
 /// Polls a process that is being retired: goes through the sequence of actions once.
 void poll_retirement(process_table& t, seat& s, process& p, u64 now);
-/// Calls `first`, then does the work that came up, in the order in which it came up; inside another
-/// in_order() only calls `first`.
+/// Calls `first`, then does the work that has accumulated, in its order of arrival; inside another in_order()
+/// only calls `first`.
 template <typename F>
 void in_order(process_table& t, F&& first);
-/// Does the work that has come up.
+/// Does the work that has accumulated.
 void settle(process_table& t);
-/// Call it before its words are changed: records the frames that it had in flight, and its last note.
+/// To be called before the words of the process are changed: records the frames that it had in flight, and
+/// its last note.
 void record_death(process_table& t, seat& s, process& p);
 /// Number of the seat's buffers that wait for the end of a process.
 [[nodiscard]] u32 count_quarantined(const process_table& t, const seat& s) noexcept;
-/// True if its end is complete and it can be forgotten.
+/// True if the retirement of the process is complete and the object can be dropped.
 [[nodiscard]] inline bool is_over(const process& p) noexcept {
     return p.ended && p.step == retirement_step::reclaimed && p.judged && !p.tool_pidfd;
 }
@@ -31,7 +32,7 @@ void record_death(process_table& t, seat& s, process& p);
 [[nodiscard]] inline bool is_fenced(const process& p) noexcept {
     return p.step >= retirement_step::fenced_early;
 }
-/// True if none of its words can be committed any more.
+/// True if none of the process's words can be committed any more.
 [[nodiscard]] inline bool is_revoked(const process& p) noexcept {
     return is_doomed(p) && p.step != retirement_step::doomed && p.step != retirement_step::fenced_early;
 }

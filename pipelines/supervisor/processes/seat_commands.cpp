@@ -28,13 +28,14 @@ namespace {
                                    name_of(s.machine.state()), instead));
 }
 
-/// For a command that ends the process of a paused stage.
+/// A text for a command that ends the process of a paused stage.
 std::string pause_text(const seat& s) {
     return s.machine.paused() ? fmt::format("; its successor is paused until `carousel cont {}`", s.label)
                               : "";
 }
 
-// For a fault that must hit its stage alone. `guard` was written before the stage reported that it is ready.
+// Checks a requirement of faults that must affect only their own stage. `guard` was written before the stage
+// reported that it is ready.
 void require_guarded_input(const process_table& t, const seat& s, const process& p,
                            const shm::injected_fault_row& row) {
     if (t.made->stage[s.stage].inputs == 0)
@@ -70,8 +71,8 @@ void require_guarded_block(const process_table& t, const seat& s, const process&
             "{}: it can write to the whole control block: {} would harm other stages", s.label, row.name));
 }
 
-// Observers show the end as requested, not as a crash. Written before the entry is doomed: they read the note
-// then.
+// Makes observers show the end as requested, not as a crash. Written before the entry is doomed, because
+// observers read the note at that time.
 void note_request(const process_table& t, const process& p, ring::requested_end why) noexcept {
     t.c->entry[p.incarnation.entry].exit_note.store(ring::note_requested_end(why), std::memory_order_relaxed);
 }
@@ -97,7 +98,7 @@ std::string continue_seat(process_table& t, seat& s) {
     require_no_port(t, s, "cont");
     const seat_action a = is_paused(s) ? s.machine.on(seat_event::resume, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "cont", "it is not paused");
-    // Other stages may have waited for it all the time: no deadline counts that.
+    // Other stages may have waited for this one all the time; no deadline counts that time.
     restart_clocks(t, now_ns());
     apply_seat_action(t, s, a, nullptr);
     return a == seat_action::resume && s.now
@@ -123,7 +124,7 @@ std::string kill_seat(process_table& t, seat& s, int signal) {
                        p.pid, stops ? "" : pause_text(s));
 }
 
-// The successor is the program that is on the disk now; the predecessor's frames are requeued, none is lost.
+// The successor is the program that is now on disk; the predecessor's frames are requeued, and none is lost.
 std::string restart_seat(process_table& t, seat& s) {
     require_no_port(t, s, "restart");
     const seat_state before = s.machine.state();
@@ -133,7 +134,7 @@ std::string restart_seat(process_table& t, seat& s) {
     if (!s.now || before == seat_state::done || before == seat_state::stopping)
         refuse_command(s, "restart", "it has no process");
     const i32 old = s.now->pid;
-    end_standby(s);  // it is of the old program, too
+    end_standby(s);  // the standby also runs the old program
     s.now->how.restart_requested = s.now->how.outside = s.now->by_supervisor = true;
     note_request(t, *s.now, ring::requested_end::restart);
     retire(t, s);
@@ -141,7 +142,8 @@ std::string restart_seat(process_table& t, seat& s) {
     return fmt::format("{} (pid {}) is being replaced by pid {}{}", s.label, old, s.now->pid, pause_text(s));
 }
 
-// A faulty stage on demand. Its death is blamed neither on the stage nor on the frame that it was working on.
+// Makes a stage fail on demand. The death is blamed neither on the stage nor on the frame that it was working
+// on.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind) {
     require_no_port(t, s, "inject");
     if (!s.now || s.machine.state() != seat_state::running)
@@ -184,7 +186,7 @@ std::string take_seat_down(process_table& t, seat& s) {
         note_request(t, *s.now, ring::requested_end::down);
         apply_seat_action(t, s, a, nullptr);
     } else if (s.machine.state() == seat_state::stopping) {
-        s.machine.on(seat_event::died_outside, now_ns());  // it was about to be started
+        s.machine.on(seat_event::died_outside, now_ns());  // a process was about to be started
     }
     if (before == seat_state::down) return fmt::format("{} is already down", s.label);
     return pid != 0 ? fmt::format("{} (pid {}) is down until `carousel up {}`; its frames stay queued",
@@ -228,9 +230,9 @@ void resume_all(process_table& t, bool revive) {
         const seat_state was = s->machine.state();
         t.c->seat[s->index].paused.store(s->machine.paused() ? 1 : 0, std::memory_order_release);
         // An optional sink whose failure ended the run, because no other sink was left, still has its claim:
-        // without it the run would continue for no sink.
+        // without the claim the run would continue without any sink.
         const bool excluded = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
-        // A source may be done long before the sinks are: none of its frames is left now.
+        // A source may be done long before the sinks: none of its frames is left now.
         if (was == seat_state::done ||
             (revive && ((was == seat_state::failed && !excluded) || was == seat_state::backoff))) {
             s->machine.resume(seat_state::starting, now_ns(), 0);
@@ -253,7 +255,7 @@ void signal_all(process_table& t, int signal) {
         const auto send = [&](const process& p) {
             if (p.ended || !p.pidfd || p.port) return;
             shm::signal_pidfd(p.pidfd.get(), signal);
-            // a stopped process gets its TERM when it continues
+            // a stopped process receives its TERM when it continues
             if (signal != SIGCONT) shm::signal_pidfd(p.pidfd.get(), SIGCONT);
             if (p.tool_pidfd && signal == SIGKILL) shm::signal_pidfd(p.tool_pidfd.get(), signal);
         };

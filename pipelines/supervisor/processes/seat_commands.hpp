@@ -7,21 +7,21 @@
 namespace carousel::supervisor {
 
 std::string stop_seat(process_table& t, seat& s);
-/// True if it was paused by `carousel stop`, or its process by a SIGSTOP from elsewhere.
+/// True if the seat was paused by `carousel stop`, or its process by a SIGSTOP from outside.
 [[nodiscard]] bool is_paused(const seat& s) noexcept;
 /// Throws config_error if the seat is not paused.
 std::string continue_seat(process_table& t, seat& s);
 std::string kill_seat(process_table& t, seat& s, int signal);
-/// Replaces the process by one of the program that is on the disk now; the predecessor's frames are requeued,
-/// none is lost.
+/// Replaces the process by a process of the program that is now on disk; the predecessor's frames are
+/// requeued, and none is lost.
 std::string restart_seat(process_table& t, seat& s);
-/// Makes the stage fail on demand. Its death is blamed neither on the stage nor on the frame that it was
+/// Makes the stage fail on demand. The death is blamed neither on the stage nor on the frame that it was
 /// working on.
 std::string inject_fault(process_table& t, seat& s, shm::injected_fault kind);
 std::string take_seat_down(process_table& t, seat& s);
 std::string bring_seat_up(process_table& t, seat& s);
 
-/// Ends every process and starts none until resume_all(): memory and words are rebuilt meanwhile.
+/// Ends every process and starts none until resume_all(): in the meantime memory and words are rebuilt.
 void pause_all(process_table& t);
 /// `revive`: also restarts seats that have failed or are done, since a damaged block may have caused that.
 void resume_all(process_table& t, bool revive);

@@ -62,7 +62,7 @@ json seat_json(const seat& s) {
     json processes = json::array();
     if (s.now) processes.push_back(process_json(*s.now));
     for (const auto& p : s.gone) processes.push_back(process_json(*p));
-    if (s.standby) processes.push_back(process_json(*s.standby));  // in case its entry is damaged meanwhile
+    if (s.standby) processes.push_back(process_json(*s.standby));  // saved in case its entry is damaged later
     return {{"label", s.label},
             {"state", static_cast<int>(s.machine.state())},
             {"since_ns", s.machine.since_ns()},

@@ -1,14 +1,14 @@
 #pragma once
 // State that exists only in the supervisor's memory, as JSON for its successor; all other state is in the
 // control block. If the supervisor is killed, the file may be one event older than the block; where the two
-// differ, the block is right (adoption.hpp).
+// differ, the block is authoritative (adoption.hpp).
 
 #include "core/json.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-/// What the file has about one process.
+/// The data in the file about one process.
 struct process_record {
     u32 entry = shm::none, epoch = 0;
     i32 pid = 0;
@@ -20,9 +20,9 @@ struct process_record {
 using process_records = std::vector<std::vector<process_record>>;  ///< by seat
 
 [[nodiscard]] nlohmann::json state_json(const process_table& t);
-/// A value that differs when the result of state_json() does.
+/// A value that differs whenever the result of state_json() differs.
 [[nodiscard]] u64 fingerprint(const process_table& t) noexcept;
-/// Restores what state_json() returned. Returns what it contains about each seat's processes. Throws
+/// Restores what state_json() returned. Returns the data in the file about each seat's processes. Throws
 /// json::exception if the file has a missing or wrong value; the caller continues without it.
 [[nodiscard]] process_records restore_state(process_table& t, const nlohmann::json& state);
 

@@ -15,16 +15,17 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 slack_ns = 2 * ns_per_s;  ///< until a passed deadline is seen and its kill has taken effect
+constexpr u64 slack_ns = 2 * ns_per_s;  ///< time until a missed deadline is detected and the kill has taken
+                                        ///< effect
 
-/// True if `since` can be the beginning of something that this process does now, within its deadline.
+/// True if `since` can be the beginning of something that this process is doing now, within its deadline.
 bool believable(u64 since, u64 spawned_ns, u64 timeout_ns, u64 now) noexcept {
     return since != 0 && since <= now && since >= spawned_ns &&
            (timeout_ns == 0 || now - since <= timeout_ns + slack_ns);
 }
 
-// True if a job of its epoch is in work, and one of the process's clocks has its start, within the frame's
-// deadline.
+// True if a job of its epoch is in progress, and one of the process's clocks has the start time of that work,
+// within the frame's deadline.
 bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     const process_view v = view_of(t, s, now);
     const u64 spawned = std::min(s.now->spawned_ns, now);
@@ -38,7 +39,7 @@ bool waits_for_link(const process_table& t, const seat& s, u64 now) noexcept {
     return believable(link_since_ns(*t.c, s), std::min(s.now->spawned_ns, now), 0, now);
 }
 
-/// The oldest frame that the process has begun and not completed; nothing: it has none.
+/// Returns the oldest frame that the process has begun and not completed; nothing if there is none.
 std::optional<u64> oldest_in_progress(const process_table& t, const seat& s) {
     std::optional<u64> oldest;
     const shm::seat_block& b = t.made->seat[s.index];
@@ -57,8 +58,8 @@ std::string frame_text(const std::optional<u64>& frame) {
     return frame ? fmt::format("frame {}", *frame) : "its frames";
 }
 
-// For a receiver: which frame is next, and which reader here may be the reason that the other host sends
-// none.
+// For a receiver: names the next frame, and a reader on this host that may be the reason why the other host
+// sends none.
 std::string missing_input(const process_table& t, const seat& s) {
     const std::optional<u64> next = ring::first_unbegun(*t.c);
     std::string text = fmt::format("{} waits for another host: {} has not arrived from it", s.label,
@@ -73,7 +74,7 @@ std::string missing_input(const process_table& t, const seat& s) {
     return text;
 }
 
-// For a sender, which keeps a frame until it is in the remote ring, or in the remote sinks' files.
+// For a sender, which keeps a frame until the frame is in the remote ring, or in the remote sinks' files.
 std::string missing_reader(const process_table& t, const seat& s) {
     const stage_setup& st = t.setup->stages[s.stage];
     const nlohmann::json& with = st.settings_of(s.instance);
@@ -87,13 +88,13 @@ std::string missing_reader(const process_table& t, const seat& s) {
         with.value("release", "committed") == "durable" ? "in the files of all sinks" : "in the ring", host);
 }
 
-/// Why a process waits for another host. Reasons on this host have priority: the other host may wait for this
-/// one.
+/// Returns the reason why a process waits for another host. Reasons on this host have priority: the other
+/// host may wait for this one.
 std::string link_reason_of(const process_table& t, const seat& s, u64 now) {
     if (!s.now || s.now->ended || s.machine.state() != seat_state::running || !waits_for_link(t, s, now))
         return "";
     try {
-        // A source waits without a frame, a sink with its frames.
+        // A source waits because it has no frame, a sink because it has frames to deliver.
         return t.setup->stages[s.stage].receives() ? missing_input(t, s) : missing_reader(t, s);
     } catch (const std::exception& e) {
         return fmt::format("{} waits for another host (the frame is unknown: {})", s.label, e.what());
@@ -145,7 +146,7 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
 
 void fill_known_run(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
-        // A fenced process's entry may be reused by now; its epoch may still be in words.
+        // A fenced process's entry may have been reused by now, but its epoch may still be in words.
         known.processes.push_back({p.incarnation.seat, is_fenced(p) ? shm::none : p.incarnation.entry,
                                    p.incarnation.epoch, static_cast<u32>(p.pid), current, standby,
                                    p.how.was_ready, p.start_time});
@@ -172,7 +173,7 @@ std::string stall_reason(const process_table& t, u64 now) {
         const stage_setup& st = t.setup->stages[s->stage];
         if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // no stage waits for it
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
-        // Buffers of a process that was killed and has not ended: problems.hpp names it.
+        // Buffers of a process that was killed and has not ended: problems.hpp names that process.
         const bool unfenced = std::any_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
             return !p->ended && p->pid > 0 && p->kill_sent;
         });

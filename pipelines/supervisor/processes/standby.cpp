@@ -27,7 +27,7 @@ void start_standby(process_table& t, seat& s, u64 now) {
     p->incarnation = ring::reserve_standby(*t.c, s.index);
     if (!p->incarnation) return;  // every entry belongs to an unfenced process: the next tick tries again
     p->spawned_ns = now;
-    // Whatever the result of this start, the delays grow until a standby has reported that it is ready.
+    // Whatever the result of this start, the delays increase until a standby has reported that it is ready.
     s.standby_delay_ns = std::clamp(2 * s.standby_delay_ns, first_delay_ns, longest_standby_delay_ns);
     s.standby_due_ns = now + s.standby_delay_ns;
     try {
@@ -43,15 +43,15 @@ void start_standby(process_table& t, seat& s, u64 now) {
 
 void count_promotion(process_table& t, seat& s, i32 pid) {
     s.by_standby = true;
-    s.clock_base_ns = s.standby_due_ns = now_ns();  // the next one is started as soon as this one works
+    s.clock_base_ns = s.standby_due_ns = now_ns();  // the next standby is started as soon as this one works
     s.remember(pid);
     ++s.restarts;
     ++t.account.restarts;
     ++t.account.promoted;
 }
 
-/// The latest time at which it was ready: its report of that may be read after its first frame, or not yet.
-/// 0: it attached under an earlier supervisor.
+/// The latest time at which the process can have been ready: its report may be read after its first frame, or
+/// not yet have been read. 0: it attached under an earlier supervisor.
 u64 ready_before(const process& p, u64 first_commit_ns) noexcept {
     if (p.attached_ns == 0) return 0;
     return p.ready_ns == 0 ? first_commit_ns : std::min(p.ready_ns, first_commit_ns);
@@ -157,9 +157,10 @@ bool promote_standby(process_table& t, seat& s) {
     return true;
 }
 
-// A STANDBY entry that a dead supervisor has left. If no process has claimed it, it is withdrawn; a process
-// that was already spawned for it is then refused. If its process has died, it owned nothing, and the entry
-// is free. If its process is alive, it stays, or is ended for a reason that is logged.
+// Handles a STANDBY entry that a dead supervisor has left. If no process has claimed it, it is withdrawn; a
+// process that was already spawned for it is then refused. If its process has died, the entry is free,
+// because a standby owns nothing. If its process is alive, the standby is kept, or is ended for a reason that
+// is logged.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;
@@ -175,9 +176,11 @@ void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_
     p->tool = !t.setup->stages[s.stage].spec.prefix.empty();
     p->spawned_ns = now_ns();
     p->standing_by = p->how.was_ready = ring::load(e.live_since_ns) != 0;
-    if (p->how.was_ready) p->start_time = ring::load(e.start_time);  // it was found by this
+    if (p->how.was_ready)
+        p->start_time = ring::load(e.start_time);  // the process was found by its start
+                                                   // time
     p->mps.generation = wants_domain(t, s) ? t.domain->generation() : 0;
-    // The seat names it already: the dead supervisor had decided to promote it.
+    // The seat already names the standby: the dead supervisor had decided to promote it.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry) {
         if (const ring::incarnation_id incarnation = ring::promote(*t.c, s.index, entry); incarnation) {
             p->incarnation = incarnation;
@@ -206,7 +209,7 @@ void end_standby(const seat& s) noexcept {
     if (s.standby && s.standby->pidfd) shm::signal_pidfd(s.standby->pidfd.get(), SIGKILL);
 }
 
-// A standby owned nothing: its entry is free as soon as its process is gone.
+// A standby owns nothing, so its entry is free as soon as its process has ended.
 void standby_ended(process_table& t, seat& s, u64 now) {
     process& p = *s.standby;
     t.loop->forget(p.pidfd.get());

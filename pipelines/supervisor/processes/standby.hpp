@@ -1,54 +1,55 @@
 #pragma once
 // Warm standbys. A standby is a process of the same stage that has claimed an entry, mapped the rings, opened
-// its device and prepared itself, and then sleeps: it has epoch 0, which owns no word, so no action or
-// failure of it can harm a frame. When the seat's holder dies, raising the epoch and naming the standby are
-// two CASes, and the standby works. It outlives its supervisor as its holder does, since it is needed most
-// during failures.
+// its device and prepared itself, and then sleeps. It has epoch 0, which owns no word, so no action or
+// failure of it can harm a frame. When the seat's holder dies, two CASes (raising the epoch, and naming the
+// standby) suffice, and the standby works. A standby outlives its supervisor in the same way as its holder,
+// because it is needed most during failures.
 
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 
-// ---- decisions: pure functions of these views
+// ---- decisions: pure functions of these structures
 
 struct standby_view {
-    /// `configured`: in the file; `wanted_now`: the run's state permits one
+    /// `configured`: in the file; `wanted_now`: the run's state permits a standby
     bool configured = false, wanted_now = false;
     seat_state seat = seat_state::down;
     bool holder_there = false, holder_ready = false;
     u32 restarts = 0, fresh_deaths = 0;  ///< of the seat
     bool there = false, standing_by = false, kill_sent = false;
     u64 age_ns = 0, start_timeout_ns = 0;
-    bool due = false;  ///< the delay since the last one is over
+    bool due = false;  ///< the delay since the last standby is over
 };
 enum class standby_care : u8 { none, start, end_late };
 /// Decides whether to start a standby, or to end one that does not become ready. While the holder is still
-/// starting, a standby is started only if earlier holders have worked: a stage that cannot work is not
-/// started twice at once.
+/// starting, a standby is started only if earlier holders have worked: a stage that cannot work must not be
+/// started twice at the same time.
 [[nodiscard]] standby_care care_for(const standby_view& v) noexcept;
 
 struct succession_view {
-    bool configured = false;  ///< configured, and the death is one after which a standby may take over
+    bool configured = false;  ///< a standby is configured, and the death is one after which a standby may
+                              ///< take over
     bool holder_running = false, holder_delivered = false;
     bool there = false, standing_by = false;
 };
 enum class succession : u8 { fresh, standby, none, starting, untried };
-/// Chooses the successor. A standby follows only a holder that has delivered: otherwise it would hide that a
-/// stage cannot work at all, and bypass the delays. none, starting, untried: a fresh process, and why it is
-/// not the standby.
+/// Chooses the successor. A standby succeeds only a holder that has delivered frames; otherwise it would hide
+/// that a stage cannot work at all, and bypass the delays. none, starting, untried: a fresh process is
+/// started, for this reason.
 [[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out
 
-/// The run ends: standbys are ended, since the death that they wait for no longer matters.
+/// Called when the run ends: standbys are ended, because they are no longer needed.
 void no_more_starts(process_table& t) noexcept;
 void keep_standby(process_table& t, seat& s, u64 now);
-/// Makes the standby the successor of the seat's holder if choose_succession() permits it. It remains
-/// seat::standby, with an epoch.
+/// Makes the standby the successor of the seat's holder if choose_succession() permits it. The standby
+/// remains in seat::standby, with an epoch.
 [[nodiscard]] bool promote_standby(process_table& t, seat& s);
 void end_standby(const seat& s) noexcept;
 void standby_ended(process_table& t, seat& s, u64 now);
-/// Takes over a STANDBY entry that a dead supervisor has left.
+/// Handles a STANDBY entry that a dead supervisor has left.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id);
 
 }  // namespace carousel::supervisor

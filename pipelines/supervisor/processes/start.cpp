@@ -1,5 +1,5 @@
-// The order at a death: the successor is appointed, and spawned as soon as it owns the words; it does not
-// wait for its predecessor.
+// After a death the successor is appointed, and is spawned as soon as it owns the words; it does not wait for
+// the end of its predecessor.
 #include "supervisor/processes/start.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ void postpone_start(process_table& t, seat& s, const std::string& why) {
 }
 
 void start_seat(process_table& t, seat& s) {
-    if (s.now) {  // a standby has the seat already: no other process is started
+    if (s.now) {  // a standby already has the seat: no other process is started
         s.start_wanted = false;
         if (s.now->how.was_ready) apply_seat_action(t, s, s.machine.on(seat_event::ready, now_ns()), nullptr);
         return;
@@ -87,7 +87,7 @@ void start_seat(process_table& t, seat& s) {
     const bool first = s.pids.empty() || !s.successor;
     if (!s.successor) s.successor = ring::appoint(*t.c, s.index);
     if (!s.successor) return;  // every entry belongs to an unfenced process: the next tick tries again
-    if (first) ring::revoke(*t.c, s.index, 0);  // a fresh block's IDLE words have epoch 0
+    if (first) ring::revoke(*t.c, s.index, 0);  // because IDLE words of a fresh block have epoch 0
     const stage_setup& st = t.setup->stages[s.stage];
     s.start_wanted = false;
     auto p = std::make_unique<process>();
@@ -95,7 +95,7 @@ void start_seat(process_table& t, seat& s) {
     p->spawned_ns = now_ns();
     try {
         spawn_process(t, s, *p);
-        // a shortage, not the stage's fault: the start is repeated and not counted
+        // a shortage is not the stage's fault: the start is repeated and not counted
     } catch (const out_of_resources& e) {
         return postpone_start(t, s, e.what());
     } catch (const error& e) {
@@ -122,11 +122,13 @@ void start_seat(process_table& t, seat& s) {
 }
 
 std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer) {
-    if (peer.id.pid == p.pid) return "";  // our child, not reaped: the pid cannot have been reused
+    if (peer.id.pid == p.pid)
+        return "";  // the process is an unreaped child, so the pid cannot have been
+                    // reused
     if (peer.id.pid == 0 || !peer.pidfd)
         return fmt::format("process {} can't be watched: it has ended, or is in another pid namespace",
                            peer.id.pid);
-    if (p.pidfd) {  // the tool that started the stage: it ends after the stage, and is reaped then
+    if (p.pidfd) {  // the tool that started the stage: it ends after the stage, and is then reaped
         t.loop->forget(p.pidfd.get());
         p.tool_pidfd = std::move(p.pidfd);
         watch_tool(t, p);

@@ -24,13 +24,13 @@ namespace {
 constexpr u64 sample_every_ns = ns_per_s;
 constexpr u64 orphans_every_ns = 500 * ns_per_ms;
 
-/// a heartbeat is due every 50 ms; if it is later than this, the process may be stopped
+/// a heartbeat is due every 50 ms; if it is later than this, the process may have been stopped
 constexpr u64 suspect_after_ns = 200 * ns_per_ms;
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
 
-/// A number for seats that share a GPU: that of the first instance on it, counted over all stages. Seats on
-/// the CPU have none.
+/// Returns a number that is equal for seats that share a GPU: that of the first instance on that GPU, counted
+/// over all stages. Seats on the CPU have none.
 u32 shared_device(const run_setup& s, u32 stage, u32 instance) noexcept {
     const device::device_id& own = s.stages[stage].device_of(instance);
     if (own.kind != device::device_kind::cuda) return shm::none;
@@ -77,7 +77,7 @@ bool work_waits(const process_table& t, const seat& s) noexcept {
                 return true;
         }
     }
-    return t.through(s.stage);  // it should have left by now
+    return t.through(s.stage);  // the process should have exited by now
 }
 
 namespace {
@@ -131,8 +131,8 @@ void watch_start(process_table& t, seat& s, u64 now) {
         deadline_missed(t, s, "it has not become ready in time");
 }
 
-/// A note that a quota, a freezer or a busy machine has stopped the run while the frame was late; "": none
-/// has.
+/// Returns a note that a quota, a freezer or a busy machine has stopped the run while the frame was late; "":
+/// none of them has.
 std::string uncounted_text(const process_table& t, u64 now) {
     const u64 before = now - std::min(now, 10 * ns_per_s);
     const u64 lost = t.groups.uncounted().between(before, now);
@@ -155,7 +155,7 @@ void reap_inherited(process_table& t, u64 now) {
     });
 }
 
-// Each process is judged by itself, in the same tick.
+// Each process is judged separately, in the same tick.
 void watch_deadlines(process_table& t, u64 now) {
     struct watched {
         seat* holder;
@@ -172,11 +172,11 @@ void watch_deadlines(process_table& t, u64 now) {
             views.push_back(view_of(t, *s, now));
         }
     }
-    const std::vector<offence> verdicts = judge(views, now);  // of lateness, not of a death
+    const std::vector<offence> verdicts = judge(views, now);  // verdicts about lateness, not about a death
     for (std::size_t k = 0; k < all.size(); ++k) {
         seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;
-        // The retirement of another process in this tick may have ended this one, too (they share an MPS
+        // The retirement of another process in this tick may also have ended this one (they share an MPS
         // domain).
         if (!s.now || s.now->seen_dead_ns != 0 || s.now->incarnation.epoch != all[k].epoch) continue;
         if (verdicts[k] == offence::device && views[k].device != shm::none)
@@ -201,7 +201,7 @@ void sample(process_table& t, seat& s, u64 now) noexcept {
 }  // namespace
 
 void supervise_seats(process_table& t, u64 now) {
-    // A supervisor that was itself stopped or starved cannot judge others as late.
+    // A supervisor that was itself stopped or starved cannot judge whether others are late.
     if (t.last_tick_ns != 0 && now - t.last_tick_ns > longest_tick_ns(t)) restart_clocks(t, now);
     t.last_tick_ns = now;
     t.groups.tick(now);
@@ -238,7 +238,7 @@ void restart_clocks(process_table& t, u64 now) noexcept {
     for (auto& s : t.seats) s->clock_base_ns = std::max(s->clock_base_ns, now);
 }
 
-// Its words may be damaged: a clock counts only while a job word of the process's epoch permits it.
+// Its words may be damaged: a clock counts only while a job word of the process's epoch confirms it.
 process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
     const shm::incarnation& e = t.c->entry[s.now->incarnation.entry];
     process_view v;
@@ -267,7 +267,7 @@ process_view view_of(const process_table& t, const seat& s, u64 now) noexcept {
             v.submitted || w.state == ring::job_state::submitted || w.state == ring::job_state::committed;
     }
     v.has_frame = v.open || v.submitted;
-    // /proc is read only where the result could spare a process from a deadline.
+    // /proc is read only if the result could exempt a process from a deadline.
     v.stopped = v.state == seat_state::running && v.has_frame && !s.now->elsewhere &&
                 age_ns(v.heartbeat_ns, 0, now) > suspect_after_ns && shm::is_stopped(s.now->pid);
     v.frames_wait = heart_is_late(v, now) && work_waits(t, s);

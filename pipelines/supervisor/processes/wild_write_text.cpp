@@ -15,7 +15,8 @@
 namespace carousel::supervisor {
 namespace {
 
-/// The stage that writes a link of the run's plan, and which of its outputs; nothing: there is none.
+/// Returns the stage that writes a link of the run's plan, and which of its outputs; nothing if there is
+/// none.
 std::optional<ring_place> ring_place_of(const process_table& t, u32 link) {
     if (link >= std::min(t.made->links, shm::max_links)) return std::nullopt;
     const u32 stage = t.made->link[link].stage;
@@ -52,8 +53,8 @@ std::string text_of_header(const process_table& t, const ring::wild_write& to) {
                        ring::load(t.c->frames[to.index].header[to.slot].ring_sequence), to.offset);
 }
 
-/// The owner, by a name from the run's own plan, since the place comes from a process that has just written
-/// wildly.
+/// Names the owner by a name from the run's own plan, because the place comes from a process that has just
+/// made a wild write.
 std::string text_of_owner(const process_table& t, shm::block_part part, u32 index) {
     const auto stage = [&](u32 k) { return k < t.setup->stages.size() ? t.setup->stages[k].spec.name : ""; };
     switch (part) {
@@ -122,7 +123,7 @@ std::string text_of_block(const process_table& t, const ring::wild_write& to) {
     return "";
 }
 
-// CUDA errors carry no address: neither ring, plane nor offset can be given.
+// CUDA errors contain no address, so neither ring, plane nor offset can be given.
 std::string text_of_device(const ring::wild_write& to) {
     if (to.index <= 1)
         return fmt::format("an illegal address, with only frame {} in flight (a GPU reports no address)",
@@ -152,7 +153,7 @@ std::string place_in_slot(const nlohmann::json& format, u64 offset) {
             name = (offset - begin < p.bytes() ? "plane " : "after plane ") + p.name;
         }
     } catch (const error&) {
-        name = "the slot";  // the offset in it is enough
+        name = "the slot";  // the offset in the slot suffices
     }
     return fmt::format("{}, offset {}", name, offset - begin);
 }

@@ -65,7 +65,7 @@ bool ledger_store::claim_suspended(u32 stage) {
 template <typename F>
 std::string ledger_store::change_claim(u32 stage, F&& change) {
     const u64 now = now_ns();
-    if (claim_failed_ && now - claim_tried_ns_ < ns_per_s) return "";  // each attempt writes a file
+    if (claim_failed_ && now - claim_tried_ns_ < ns_per_s) return "";  // because each attempt writes a file
     claim_tried_ns_ = now;
     try {
         telemetry::frame_claims claims = telemetry::frame_claims::load(ledger_of(*setup_, stage));
@@ -108,8 +108,8 @@ std::string ledger_store::found_committed(u32 stage, u32 seat, u32 epoch, u64 ri
     }
 }
 
-// Folds below the lowest frame that any counted sink has not delivered yet: a rebuilt run starts there, and
-// all ledgers are cut there.
+// Folds below the lowest frame that any counted sink has not delivered yet: a rebuilt run starts at that
+// frame, and all ledgers are truncated there.
 std::string ledger_store::tick(u64 now) {
     if (now - checked_ns_ < ns_per_s) return "";
     checked_ns_ = now;

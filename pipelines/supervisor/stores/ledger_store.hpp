@@ -1,7 +1,7 @@
 #pragma once
 // The supervisor's access to the sinks' ledgers: adds the marks that dead processes could not make, folds old
-// delivered records, and is the only writer of the sinks' claims, which state the frames that each sink's
-// ledger counts for (ledger/frame_claims.hpp). One thread; accesses only files of the run's runtime
+// delivered records, and is the only writer of the sinks' claims, which state the frames for which each
+// sink's ledger counts (ledger/frame_claims.hpp). One thread; accesses only files of the run's runtime
 // directory.
 
 #include <map>
@@ -15,14 +15,13 @@ namespace carousel::supervisor {
 /// True for a sink that must not miss a frame unless it has failed: its ledger counts. This is the only
 /// definition; all other code reads the claims, which are written according to it.
 [[nodiscard]] bool counts_frames(const stage_setup& st);
-/// Reason why no frame of a stage is counted at present, or "": it has an output, it may miss frames, or it
-/// was excluded. Throws output_error.
+/// Returns the lowest frame that a sink of the run has claimed and not recorded. Throws output_error.
 [[nodiscard]] std::string not_counted(const run_setup& s, u32 stage);
 /// Lowest frame that a sink of the run has a claim on and has not recorded. `without_ledger`: first frame of
 /// a sink without a ledger. Throws output_error.
 [[nodiscard]] telemetry::undelivered_frame find_undelivered_here(const run_setup& s, u64 without_ledger);
-/// Suspends the claims of the sinks that may miss frames. Call before any stage may read claims; idempotent.
-/// Throws output_error.
+/// Suspends the claims of the sinks that may miss frames. To be called before any stage may read claims;
+/// idempotent. Throws output_error.
 void begin_claims(const run_setup& s);
 /// Resets the claim of `stage` for frames that are produced again, from `first` on. Throws output_error.
 void reset_claims(const run_setup& s, u32 stage, u64 first);

@@ -35,7 +35,7 @@ memory_store::~memory_store() { release_owner(); }
 
 void memory_store::release_owner() noexcept {
     if (!owner_.pidfd) return;
-    owner_socket_.reset();  // its EOF makes the owner exit
+    owner_socket_.reset();  // the owner exits when its socket reads EOF
     end_within(owner_.pidfd.get(), 2 * ns_per_s);
     (void)reap(owner_.pidfd.get());
     owner_ = {};
@@ -133,7 +133,7 @@ void memory_store::make_on_device(const std::vector<block*>& wanted, const std::
         return;
     }
     ours.reset();
-    end_within(maker.pidfd.get(), 10 * ns_per_s);  // the fds keep the memory alive
+    end_within(maker.pidfd.get(), 10 * ns_per_s);  // the fds keep the memory alive without the maker
     (void)reap(maker.pidfd.get());
 }
 

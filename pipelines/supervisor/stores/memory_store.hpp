@@ -1,8 +1,8 @@
 #pragma once
 // Creates and keeps the memory of all rings and assets of a run. Host memory is created here (sealed memfds);
 // GPU memory is created by carousel-alloc, which passes the fds over and exits (vmm) or stays as the memory's
-// owner (ipc). The fds stay open as long as this object exists: no stage's death frees memory, and new
-// processes get the same fds.
+// owner (ipc). The run that the memory belongs to: if this supervisor is killed, an owner of ipc memory waits
+// at this location for the next one.
 
 #include <string>
 #include <vector>
@@ -30,11 +30,11 @@ public:
     };
     void set_run_location(run_location where) { run_location_ = std::move(where); }
     /// Creates all blocks. `folder`: folder of the carousel-alloc program. Throws shm_error, or device_error
-    /// with carousel-alloc's own message.
+    /// with the message of carousel-alloc.
     void make(const std::vector<memory_item>& items, const std::string& folder,
               u64 timeout_ns = 60'000'000'000);
-    /// Creates the blocks of a dead owner (kind ipc) again, and those that were not restored; the others
-    /// stay.
+    /// Creates the blocks of a dead owner (kind ipc) again, and the blocks that were not restored; the others
+    /// are kept.
     void remake(const std::string& folder);
     /// Writes kinds and handles into a control block that is not published yet.
     void enter(shm::control_block& c) const;

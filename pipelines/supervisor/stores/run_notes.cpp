@@ -15,7 +15,7 @@ void run_notes::add(run_note n) {
 
 run::trace_answer run_notes::since(u64 id) const {
     run::trace_answer a;
-    a.next = last_ < id ? 0 : id;  // a number of an earlier supervisor: restart from 0
+    a.next = last_ < id ? 0 : id;  // this is a number of an earlier supervisor, so counting restarts from 0
     for (const run_note& n : notes_) {
         if (n.id <= a.next || a.notes.size() >= max_notes_per_reply) continue;
         a.notes.push_back({n.time_ns, n.kind, n.seat, n.epoch, n.pid, n.text});

@@ -21,8 +21,8 @@ struct run_note {
 class run_notes {
 public:
     void add(run_note n);
-    /// The notes with a number above `id`, oldest first, as many as fit one answer. The caller fills in the
-    /// other fields of the answer.
+    /// Returns the notes with a number above `id`, oldest first, as many as fit into one reply. The caller
+    /// fills in the other fields of the reply.
     [[nodiscard]] run::trace_answer since(u64 id) const;
 
 private:

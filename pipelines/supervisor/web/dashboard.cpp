@@ -26,7 +26,8 @@ bool wait_for_exit(int pidfd, int timeout_ms) noexcept {
     return events_of(pidfd, POLLIN, now_ns() + static_cast<u64>(timeout_ms) * ns_per_ms) != 0;
 }
 
-// For a web UI that an earlier supervisor started, only its end is known: it is not our child.
+// For a web UI that an earlier supervisor started, only the fact that it has ended is known, because it is
+// not a child of this process.
 std::string ending_of(const exit_status& s) {
     if (!s.known) return "not a child of this supervisor: its exit code is unknown";
     return s.signal != 0 ? fmt::format("signal {} ({})", s.signal, signal_name(s.signal))
@@ -74,7 +75,7 @@ void dashboard::start() noexcept {
     }
 }
 
-// Open browser pages and scrapers keep their connections: it is the same process.
+// Keeping the process also keeps the connections of open browser pages and scrapers.
 bool dashboard::keep_running(const run::dashboard_record& found) {
     const bool as_planned =
         plan_.address.empty() || (plan_.address == found.asked && plan_.hosts == found.hosts);
@@ -113,8 +114,8 @@ void dashboard::spawn_dashboard() {
               "--asked-at",
               plan_.address};
     for (const std::string& host : plan_.hosts) r.argv.insert(r.argv.end(), {"--http-host", host});
-    // In the environment, because other users of this machine can read command lines. A successor gets the
-    // same token, so open browser pages stay valid.
+    // Passed in the environment, because other users of this machine can read command lines. A successor gets
+    // the same token, so open browser pages stay valid.
     r.environment = {"CAROUSEL_WEB_TOKEN=" + token_};
     r.output = write_end.get();
     process_ = spawn(r);
@@ -139,10 +140,11 @@ void dashboard::ended() {
         served && served->run_id == plan_.run_id)
         last_address_ = served->address.text();
     const bool refused = how.known && how.signal == 0 && how.exit_code == exit_code::usage;
-    if (refused && tried_last_) {  // another program has taken the port since; any other will do
+    if (refused && tried_last_) {  // another program has taken the port in the meantime; any other port will
+                                   // do
         last_address_.clear();
         due_ns_ = now_ns();
-    } else if (refused) {  // it has logged why, and a second start would fail the same way
+    } else if (refused) {  // the web UI has logged the reason, and a second start would fail in the same way
         log_.line(pid, "there is no web UI; the pipeline continues");
     } else if (starts_ >= most_starts) {
         log_.line(pid,

@@ -1,8 +1,9 @@
 #pragma once
-// The web UI of `carousel run --http`: the program carousel-web as a process of its own. It is not a part of
-// the run: it may die, hang or never start, and the pipeline continues; the log reports it. It outlives a
-// supervisor that is killed, for as long as the stages run, and the next supervisor keeps it
-// (run/dashboard_record.hpp). One thread; the destructor and start() wait, for two seconds at most.
+// The web UI of `carousel run --http`: the program carousel-web, as a separate process. The web UI is not a
+// part of the run: if it dies, hangs or never starts, the pipeline continues, and the log reports the
+// failure. The web UI outlives a supervisor that is killed, for as long as the stages run, and the next
+// supervisor keeps it (run/dashboard_record.hpp). One thread; the destructor and start() wait, for two
+// seconds at most.
 
 #include <memory>
 #include <optional>
@@ -22,14 +23,15 @@ namespace carousel::supervisor {
 [[nodiscard]] std::string dashboard_program();
 
 struct dashboard_plan {
-    std::string address;               ///< as given to --http; "": that of the web UI that already runs
+    std::string address;               ///< as given to --http; "": the address of the web UI that already
+                                       ///< runs
     std::vector<std::string> hosts;    ///< as given to --http-host
     std::string name, run_id, folder;  ///< of the run
 };
 
 class dashboard {
 public:
-    /// `width`: of the labels before log lines, in characters.
+    /// `width`: width of the labels before log lines, in characters.
     dashboard(event_loop& loop, console& out, dashboard_plan plan, std::size_t width);
     /// Ends the web UI process.
     ~dashboard();
@@ -51,7 +53,7 @@ private:
     event_loop& loop_;
     dashboard_plan plan_;
     std::string token_;
-    std::string last_address_;  ///< the address that it was served at: tried first if any port will do
+    std::string last_address_;  ///< the last address of the web UI: tried first if any port will do
     log_sink log_;
     log_pipe pipe_;
     spawned process_;
@@ -63,7 +65,7 @@ private:
 /// The web UI of a run, as an extension.
 class web_extension final : public run_extension {
 public:
-    /// `address`, `hosts`: as in dashboard_plan.
+    /// `address` and `hosts` are those of dashboard_plan.
     web_extension(std::string address, std::vector<std::string> hosts)
         : address_(std::move(address)), hosts_(std::move(hosts)) {}
     void attach(run_access& run) override;
