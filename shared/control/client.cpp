@@ -41,7 +41,9 @@ json client::ask(const request& r, f64 wait_s, f64 timeout_s) const {
     shm::unique_fd socket = shm::connect_to(path_, patience);
     while (!socket) {
         const int code = errno;
-        if (code == EAGAIN) fail(failure::silent, code, l);  // it listens, but does not accept
+        if (code == EAGAIN)
+            fail(failure::silent, code, l);  // a process listens, but does not accept the
+                                             // connection
         if (now_ns() >= until) fail(failure::no_listener, code, l);
         ::usleep(retry_us);
         socket = shm::connect_to(path_, patience);

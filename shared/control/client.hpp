@@ -1,7 +1,7 @@
 #pragma once
-// Client of a run's supervisor: one request and one answer over its control socket (SOCK_SEQPACKET), each
-// JSON. Every wait has a timeout. Used by the commands, the viewer and the dashboard. Any process of the
-// user, any thread.
+// Client of a run's supervisor: one request and one reply over its control socket (SOCK_SEQPACKET), each
+// JSON. Every wait has a timeout. Used by the commands, the viewer and the dashboard. May be used by any
+// process of the user, from any thread.
 
 #include <string>
 
@@ -19,9 +19,9 @@ public:
     client(std::string socket_path, std::string run_id);
 
     /// Sends a request and returns the answer, which may be a refusal (answer_message.hpp). The request
-    /// carries the run's id, so that another run of the same name refuses it. Throws shm_error: no process
-    /// listens (retried for wait_s seconds), no answer within timeout_s seconds, or an answer that is not a
-    /// JSON object. Throws config_error: the request exceeds 60 KiB.
+    /// carries the run's id, so that another run of the same name refuses it. Throws shm_error if no process
+    /// listens (retried for wait_s seconds), if there is no reply within timeout_s seconds, or if the reply
+    /// is not a JSON object. Throws config_error if the request exceeds 60 KiB.
     [[nodiscard]] nlohmann::json ask(const request& r, f64 wait_s = 0, f64 timeout_s = 10) const;
 
 private:

@@ -29,7 +29,8 @@ void read_answer(const shm::control_block& c, const json& answer, mapped_ring& r
     r.device = a.device;
 }
 
-/// Checks that every plane of every slot lies within the memory: a broken process may have written the block.
+/// Checks that every plane of every slot lies within the memory, because a broken process may have written to
+/// the block.
 void check_extent(const shm::control_block& c, mapped_ring& r) {
     if (r.link >= std::min(c.links, shm::max_links))
         throw shm_error("the supervisor's answer names a link that the run does not have");

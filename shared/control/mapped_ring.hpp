@@ -1,11 +1,11 @@
 #pragma once
-// A ring's memory, leased by a run's supervisor to a program that reads its frames: a viewer, or any program
-// with a port. One request and one answer over the control socket (tap_message.hpp), checked against the
-// run's control block before any of it is used.
+// A ring's memory, leased by a run's supervisor to a program that reads the ring's frames: a viewer, or any
+// program with a port. One request and one answer over the control socket (tap_message.hpp), checked against
+// the run's control block before any of it is used.
 //
-// The connection stays open as long as this object exists. Its end notifies the supervisor that the place in
-// the ring's latest groups is free again, also after a kill, and also if a forked child outlives the process.
-// Any thread, one at a time.
+// The connection stays open as long as this object exists. When the connection closes, the supervisor frees
+// the place in the ring's latest groups; this also works after a kill, and if a forked child outlives the
+// process. May be used from any thread, by one thread at a time.
 
 #include <memory>
 #include <string>
@@ -23,7 +23,7 @@ namespace carousel::run {
 struct mapped_ring {
     std::string socket_path;
     shm::process_fd connection;
-    std::vector<shm::unique_fd> descriptors;  ///< `memory` names some of them
+    std::vector<shm::unique_fd> descriptors;  ///< `memory` refers to some of these
     device::memory_handle memory;
     device::device_id device;  ///< of the stage that writes the ring
     ring::frame_format format;
@@ -35,8 +35,9 @@ struct mapped_ring {
 };
 
 /// Requests the ring of output `stage` ("": the ring that the last sink reads); waits up to `patience_ns`.
-/// Throws config_error: the supervisor refuses, with its message. Throws shm_error: no process answers,
-/// another run answers, or the answer does not fit the block (another version, damage).
+/// Throws config_error with the supervisor's message if the supervisor refuses. Throws shm_error if no
+/// process replies, if another run replies, or if the reply does not match the block (another version,
+/// damage).
 [[nodiscard]] mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path,
                                    const std::string& stage, u64 patience_ns = 2 * ns_per_s);
 

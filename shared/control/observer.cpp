@@ -14,7 +14,7 @@ namespace {
 
 constexpr u64 silence_ns = 3 * ns_per_s;
 
-/// An observer compares its clock with heartbeats and leases in the block, so both clocks must agree.
+/// An observer compares its clock with heartbeats and leases in the block, so both must use the same clock.
 record with_same_clock(record r) {
     if (const i64 shift = clock_shift_ns(own_clock(), r.clock); shift != 0)
         throw config_error(
@@ -57,7 +57,7 @@ bool observer::follow() {
     if (!present) return false;
     try {
         mapped_ = map(run_, std::move(*present), access_);
-    } catch (const error&) {  // between two blocks: the old one is usable as long as it is mapped
+    } catch (const error&) {  // between two blocks: the old block is usable as long as it is mapped
         return false;
     }
     return true;

@@ -16,12 +16,12 @@ namespace carousel::run {
 
 /// One control block of a run. A run that restarts has another one.
 struct mapped_block {
-    record run;                              ///< as it was when this block was mapped
+    record run;                              ///< the record at the time when this block was mapped
     std::shared_ptr<shm::segment> observed;  ///< read-only; source of everything that is displayed
     std::shared_ptr<shm::segment> attached;  ///< writable, for a tap's lease words; null: none
 };
 
-/// Something that happened to the run itself.
+/// An event that concerns the run itself.
 struct run_update {
     telemetry::event_kind kind = telemetry::event_kind::info;
     std::string text;
@@ -30,26 +30,27 @@ struct run_update {
 /// Result of one poll.
 struct observation {
     liveness_report liveness;
-    bool recreated = false;  ///< another block was mapped: everything derived from the old one restarts
+    bool recreated = false;  ///< another block was mapped: all data derived from the old block starts again
     std::vector<run_update> updates;  ///< since the last poll
 };
 
 class observer {
 public:
     enum class access : u8 { poll, take_leases };
-    /// Throws shm_error: there is no control block (yet), or none of this version; config_error: another
-    /// clock.
+    /// Throws shm_error if there is no control block (yet), or none of this version; config_error if the run
+    /// uses another clock.
     explicit observer(record r, access a = access::poll);
 
     /// Checks for a supervisor, a change of supervisor, the end of the run and a rebuilt block. Between two
-    /// blocks the old one stays mapped. Call it a few times per second.
+    /// blocks the old one stays mapped. To be called a few times per second.
     [[nodiscard]] observation poll();
     /// Record of the current supervisor.
     [[nodiscard]] const record& run() const noexcept { return run_; }
     [[nodiscard]] const shm::control_block& block() const noexcept { return mapped_->observed->block(); }
     /// Keep a copy of this to use the block after the next poll().
     [[nodiscard]] const std::shared_ptr<const mapped_block>& mapped() const noexcept { return mapped_; }
-    /// One sentence on the supervisor, from the last poll and its last heartbeat; "": no problem.
+    /// Returns one sentence about the supervisor, based on the last poll and its last heartbeat; "": no
+    /// problem.
     [[nodiscard]] std::string notice(u64 now_ns, u64 heartbeat_ns) const;
     /// Continues read-only: releases the writable mapping of the run's memory.
     void stop_leasing();
@@ -61,7 +62,7 @@ private:
     record run_;
     access access_;
     std::shared_ptr<const mapped_block> mapped_;
-    std::optional<u32> alone_;  ///< set: the supervisor is gone, N stages continue
+    std::optional<u32> alone_;  ///< set: the supervisor has ended, and N stages continue
 };
 
 }  // namespace carousel::run

@@ -82,7 +82,7 @@ std::vector<std::string> folders_of(const std::vector<mount>& mounts, bool v2, s
     for (const mount& m : mounts) {
         if (m.v2 != v2 || (!v2 && !lists(m.options, controller))) continue;
         const auto part = path_below(path, m.root);
-        // The mount that shows most ancestors; a later mount hides an earlier one at the same place.
+        // The mount that shows the most ancestors; a later mount hides an earlier one at the same place.
         if (!part || (best != nullptr && part->size() < below.size())) continue;
         best = &m;
         below = *part;
@@ -108,7 +108,7 @@ std::optional<u64> number_in(const std::string& path) {
     return text ? number_of(*text) : std::nullopt;
 }
 
-/// The number that follows `key` and a blank at the beginning of a line.
+/// Returns the number that follows `key` and a blank at the beginning of a line.
 std::optional<u64> number_in(const std::string& path, string_view key) {
     const std::optional<std::string> text = read_file(path);
     if (!text) return std::nullopt;
@@ -122,10 +122,11 @@ void keep_tighter(std::optional<cgroup_limit>& best, cgroup_limit other) {
     if (!best || other.left() < best->left()) best = std::move(other);
 }
 
-/// CPUs that the quota of one group allows; nothing: it has no quota.
+/// Returns the number of CPUs that the quota of one group allows; nothing if there is no quota.
 std::optional<cgroup_cpu_limit> quota_of(const std::string& folder, bool v2) {
     const std::string file = folder + (v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
-    const std::optional<std::string> text = read_file(file);  // "max 100000", "50000 100000"; "-1", "50000"
+    const std::optional<std::string> text = read_file(file);  // the forms are "max 100000", "50000 100000";
+                                                              // in version 1 "-1", "50000"
     const std::vector<string_view> words = text ? split(*text, ' ') : std::vector<string_view>();
     const std::optional<u64> quota = words.empty() ? std::nullopt : number_of(words[0]);
     const std::optional<u64> period = !v2                ? number_in(folder + "/cpu.cfs_period_us")

@@ -18,12 +18,12 @@ enum class cgroup_controller : u8 { memory, cpu, pids, freezer };
 /// The groups of one process for one controller.
 struct cgroup_chain {
     bool v2 = false;
-    /// Folders, the process's own group first, then its ancestors up to the mount point. Empty: the
+    /// Folders, the process's own group first, then its ancestors up to the mount point. Empty if the
     /// controller is not mounted, or the group is outside the mounted hierarchy.
     std::vector<std::string> folders;
 };
 
-/// The limit of a chain that leaves the least.
+/// The limit of a chain that leaves the least room.
 struct cgroup_limit {
     u64 limit = 0, used = 0;
     std::string file;  ///< the file that holds the limit
@@ -36,26 +36,26 @@ struct cgroup_cpu_limit {
 
 class cgroups {
 public:
-    /// Groups of a process (0: this process), as this process sees them. `root` is prepended to the paths of
-    /// all files that are read ("": nothing).
+    /// Returns the groups of a process (0: this process), as seen by this process. `root` is prepended to the
+    /// paths of all files that are read ("": nothing).
     [[nodiscard]] static cgroups of(i32 pid = 0, std::string root = "");
 
     [[nodiscard]] const cgroup_chain& chain(cgroup_controller of) const noexcept {
         return chains_[static_cast<u8>(of)];
     }
-    /// In bytes; page cache that the kernel can reclaim does not count as used. Nothing: no group has a
-    /// limit.
+    /// Limit in bytes; page cache that the kernel can reclaim does not count as used. Returns nothing if no
+    /// group has a limit.
     [[nodiscard]] std::optional<cgroup_limit> memory() const;
-    /// Processes and threads. Nothing: no group has a limit.
+    /// Processes and threads. Returns nothing if no group has a limit.
     [[nodiscard]] std::optional<cgroup_limit> pids() const;
-    /// The smallest CPU quota. Nothing: no group has a quota.
+    /// The smallest CPU quota. Returns nothing if no group has a quota.
     [[nodiscard]] std::optional<cgroup_cpu_limit> cpu() const;
     /// Nanoseconds for which a CPU quota has throttled the groups, summed over their processors: the
-    /// difference of two readings may exceed the time between them. 0 if no group has a quota.
+    /// difference between two readings may exceed the elapsed time. 0 if no group has a quota.
     [[nodiscard]] u64 throttled_ns() const;
     /// Number of processes of the group (version 2: including groups below it) that the kernel's
-    /// out-of-memory killer has ended; of the entire machine if the group does not count them. Nothing:
-    /// unknown.
+    /// out-of-memory killer has ended; if the group does not count them, the number for the entire machine.
+    /// Nothing: unknown.
     [[nodiscard]] std::optional<u64> oom_kills() const;
     /// Returns true if the group is frozen, by itself or by an ancestor.
     [[nodiscard]] bool frozen() const;
@@ -63,7 +63,8 @@ public:
 private:
     std::string root_;
     cgroup_chain chains_[4];
-    std::string unified_;  ///< own group of version 2, whose freezer needs no controller; "": not mounted
+    std::string unified_;  ///< the process's own group of version 2, whose freezer needs no controller; "":
+                           ///< not mounted
 };
 
 }  // namespace carousel

@@ -19,7 +19,7 @@ namespace carousel {
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<u64>::max() : product;
 }
 
-/// The number of parts of `step` bytes (not 0) needed for `n` bytes.
+/// Returns the number of parts of `step` bytes (not 0) needed for `n` bytes.
 [[nodiscard]] constexpr u64 div_ceil(u64 n, u64 step) noexcept { return n / step + (n % step == 0 ? 0 : 1); }
 
 /// The smallest multiple of `step` (not 0) that is not smaller than `n`.
@@ -27,7 +27,7 @@ namespace carousel {
     return mul_sat(div_ceil(n, step), step);
 }
 
-/// True if `bytes` bytes at `offset` are within the first `size` bytes.
+/// Returns true if `bytes` bytes at `offset` are within the first `size` bytes.
 [[nodiscard]] constexpr bool is_within(u64 offset, u64 bytes, u64 size) noexcept {
     return offset <= size && bytes <= size - offset;
 }

@@ -13,7 +13,8 @@ namespace carousel {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr i64 tolerance_ns = 10 * static_cast<i64>(ns_per_ms);  // between two readings of realtime_ns
+constexpr i64 tolerance_ns = 10 * static_cast<i64>(ns_per_ms);  // tolerance between two readings of
+                                                                // realtime_ns
 constexpr u64 close_enough_ns = 100 * ns_per_us;
 constexpr int most_readings = 20;
 
@@ -22,8 +23,8 @@ std::string namespace_of(const char* link) {
     return fs::read_symlink(link, failed).string();
 }
 
-// The file shows the namespace of this process's future children, which differs from its own between
-// unshare() and fork().
+// The file shows the namespace of this process's future children, which differs from that of this process
+// between unshare() and fork().
 std::optional<i64> offset_of(const std::string& own) {
     if (own.empty() || namespace_of("/proc/self/ns/time_for_children") != own) return std::nullopt;
     std::ifstream in("/proc/self/timens_offsets");

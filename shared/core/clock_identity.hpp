@@ -2,7 +2,7 @@
 // Identifies the CLOCK_MONOTONIC that a process reads. A time namespace (clone(2), CLONE_NEWTIME) shifts it
 // by an offset: timestamps that processes of two such namespaces write to shared memory can't be compared. A
 // heartbeat then lies in the future, so that the death of its writer is never detected, or so far in the past
-// that the writer is considered stopped at once.
+// that the writer is immediately considered stopped.
 
 #include <optional>
 #include <string>
@@ -27,8 +27,8 @@ struct clock_identity {
 /// Nanoseconds by which clock `a` is ahead of clock `b`; 0 if they are the same clock, or if a difference
 /// can't be proven.
 [[nodiscard]] i64 clock_shift_ns(const clock_identity& a, const clock_identity& b) noexcept;
-/// Text for an error message: "its CLOCK_MONOTONIC is 100000.0 s ahead of the run's (another time namespace)
-/// ...", and the remedy. `shift_ns` is not 0.
+/// Returns a text for an error message: "its CLOCK_MONOTONIC is 100000.0 s ahead of the run's (another time
+/// namespace) ...", and the remedy. `shift_ns` is not 0.
 [[nodiscard]] std::string clock_shift_text(i64 shift_ns);
 
 }  // namespace carousel

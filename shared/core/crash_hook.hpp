@@ -9,7 +9,7 @@
 namespace carousel {
 
 /// Sets the function that is called at every crash point, on the thread that passes it; an empty function
-/// removes it. Call it while no other thread runs.
+/// removes it. To be called while no other thread runs.
 void set_crash_hook(std::function<void(crash_point)> at_each);
 
 }  // namespace carousel

@@ -62,11 +62,11 @@ struct planned {
     crash_point point{};
     std::string how;
     u64 nth = 1;
-    std::string marker;            ///< exists when the line has fired
-    std::atomic<u64> passages{0};  ///< by this process, since the line became active
+    std::string marker;            ///< the file that exists if the line has fired
+    std::atomic<u64> passages{0};  ///< number of passages by this process since the line became active
 };
 
-std::vector<std::unique_ptr<planned>> plan;  // in the file's order, this role's lines only
+std::vector<std::unique_ptr<planned>> plan;  // only the lines of this role, in the file's order
 std::atomic<std::size_t> turn{0};
 std::function<void(crash_point)> hook;  // set by a test
 
@@ -106,7 +106,8 @@ void reach(crash_point point) {
     if (hook) hook(point);
     for (std::size_t k = turn.load(); k < plan.size(); k = turn.load()) {
         planned& p = *plan[k];
-        if (::access(p.marker.c_str(), F_OK) == 0) {  // fired in another incarnation, or in another instance
+        if (::access(p.marker.c_str(), F_OK) == 0) {  // the line has fired in another incarnation or another
+                                                      // instance
             turn.compare_exchange_strong(k, k + 1);
             continue;
         }

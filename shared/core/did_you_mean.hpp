@@ -1,5 +1,5 @@
 #pragma once
-// "Did you mean": the candidate that a mistyped word most probably stands for.
+// "Did you mean": finds the candidate that a mistyped word most probably stands for.
 
 #include <string>
 #include <string_view>

@@ -11,8 +11,8 @@
 
 namespace carousel {
 
-/// How long a run waits for room once it has been requested to end. A stage stops trying to write after that
-/// time; its supervisor ends it one second later, so that no signal interrupts a write.
+/// Time for which a run waits for room after its end has been requested. A stage stops retrying its writes
+/// after that time; its supervisor ends the stage one second later, so that no signal interrupts a write.
 inline constexpr u64 full_disk_patience_ns = 3 * ns_per_s;
 
 /// No space on the disk, or the user's quota is exhausted.
@@ -20,7 +20,9 @@ class disk_full_error : public output_error {
 public:
     disk_full_error(std::string path, const std::string& message)
         : output_error(message), path_(std::move(path)) {}
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }  ///< what could not be written
+    [[nodiscard]] const std::string& path() const noexcept {
+        return path_;
+    }  ///< the path that could not be written
 
 private:
     std::string path_;

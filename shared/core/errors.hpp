@@ -18,16 +18,18 @@ inline constexpr int no_device = 3;     ///< no such device or display, or it is
 /// every frame arrived, but some as tombstones: they were abandoned and have no picture
 inline constexpr int frames_abandoned = 4;
 inline constexpr int gpu_fault = 70;        ///< a stage's GPU work failed (illegal address, trap, ...)
-inline constexpr int revoked = 71;          ///< a stage found its epoch raised: a successor occupies its seat
-inline constexpr int supervisor_gone = 72;  ///< the supervisor died and no other one adopted the run in time
+inline constexpr int revoked = 71;          ///< a stage found that its epoch was raised: a successor occupies
+                                            ///< its seat
+inline constexpr int supervisor_gone = 72;  ///< the supervisor died, and no other supervisor adopted the run
+                                            ///< in time
 inline constexpr int stage_exception = 73;  ///< an exception escaped a stage's own code
 inline constexpr int shared_memory = 74;    ///< the control block or ring memory can't be used
 inline constexpr int output = 75;  ///< pictures or the ledger can't be written (disk full, no permission)
-/// a stage returns its frames for another instance; not counted as a failure
+/// a stage returns its frames so that another instance can process them; not counted as a failure
 inline constexpr int gave_back = 76;
 }  // namespace exit_code
 
-/// Base of all errors that a Carousel program reports itself.
+/// Base of all errors that a Carousel program itself reports.
 class error : public std::runtime_error {
 public:
     error(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -44,7 +46,7 @@ public:
     explicit config_error(const std::string& message) : error(exit_code::usage, message) {}
 };
 
-/// Shared memory, sockets and file descriptors between processes can't be used.
+/// Shared memory, sockets or file descriptors between processes can't be used.
 class shm_error : public error {
 public:
     explicit shm_error(const std::string& message) : error(exit_code::shared_memory, message) {}

@@ -1,6 +1,6 @@
 #pragma once
 // Marks functions that are compiled for the CPU and, in .cu files, for the GPU as well. Mathematical
-// functions are written once with these marks; all other device-specific code is in folders named cpu/ or
+// functions are written once, with these marks; all other device-specific code is in folders named cpu/ or
 // cuda/.
 
 #if defined(__CUDACC__)

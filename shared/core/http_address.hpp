@@ -18,7 +18,7 @@ struct http_address {
     [[nodiscard]] std::string text() const;
 };
 
-/// Throws config_error: the text is not an address or port.
+/// Throws config_error if the text is not an address or port.
 [[nodiscard]] http_address parse_http_address(const std::string& text);
 /// Throws config_error unless `name` can be the name of a machine in the URL of the dashboard: letters,
 /// digits, hyphens, underscores and dots, without a port.

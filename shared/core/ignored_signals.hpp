@@ -1,8 +1,8 @@
 #pragma once
-// Signals that a program was started to ignore: by `nohup` (SIGHUP), by `trap ''` in a shell, or as a
-// background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: the program
-// neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd would read
-// it.)
+// Signals that were already ignored when a program started: by `nohup` (SIGHUP), by `trap ''` in a shell, or
+// as a background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: the
+// program neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd
+// would read it.)
 //
 // Any thread. No function here changes an inherited disposition of SIG_IGN.
 
@@ -11,7 +11,8 @@
 
 namespace carousel {
 
-/// Returns true if the signal's disposition is SIG_IGN. Call it before the program itself ignores the signal.
+/// Returns true if the signal's disposition is SIG_IGN. To be called before the program itself ignores the
+/// signal.
 [[nodiscard]] inline bool is_ignored(int signal) noexcept {
     struct sigaction now {};
     return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;

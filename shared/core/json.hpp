@@ -22,7 +22,7 @@ template <typename T>
 concept json_integer = std::integral<T> && !std::same_as<T, bool>;
 
 /// True if `value` is an integer that `T` can represent. A number with a fraction or an exponent counts if
-/// its value is integral; 2^53 bounds it, above which neighbouring integers share a representation.
+/// its value is integral and at most 2^53, above which neighbouring integers share a representation.
 template <json_integer T, typename Json>
 [[nodiscard]] bool json_fits(const Json& value) {
     if (value.is_number_unsigned())

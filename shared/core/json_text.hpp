@@ -21,12 +21,12 @@ struct json_limits {
 
 /// Largest nesting depth of any text.
 inline constexpr u32 max_json_depth = 64;
-/// Settings and parameters of a pipeline file. The messages and documents that contain them may have a
-/// greater depth.
+/// Largest nesting depth of settings and parameters of a pipeline file. The messages and documents that
+/// contain them may have a greater depth.
 inline constexpr u32 max_settings_depth = 16;
 
 /// The limits per kind of channel. A request may be forwarded to the supervisor of another host and be saved
-/// in a document of the run, so each channel accepts any text that contains a value of the previous channel.
+/// in a document of the run, so each channel accepts a text that contains any value of the previous channel.
 namespace json_channel {
 inline constexpr json_limits message{200 * 1024, 32};  ///< one datagram of a local socket, one HTTP body
 inline constexpr json_limits host_message{std::size_t{16} << 20U, 48};  ///< between supervisors of two hosts
@@ -42,7 +42,8 @@ public:
     explicit json_limit_error(const std::string& what) : exception(0, what.c_str()) {}
 };
 
-/// Returns the value of `text`. Throws nlohmann::json::exception: the text is not JSON or exceeds the limits.
+/// Returns the value of `text`. Throws nlohmann::json::exception if the text is not JSON or exceeds the
+/// limits.
 [[nodiscard]] nlohmann::json parse_json(std::string_view text, const json_limits& limits);
 /// Returns the value of `text`, or a discarded value (neither an object nor an array) if parse_json would
 /// throw.

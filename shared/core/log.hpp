@@ -11,8 +11,8 @@ namespace carousel::log {
 
 enum class level { debug, info, warning, error };
 
-/// Messages below this level are dropped. CAROUSEL_LOG=debug|info|warning|error sets it at the start; the
-/// default is info.
+/// Messages below this level are dropped. CAROUSEL_LOG=debug|info|warning|error sets this level at the start;
+/// the default is info.
 [[nodiscard]] level threshold() noexcept;
 /// Writes one line at level `at`, regardless of the threshold. Any thread.
 void write_line(level at, std::string_view text) noexcept;

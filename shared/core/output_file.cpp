@@ -37,7 +37,7 @@ std::string folder_of(const std::string& path) {
 /// A link of /proc/PID/fd refers to an open file, not to a name: its text can't be opened or replaced.
 struct process_link {
     bool is = false;
-    int own = -1;  ///< the descriptor, if it is this process's
+    int own = -1;  ///< the descriptor, if it belongs to this process
 };
 
 process_link process_link_of(const std::string& path) {
@@ -55,8 +55,8 @@ process_link process_link_of(const std::string& path) {
     return {true, where.starts_with(own) ? fd : -1};
 }
 
-/// The same check as the kernel's fs.protected_symlinks, which does not apply to a link that is read and not
-/// opened: in a folder like /tmp another user may have placed the link.
+/// Makes the same check as the kernel's fs.protected_symlinks, which does not apply to a link that is read
+/// instead of opened: in a folder like /tmp the link may belong to another user.
 bool is_planted(const std::string& link, const struct stat& s) noexcept {
     struct stat folder {};
     const std::string path = folder_of(link);
@@ -64,7 +64,7 @@ bool is_planted(const std::string& link, const struct stat& s) noexcept {
            (folder.st_mode & S_IWOTH) != 0 && s.st_uid != ::geteuid() && s.st_uid != folder.st_uid;
 }
 
-/// A mount point that is a file (a container's volume) can't be the target of a rename.
+/// A mount point that is a file (e.g. a container's volume) can't be the target of a rename.
 bool is_mount_root(const std::string& path) noexcept {
     struct statx s {};
     return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &s) == 0 &&

@@ -2,10 +2,11 @@
 // Files that a user names for output. The same rules apply to every option and key that names one:
 //   - The path does not exist or is a regular file: the text is written to a temporary file in the same
 //     folder, which is then renamed to the path. A reader, or a process that is started after a kill, sees
-//     the old file, the new file or none.
-//   - The path is anything else (a device, a FIFO, /dev/stdout): it is written into and never replaced.
-//   - The path is a symbolic link: its target is written by the two rules above, and the link stays. A link
-//     of another user in a folder like /tmp is refused (EACCES).
+//     either the old file, or the new file, or no file.
+//   - If the path is anything else (a device, a FIFO, /dev/stdout), it is written into and never replaced.
+//   - If the path is a symbolic link, its target is written by the two rules above, and the link is kept. A
+//     link
+//     that belongs to another user in a folder like /tmp is refused (EACCES).
 // A file that grows while a program works (output_stream) is written in place; its name obeys the same rules.
 
 #include <cstddef>
@@ -24,8 +25,8 @@ namespace carousel {
 struct output_target {
     std::string path;      ///< after following all symbolic links of the last component
     bool is_file = true;   ///< a regular file, or nothing exists there
-    bool replaced = true;  ///< such a file that is not a mount point (a container's volume)
-    int descriptor = -1;   ///< this process's own descriptor that the path names (/dev/stdout); -1: none
+    bool replaced = true;  ///< a regular file that is not a mount point (a container's volume)
+    int descriptor = -1;   ///< descriptor of this process that the path refers to (/dev/stdout); -1: none
 };
 
 /// Follows the symbolic links of `path`, including dangling ones. Opens nothing. Returns nothing, and errno,
@@ -38,9 +39,9 @@ struct output_target {
 /// Returns true if `name` (without its folder) is a temporary file of a process that has ended.
 [[nodiscard]] bool is_abandoned_output(std::string_view name) noexcept;
 
-/// Text for an error number that a function of this file returned: the cause and what to do. As no_room_text,
-/// except for the meaning of ENXIO and ETIMEDOUT on a FIFO. `otherwise`: a further remedy, appended to that
-/// of the cause.
+/// Text for an error number that a function of this file returned: the cause and what to do. Like
+/// no_room_text, except that ENXIO and ETIMEDOUT refer to a FIFO. `otherwise`: another remedy, appended to
+/// the remedy for the cause.
 [[nodiscard]] std::string output_cause(int error_number, const std::string& otherwise = "");
 
 /// Opens a target for writing in place: a regular file is truncated or created, a descriptor is duplicated. A
@@ -51,10 +52,11 @@ struct output_target {
 /// device or socket accepts no data for 10 s.
 [[nodiscard]] int write_output(int fd, std::span<const std::byte> bytes) noexcept;
 
-/// Writes `parts`, in order, to `path` by the rules above. `wanted` is called last (before opening, if the
-/// target is written into); if it returns false, nothing is written. Not synced: this protects against a
-/// killed process, not against a power failure. Returns 0 or the error number; after an error a regular file
-/// is unchanged. Any thread; several threads may write different paths concurrently.
+/// Writes `parts`, in order, to `path` by the rules above. `wanted` is called as the last step before the
+/// rename (or before opening, if the target is written into); if it returns false, nothing is written. Not
+/// synced: this protects against a killed process, not against a power failure. Returns 0 or the error
+/// number; after an error a regular file is unchanged. May be called from any thread; several threads may
+/// write different paths concurrently.
 [[nodiscard]] int write_output_file(const std::string& path,
                                     std::initializer_list<std::span<const std::byte>> parts,
                                     const std::function<bool()>& wanted = {});
@@ -63,9 +65,9 @@ struct output_target {
 /// does its work. One thread.
 class output_file {
 public:
-    /// Opens the temporary file. A target that is written into is only checked: a FIFO's reader need not
-    /// exist yet. Messages name the output `what` ("the report"; "": its path) and end with `remedy`. Throws
-    /// output_error.
+    /// Opens the temporary file. A target that is written into is only checked, because a FIFO's reader need
+    /// not exist yet. Messages name the output `what` ("the report"; "": its path) and end with `remedy`.
+    /// Throws output_error.
     explicit output_file(std::string path, std::string what = "",
                          std::string remedy = "choose a file in a folder that you own");
     ~output_file();

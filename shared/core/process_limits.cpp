@@ -20,7 +20,7 @@ void raise_stack_limit() {
     if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= wanted_stack) return;
     const rlimit found = stack;
     stack.rlim_cur = wanted_stack;
-    stack.rlim_max = std::max<rlim_t>(found.rlim_max, wanted_stack);  // root may raise the hard limit, too
+    stack.rlim_max = std::max<rlim_t>(found.rlim_max, wanted_stack);  // root may also raise the hard limit
     if (::setrlimit(RLIMIT_STACK, &stack) == 0) return;
     const int why = errno;
     stack = {found.rlim_max, found.rlim_max};

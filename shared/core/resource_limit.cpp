@@ -11,7 +11,8 @@
 namespace carousel {
 namespace {
 
-constexpr u64 nearly_reached = 2;  ///< the refused process may be one of several created at once
+constexpr u64 nearly_reached = 2;  ///< the refused process may be one of several that are created at the same
+                                   ///< time
 
 std::optional<rlim_t> soft_limit(int of) noexcept {
     rlimit found{};

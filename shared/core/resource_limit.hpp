@@ -1,7 +1,7 @@
 #pragma once
 // Texts for calls that were refused because of a resource limit: the error, the limit that may have caused it
-// with its value, and how to raise that limit. The limit is read when the text is made; the text always
-// begins with that of the error number.
+// with its value, and how to raise that limit. The limit is read when the text is created; the text always
+// begins with the text of the error number.
 
 #include <string>
 
@@ -10,8 +10,8 @@
 namespace carousel {
 
 namespace exit_code {
-/// a stage could not start: it got no thread, process, descriptor or memory. It is restarted, and the attempt
-/// is not counted
+/// a stage could not start, because it got no thread, process, descriptor or memory. The stage is restarted,
+/// and the attempt is not counted
 inline constexpr int no_resources = 77;
 }  // namespace exit_code
 
@@ -25,15 +25,17 @@ public:
 /// run out of a resource.
 [[nodiscard]] bool is_shortage(int error_number) noexcept;
 
-/// Why memory was refused; names the limit of address space (`ulimit -v`), if there is one.
+/// Returns the reason why memory was refused; names the limit of address space (`ulimit -v`), if there is
+/// one.
 [[nodiscard]] std::string no_memory_text(int error_number);
-/// Why a process or a thread was refused; names the limit of processes that has been reached (pids.max of a
-/// control group, `ulimit -u`), or the limit of address space, which a thread's stack needs.
+/// Returns the reason why a process or a thread was refused; names the limit of processes that has been
+/// reached (pids.max of a control group, `ulimit -u`), or the limit of address space, which a thread's stack
+/// needs.
 [[nodiscard]] std::string no_thread_text(int error_number);
-/// Why a descriptor was not opened; names the limit of descriptors (`ulimit -n`).
+/// Returns the reason why a descriptor was not opened; names the limit of descriptors (`ulimit -n`).
 [[nodiscard]] std::string no_file_text(int error_number);
-/// Why a file could not be written or resized, and what to do (make room, raise the quota or `ulimit -f`);
-/// `otherwise` is the remedy for any other error.
+/// Returns the reason why a file could not be written or resized, and what to do (make room, raise the quota
+/// or `ulimit -f`); `otherwise` is the remedy for any other error.
 [[nodiscard]] std::string no_room_text(int error_number, const std::string& otherwise);
 /// The same for a file below /dev/shm.
 [[nodiscard]] std::string no_shared_room_text(int error_number);

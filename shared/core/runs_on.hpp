@@ -1,6 +1,6 @@
 #pragma once
 // The devices on which a stage can run. The stage declares them; `carousel validate` refuses a pipeline that
-// places it on another device.
+// places a stage on another device.
 
 #include <array>
 #include <string_view>
@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 3> runs_on_names{"any", "cpu", "cu
     return runs_on_names[static_cast<std::size_t>(devices)];
 }
 
-/// The device with the name `word`; `otherwise` if there is none.
+/// Returns the device with the name `word`; `otherwise` if there is none.
 [[nodiscard]] constexpr runs_on runs_on_named(std::string_view word, runs_on otherwise) noexcept {
     for (std::size_t k = 0; k < runs_on_names.size(); ++k)
         if (runs_on_names[k] == word) return static_cast<runs_on>(k);

@@ -1,6 +1,6 @@
 #pragma once
-// Sine and cosine with bit-identical results on every machine and device: those of the C library depend on
-// the processor.
+// Sine and cosine with bit-identical results on every machine and device (the results of the C library depend
+// on the processor).
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"

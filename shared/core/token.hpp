@@ -6,7 +6,7 @@
 
 namespace carousel {
 
-/// 32 hexadecimal digits from the kernel's random numbers. Throws shm_error.
+/// Returns 32 hexadecimal digits from the kernel's random numbers. Throws shm_error.
 [[nodiscard]] std::string new_token();
 /// Compares in a time that depends only on the lengths. An empty token matches nothing.
 [[nodiscard]] bool same_token(std::string_view given, std::string_view token) noexcept;

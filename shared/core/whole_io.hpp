@@ -21,8 +21,8 @@ namespace carousel {
 [[nodiscard]] ssize_t read_whole_at(int fd, void* bytes, std::size_t count, u64 offset) noexcept;
 
 /// Reserves space for `bytes` bytes of a file (posix_fallocate). Returns 0 or the error number, which is
-/// never EINTR. Works in pieces: a signal makes the kernel undo the current piece, so a large call would
-/// never complete in a program with a periodic timer.
+/// never EINTR. Works in pieces, because a signal makes the kernel undo the current piece, so a large call
+/// would never complete in a program with a periodic timer.
 [[nodiscard]] int reserve_whole(int fd, u64 offset, u64 bytes) noexcept;
 
 }  // namespace carousel

@@ -64,7 +64,8 @@ json input_json(const dead_letter::input& i) {
 dead_letter::input input_from(const json& j) {
     dead_letter::input i{j.at("stage"), format_from(j.at("format")), {}};
     i.facts.metadata = bytes_of(j.value("metadata", ""));
-    const json used = j.value("used", json::object());  // outlives the iteration over its items
+    const json used = j.value("used", json::object());  // a named object, because it must outlive the
+                                                        // iteration over its items
     for (const auto& [plane, extents] : used.items())
         ring::set_used(i.facts.used, i.format, plane, extents.get<std::vector<u64>>());
     const json sampled = j.value("sampled", json::array());

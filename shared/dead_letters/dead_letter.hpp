@@ -28,14 +28,15 @@ struct dead_letter {
     struct input {
         std::string stage;
         ring::frame_format format;
-        ring::frame_facts facts;  ///< of an input only what is not the frame's own: metadata, used extents,
-                                  ///< sampled frames
+        ring::frame_facts facts;  ///< for an input, only the facts that are not the frame's own: metadata,
+                                  ///< used extents, sampled frames
     };
     /// A sampled input (the key `sampled`), and the frame's copy of it. If the frame ended several processes,
-    /// the copy is the last one's, which wrote the file: the copies of the others ended with them.
+    /// the copy is that of the last process, which wrote the file; the copies of the other processes no
+    /// longer exist.
     struct sampled_input : input {
         bool described = true;  ///< configure() gets its format
-        bool there = false;     ///< false: it had no frame yet; `facts` has no meaning
+        bool there = false;     ///< false: the sampled input had no frame yet; `facts` has no meaning
     };
     struct output {
         std::string name;  ///< "": unnamed
@@ -46,7 +47,7 @@ struct dead_letter {
         u64 bytes = 0;
     };
     std::string stage, program;  ///< name in the pipeline file; path of the executable
-    ring::frame_facts facts;     ///< as the stage would have read them
+    ring::frame_facts facts;     ///< as the stage would have read these facts
     u32 attempts = 0;            ///< processes that this frame ended
     u32 width = 0, height = 0, in_flight = 1;
     f64 fps = 0;
@@ -58,10 +59,10 @@ struct dead_letter {
     std::vector<output> outputs;    ///< those with readers
     std::vector<asset> assets;      ///< made by other stages
     ring::parameter_schema schema;  ///< the pipeline's schema of facts.parameters; empty: no parameters
-    std::string path;               ///< absolute path of its folder; not written to the file
+    std::string path;               ///< absolute path of the dead letter's folder; not written to the file
 };
 
-/// Path of the dead-letters folder in a run's runtime directory.
+/// Returns the path of the dead-letters folder in a run's runtime directory.
 [[nodiscard]] std::string dead_letters_folder(const std::string& runtime_directory);
 /// "fragment-17"
 [[nodiscard]] std::string dead_letter_name(std::string_view stage, u64 ring_sequence);
@@ -72,7 +73,7 @@ struct dead_letter {
 [[nodiscard]] std::string to_json(const dead_letter& letter);
 /// Throws config_error, with the cause, if the folder has no readable dead letter.
 [[nodiscard]] dead_letter read_dead_letter(const std::string& folder);
-/// All complete dead letters in a run's runtime directory, sorted by ring sequence, then stage.
+/// Returns all complete dead letters in a run's runtime directory, sorted by ring sequence, then stage.
 [[nodiscard]] std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory);
 
 }  // namespace carousel::run

@@ -6,9 +6,9 @@
 //
 // Threading: one process, any thread, unless a function states otherwise. A context must outlive every object
 // that it made. Crash: objects of this header own only this process's mappings; the memory itself exists as
-// long as a process holds its fd (the supervisor does), so a process that dies at any point in here takes
-// nothing from the others. An event that a dead process had recorded never fires on CUDA: no process may wait
-// for an imported event, only query it.
+// long as a process holds its fd (the supervisor does), so a process that dies at any point in this code
+// takes nothing from other processes. An event that a dead process had recorded never fires on CUDA;
+// therefore processes must not wait for an imported event and may only query it.
 
 #include <array>
 #include <atomic>
@@ -34,15 +34,15 @@ struct device_id {
     int ordinal = 0;   ///< for messages only
 };
 
-/// How a block of shareable memory travels between processes.
+/// How a block of shareable memory is passed between processes.
 enum class memory_kind : u8 {
     memfd,  ///< sealed memfd; the CPU maps it, a GPU page-locks and maps it (cudaHostRegister)
     vmm,    ///< cuMemCreate + POSIX fd, on the GPU `uuid`
-    ipc,    ///< cudaIpcMemHandle_t of a living owner, on the GPU `uuid`
+    ipc,    ///< cudaIpcMemHandle_t of an owner that must be alive, on the GPU `uuid`
 };
 [[nodiscard]] const char* name_of(memory_kind kind) noexcept;
 
-/// A block of shareable memory. Owns nothing: each fd belongs to the process or object that holds it.
+/// A block of shareable memory. Owns nothing: each fd belongs to the process or object that keeps it open.
 ///
 /// A ring may be split into pieces of equal size, one slot per piece. Every process can then map them with a
 /// gap after each piece: addresses at which nothing is mapped. A slot lies at the end of its piece, so the
@@ -50,11 +50,11 @@ enum class memory_kind : u8 {
 struct memory_handle {
     memory_kind kind = memory_kind::memfd;
     u64 bytes = 0;                    ///< allocated size of all pieces (a multiple of the granularity)
-    int fd = -1;                      ///< memfd, or vmm that is not in pieces
+    int fd = -1;                      ///< fd of a memfd, or of vmm memory that is not in pieces
     std::array<std::byte, 64> ipc{};  ///< ipc
-    std::string uuid;                 ///< vmm, ipc: the GPU that holds the memory
+    std::string uuid;                 ///< for vmm and ipc: the GPU that contains the memory
     u32 pieces = 0;                   ///< 0: one block, with adjacent slots
-    std::vector<int> piece_fds;       ///< vmm in pieces: one fd per piece
+    std::vector<int> piece_fds;       ///< for vmm memory in pieces: one fd per piece
     [[nodiscard]] u64 piece_bytes() const noexcept { return pieces == 0 ? 0 : bytes / pieces; }
     /// True if `slots` slots of `slot_bytes` each fit.
     [[nodiscard]] bool holds(u32 slots, u64 slot_bytes) const noexcept {
@@ -77,7 +77,7 @@ struct alignas(16) status_word {
 static_assert(sizeof(status_word) == 16);
 enum class status_state : u32 { never = 0, writing = 0x57524954, ready = 0x52454459 };
 
-/// What a process may do to shared memory that it maps.
+/// The access to shared memory that a mapping of it allows.
 enum class access : u8 { read, write };
 
 /// Memory mapped into this process and usable by its device. Unmapped by the destructor.
@@ -99,17 +99,18 @@ public:
     }
     /// Distance between the addresses of two successive slots, in bytes.
     [[nodiscard]] u64 stride(u64 slot_bytes) const noexcept { return stride_ == 0 ? slot_bytes : stride_; }
-    /// True if a gap follows each slot: an access to it faults this process.
+    /// True if a gap follows each slot: an access to a gap faults this process.
     [[nodiscard]] bool has_gaps() const noexcept { return stride_ > piece_bytes_; }
-    /// True if a write to it, by this process's CPU threads or its kernels, faults this process. Not every
-    /// mapping that was requested for reading is read-only: see context::map().
+    /// True if a write to the memory, by this process's CPU threads or its kernels, faults this process. Not
+    /// every mapping that was requested for reading is read-only: see context::map().
     [[nodiscard]] bool read_only() const noexcept { return read_only_; }
 
 protected:
     std::byte* data_ = nullptr;
     std::byte* host_ = nullptr;
     u64 bytes_ = 0;
-    u64 stride_ = 0, piece_bytes_ = 0;  ///< of pieces: distance and size; 0: one block
+    u64 stride_ = 0, piece_bytes_ = 0;  ///< for memory in pieces: distance and size of the pieces; 0: one
+                                        ///< block
     bool read_only_ = false;
 
 private:
@@ -126,15 +127,16 @@ class event {
 public:
     using handle = std::array<std::byte, 64>;
     virtual ~event() = default;
-    /// Records after all work of `on` so far. `tag` names the job; the CPU backend stores it (release) in the
-    /// shared word.
+    /// Records the event after all work that was enqueued on `on` so far. `tag` names the job; the CPU
+    /// backend stores it (release) in the shared word.
     virtual void record(queue& on, u64 tag) = 0;
-    /// True when the work of the last record is complete, or nothing was recorded. Throws cuda_error (device)
-    /// or error (CPU task); such a failure is permanent.
+    /// True when the work of the last record is complete, or nothing was recorded. Throws cuda_error if the
+    /// device has failed, or error if a CPU task has; such a failure is permanent.
     [[nodiscard]] virtual bool done() = 0;
-    /// Blocks without spinning until done() is true; throws as done() does. Only for own events.
+    /// Blocks without spinning until done() is true; throws like done(). Only for own events.
     virtual void wait() = 0;
-    /// The handle with which another process imports it (CUDA: cudaIpcEventHandle_t; CPU: unused, all zero).
+    /// The handle with which another process imports the event (CUDA: cudaIpcEventHandle_t; CPU: unused, all
+    /// zero).
     [[nodiscard]] virtual handle export_handle() const = 0;
 };
 
@@ -142,8 +144,9 @@ public:
 class imported_event {
 public:
     virtual ~imported_event() = default;
-    /// True when the event's last record is complete and, on the CPU, has `tag`. "Not recorded yet" reads as
-    /// complete on CUDA: query it only after the job word is SUBMITTED. Any error reads as false.
+    /// True when the event's last record is complete and, on the CPU, has `tag`. On CUDA an event that is not
+    /// recorded yet reads as complete, so query it only after the job word is SUBMITTED. Any error reads as
+    /// false.
     [[nodiscard]] virtual bool done(u64 tag) noexcept = 0;
 };
 
@@ -151,7 +154,7 @@ namespace cpu {
 class pool;
 }
 
-/// The work on status words in one queue entry: checks, then stores of one value.
+/// The work on status words in one queue entry: comparisons, followed by stores of one value.
 struct status_step {
     static constexpr std::size_t most = 4;
     struct check {
@@ -174,17 +177,17 @@ struct status_step {
 };
 
 /// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Calls enqueue and return.
-/// One thread at a time may enqueue. Failures are sticky. Destructor: a CPU queue runs the entries it has; a
-/// CUDA queue returns at once.
+/// One thread at a time may enqueue. Failures are sticky. The destructor of a CPU queue runs its pending
+/// entries; that of a CUDA queue returns at once.
 class queue {
 public:
     virtual ~queue() = default;
     [[nodiscard]] virtual device_kind kind() const noexcept = 0;
-    /// Copies between any two pointers this context can reach (device, pinned host, mapped).
+    /// Copies between any two pointers that this context can access (device, pinned host, mapped).
     virtual void copy(void* to, const void* from, u64 bytes) = 0;
     virtual void fill(void* to, u8 value, u64 bytes) = 0;
-    /// One step in queue order: its stores are visible system-wide before anything enqueued later, and after
-    /// everything enqueued before. A GPU does it in one launch.
+    /// One step in queue order: its stores become visible system-wide after all work enqueued before it, and
+    /// before all work enqueued after it. A GPU executes the step in one launch.
     virtual void status(const status_step& step) = 0;
     /// Stores a status word.
     void write_status(status_word* at, status_word value) {
@@ -210,32 +213,34 @@ class context {
 public:
     virtual ~context() = default;
     [[nodiscard]] virtual device_kind kind() const noexcept = 0;
-    [[nodiscard]] virtual std::string description() const = 0;  ///< "NVIDIA H200 (cuda:0)", "CPU, 2 threads"
+    [[nodiscard]] virtual std::string description() const = 0;  ///< e.g. "NVIDIA H200 (cuda:0)", "CPU, 2
+                                                                ///< threads"
     [[nodiscard]] virtual std::unique_ptr<queue> make_queue() = 0;
     /// An event that other processes can import. On the CPU `shared` is the word in shared memory that
-    /// carries its tag; unused on CUDA.
+    /// contains the event's tag; unused on CUDA.
     [[nodiscard]] virtual std::unique_ptr<event> make_event(std::atomic<u64>* shared) = 0;
-    /// Null if the event cannot be imported (a CPU stage cannot query a GPU event; its maker died): then only
-    /// the owner can commit its frames. CUDA also imports the words of CPU queues.
+    /// Null if the event cannot be imported (because a CPU stage cannot query a GPU event, or the event's
+    /// maker has died); then only the owner can commit its frames. CUDA also imports the words that are the
+    /// events of CPU queues.
     [[nodiscard]] virtual std::unique_ptr<imported_event> import_event(device_kind from,
                                                                        const event::handle& handle,
                                                                        const std::atomic<u64>* shared) = 0;
-    /// Maps shared memory. A mapping for reading makes a write to it fault the writing process, and no other;
-    /// where that is unavailable (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly) the
-    /// memory is mapped for writing and read_only() is false. Pieces get their gaps, except host memory on a
-    /// GPU whose addresses for it differ from the CPU's (has_gaps()). Throws device_error with the reason (no
-    /// peer access, wrong device, owner gone).
+    /// Maps shared memory. A write to memory that is mapped for reading faults the writing process and no
+    /// other; where this is unavailable (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly)
+    /// the memory is mapped for writing and read_only() is false. Memory in pieces is mapped with its gaps,
+    /// except host memory on a GPU that uses other addresses for it than the CPU (has_gaps()). Throws
+    /// device_error with the reason (no peer access, wrong device, owner has died).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
-    /// Zeroed memory private to this process, on the device. Set-up only: an allocation may synchronise the
-    /// device.
+    /// Zeroed memory private to this process, on the device. For set-up only: an allocation may synchronise
+    /// the device.
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate(u64 bytes) = 0;
     /// Zeroed memory private to this process that both the CPU and the device can read and write (data() ==
     /// host_data()).
     [[nodiscard]] virtual std::unique_ptr<mapping> allocate_host(u64 bytes) = 0;
 };
 
-/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error (not built
-/// in, no driver, no such GPU), with what to do.
+/// Opens a device. `cpu_threads` is the pool's size on the CPU (0: all cores). Throws device_error, with a
+/// remedy, if the backend is not built in, or if there is no driver or no such GPU.
 [[nodiscard]] std::unique_ptr<context> open(const device_id& id, unsigned cpu_threads = 0);
 
 /// True if the CUDA backend was compiled in.

@@ -1,16 +1,17 @@
 #pragma once
-// The canary after a slot that no gap follows: 64 KiB that the slot's producer fills with a pattern before
-// any code of the stage first runs on that slot, and checks after each frame. A changed byte was written out
-// of the slot's bounds. One implementation for both backends; a queue runs it (guarded_status.hpp).
+// The canary after a slot without a gap: 64 KiB that the slot's producer fills with a pattern before any code
+// of the stage first runs on that slot, and checks after each frame. A byte that has changed was written by
+// an out-of-bounds write. One implementation for both backends; a queue runs it (guarded_status.hpp).
 //
 // The pattern depends on the slot and on its producer's incarnation, so a pattern that was copied from
-// another slot, or left by a dead incarnation, does not pass as intact. It stays from frame to frame: a byte
-// that changes while the slot is free is detected with the slot's next frame. It is not a secret: it detects
-// mistakes, not malice. A wild write of the value that the pattern has there changes nothing and is not
-// detected.
+// another slot, or left by a dead incarnation, does not pass as intact. The pattern is kept from frame to
+// frame: a byte that changes while the slot is free is detected with the slot's next frame. The pattern is
+// not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's own value
+// changes nothing and is not detected.
 //
-// Not detected either: a write that skips all 64 KiB. A write that covers them and continues has damaged the
-// next slot by the time it is detected; that slot's status word reports it to its readers.
+// A write that skips all 64 KiB is not detected either. A write that covers the canary and continues has
+// damaged the next slot by the time it is detected; the next slot's status word reports the damage to its
+// readers.
 
 #include <bit>
 
@@ -25,17 +26,17 @@ inline constexpr u32 canary_words = canary_bytes / sizeof(u64);
 /// The result of a check: canary_whole, or `canary_damaged` plus the offset of the first changed byte.
 inline constexpr u32 canary_whole = 0, canary_damaged = 1;
 
-/// A check is divided into parts, concurrent on a GPU, each with a word of its own. Only damage is written: a
-/// store to host memory from each launch costs more per frame than the check. The event after the check shows
-/// that it has run.
+/// A check is divided into parts, which run concurrently on a GPU, each with its own word. The check writes
+/// only if it finds damage, because a store to host memory from each launch would cost more per frame than
+/// the check. Completion of the event after the check shows that the check has run.
 inline constexpr u32 canary_parts = 32, canary_part_words = canary_words / canary_parts;
 struct canary_check {
     u32 part[canary_parts];
-    /// Call before the check is enqueued.
+    /// To be called before the check is enqueued.
     void clear() noexcept {
         for (u32& p : part) p = canary_whole;
     }
-    /// Call after the event: the word of the first damaged part, else canary_whole.
+    /// To be called after the event: returns the word of the first damaged part, or else canary_whole.
     [[nodiscard]] u32 result() const noexcept {
         for (const u32& p : part)
             if (const u32 word = static_cast<const volatile u32&>(p); word != canary_whole) return word;
@@ -43,7 +44,7 @@ struct canary_check {
     }
 };
 
-/// The key of a slot whose producer is the incarnation `epoch`.
+/// Returns the key of a slot whose producer is the incarnation `epoch`.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_key(u32 link, u32 slot, u32 epoch) {
     u64 z = 0x9E37'79B9'7F4A'7C15 + (u64{link} << 56U | u64{slot} << 48U | epoch);
     z = (z ^ z >> 30U) * 0xBF58'476D'1CE4'E5B9;  // splitmix64's finaliser (S. Vigna)
@@ -51,14 +52,14 @@ struct canary_check {
     return z ^ z >> 31U;
 }
 
-/// Word i of the pattern. Another key gives another word at every i.
+/// Returns word i of the pattern. A different key gives a different word at every i.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u64 canary_word(u64 key, u32 i) {
     return key + i * 0x9E37'79B9'7F4A'7C15;
 }
 
-/// The index of the first byte that differs: memory order is little-endian on both backends.
+/// Returns the index of the first byte that differs; memory order is little-endian on both backends.
 [[nodiscard]] CAROUSEL_HD_INLINE constexpr u32 first_changed_byte(u64 found, u64 expected) {
-#if defined(__CUDA_ARCH__)  // std::countr_zero compiles there, but returns 64 for every value (nvcc 13.0)
+#if defined(__CUDA_ARCH__)  // std::countr_zero compiles for it, but returns 64 for every value (nvcc 13.0)
     return static_cast<u32>(__ffsll(static_cast<long long>(found ^ expected)) - 1) / 8;
 #else
     return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;

@@ -1,6 +1,6 @@
 #pragma once
-// Status words and canaries as one step of a queue: a GPU does it in one launch, which a frame's graph may
-// contain. Threading: the thread that may enqueue on the queue.
+// Status words and canaries as one step of a queue; on a GPU the step is one launch, which a frame's graph
+// may contain. Threading: the thread that may enqueue on the queue.
 
 #include <span>
 
@@ -16,18 +16,19 @@ struct canary_step {
 };
 inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs
 
-/// queue::status(), plus a check of each of the canaries, at most `most_canaries`: after the work in the
-/// queue and before later work, in no order relative to the status words and to each other.
+/// queue::status(), plus a check of each of the canaries, at most `most_canaries`. The checks run after the
+/// work in the queue and before later work, in no order relative to the status words and to each other.
 ///
-/// `at_once`: a CPU queue checks on this thread, before what the caller's own code does instead of its queue.
-/// Nothing in the queue may then still use such a canary.
+/// `at_once`: a CPU queue checks on this thread, before the work that the caller's own code does instead of
+/// its queue. No entry of the queue may then still use such a canary.
 void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries,
                     bool at_once = false);
 
-/// Writes the patterns of at most `most_canaries` canaries. On a GPU: after the work in the queue and before
-/// later work. A CPU queue plants immediately, on this thread: there the caller's own code also writes to
-/// ring memory, and what it writes after this call must follow the pattern. Nothing in the queue may
-/// therefore still use a canary that is planted; that holds for a caller that fills a slot that was free.
+/// Writes the patterns of at most `most_canaries` canaries. On a GPU this happens after the work in the queue
+/// and before later work. A CPU queue plants immediately, on this thread: there the caller's own code also
+/// writes to ring memory, and its writes after this call must come after the pattern. Therefore no entry of
+/// the queue may still use a canary that is planted; this is so for a caller that fills a slot which was
+/// free.
 void plant_canaries(queue& on, std::span<const canary_step> canaries);
 
 }  // namespace carousel::device

@@ -1,5 +1,5 @@
 #pragma once
-// A kernel launch as plain data, for code that carries it without a dependency on CUDA.
+// A kernel launch as plain data, for code that passes it on without a dependency on CUDA.
 
 #include <array>
 #include <cstddef>
@@ -18,7 +18,8 @@ struct kernel_launch {
     const void* kernel = nullptr;  ///< the function's address on the host
     std::array<u32, 3> blocks{1, 1, 1}, threads{1, 1, 1};
     u32 shared_bytes = 0;
-    bool overlaps = false;  ///< may begin before its predecessor has ended, and waits for it itself
+    bool overlaps = false;  ///< the kernel may begin before its predecessor has ended, and waits for it
+                            ///< itself
     std::array<argument, most> arguments{};
     u32 count = 0;  ///< number of arguments
 };

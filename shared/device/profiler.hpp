@@ -1,9 +1,9 @@
 #pragma once
 // Named ranges for a profiler (NVTX: shown by Nsight Systems and other tools), one domain per stage. NVTX is
 // header-only, part of the CUDA toolkit: nothing is linked, and a range costs one comparison while no tool is
-// attached. A build without CUDA compiles all of it to nothing.
+// attached. In a build without CUDA all of it compiles to nothing.
 //
-// Any thread; a range begins and ends on the same thread.
+// Any thread may use it; a range must begin and end on the same thread.
 
 #include <string>
 

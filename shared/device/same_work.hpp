@@ -7,22 +7,22 @@
 //   ...              the launches of one frame, only through launch() of device/cuda/launch.hpp
 //   work->end();     the frame's work is enqueued
 //
-// Arguments. A kernel reads them from constant memory, as in any other launch: no kernel has to change, and a
-// stage that does not run as a graph has no extra cost. Arguments that differ from the last frame's are set
-// in the graph's nodes. The alternative is a descriptor that the first node copies to GPU memory, where
-// kernels read it: less host time but more GPU time, which is the bottleneck (nine launches, all arguments
-// new, on an H100: 18.8 us of host and 14.0 us of GPU time with nodes, 10.3 and 17.6 with a descriptor;
-// tests/device/cuda/graph_cost.cu). Also rejected: a graph for each combination of slots, because a frame's
-// parameters (a camera, for example) change as well; capturing each frame again, which costs as much as the
-// launches.
+// Arguments. A kernel reads its arguments from constant memory, as in any other launch: no kernel has to
+// change, and a stage that does not run as a graph has no extra cost. Arguments that differ from the last
+// frame's are set in the graph's nodes. The alternative is a descriptor that the first node copies to GPU
+// memory, where kernels read it: this takes less host time but more GPU time, which is the bottleneck (nine
+// launches, all arguments new, on an H100: 18.8 us of host and 14.0 us of GPU time with nodes, 10.3 and 17.6
+// with a descriptor; tests/device/cuda/graph_cost.cu). Also rejected: a graph for each combination of slots,
+// because a frame's parameters (a camera, for example) change as well; capturing each frame again, which
+// costs as much as the launches.
 //
 // Check. Every frame's launches are compared with those of the first: kernel, number, sizes. Copies, fills,
 // and launches that bypass launch() are detected when the work is captured: at the first frame, the second,
 // and every 256th frame. A difference throws error (exit_code::stage_exception) that describes both; the
 // runner adds the frame's number.
 //
-// Threading: the thread that enqueues on the queue. One object per lane: its arguments belong to its last
-// frame, which must be complete before the next begin(). Crash: nothing here outlives the process.
+// Threading: the thread that enqueues on the queue. One object per lane, because its arguments belong to its
+// last frame, which must be complete before the next begin(). Crash: nothing here outlives the process.
 
 #include <cstddef>
 #include <memory>
@@ -39,11 +39,11 @@ public:
     virtual ~same_work() = default;
     virtual void begin() = 0;
     virtual void end() = 0;
-    /// Instead of end(): none of the frame's work is enqueued.
+    /// Called instead of end(): none of the frame's work is enqueued.
     virtual void drop() = 0;
 };
 
-/// Null if the queue's device has no graphs (a CPU).
+/// Returns null if the queue's device has no graphs (a CPU).
 [[nodiscard]] std::unique_ptr<same_work> make_same_work(queue& on);
 
 /// A frame's launches, compared with those of the first frame. Needs no device.
@@ -51,7 +51,7 @@ class launch_list {
 public:
     struct note {
         std::string name;
-        kernel_launch launch;          ///< except for the addresses of its arguments
+        kernel_launch launch;          ///< everything except the addresses of its arguments
         std::vector<std::byte> bytes;  ///< the arguments' values
         std::vector<void*> arguments;  ///< into `bytes`
         bool changed = false;          ///< set by add(); the code that plays the launch clears it

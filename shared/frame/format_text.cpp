@@ -9,7 +9,8 @@
 namespace carousel::ring {
 namespace {
 
-/// From the first enumerator to the last, so that a type that is added to the enum can be written here.
+/// Covers all enumerators from the first to the last, so that a type that is added to the enum can be written
+/// here.
 template <typename F>
 void for_each_element(F&& each) {
     for (u32 e = 0; e <= static_cast<u32>(element::bool_); ++e) each(static_cast<element>(e));

@@ -32,7 +32,7 @@ const element_row* row_of(element type) noexcept {
     return row == std::end(element_table) ? nullptr : row;
 }
 
-/// a * b + c, or empty if the result exceeds the largest slot.
+/// Returns a * b + c, or empty if the result exceeds the largest slot.
 std::optional<u64> bounded(u64 a, u64 b, u64 c) noexcept {
     u64 product = 0;
     u64 sum = 0;
@@ -43,8 +43,8 @@ std::optional<u64> bounded(u64 a, u64 b, u64 c) noexcept {
     return sum;
 }
 
-/// Bytes from the first element to the end of the last; empty if that exceeds the largest slot. An extent of
-/// 0 counts as 0 bytes.
+/// Returns the number of bytes from the first element to the end of the last; empty if that exceeds the
+/// largest slot. An extent of 0 counts as 0 bytes.
 std::optional<u64> extent_of(const plane& p) {
     const u64 size = element_bytes(p.type);
     if (std::find(p.shape.begin(), p.shape.end(), u64{0}) != p.shape.end()) {
@@ -106,7 +106,7 @@ void check_plane(const frame_format& format, const plane& p) {
     }
 }
 
-/// Why `offered` does not satisfy `expected`; "" if it does.
+/// Returns the reason why `offered` does not satisfy `expected`; "" if it does.
 std::string difference(const plane& offered, const plane& expected) {
     if (offered.type != expected.type) {
         return fmt::format("plane \"{}\" has elements of {}, expected {}", expected.name,
@@ -119,7 +119,7 @@ std::string difference(const plane& offered, const plane& expected) {
         return fmt::format("plane \"{}\" has another shape", expected.name);
     }
     plane wanted = expected;
-    wanted.shape = offered.shape;  // an expected extent of 0 takes the offered one
+    wanted.shape = offered.shape;  // an expected extent of 0 is replaced by the offered extent
     if (effective_strides(offered) != effective_strides(wanted)) {
         return fmt::format("plane \"{}\" has other strides", expected.name);
     }
@@ -229,8 +229,8 @@ frame_format frame_format::from_json(std::string_view text) {
     } catch (const nlohmann::json::exception& e) {
         throw config_error(fmt::format("frame format: not a description of a payload: {}", e.what()));
     }
-    // Offsets come from another process: they must equal those that this build would choose, else a plane
-    // could lie anywhere.
+    // Offsets come from another process: they must equal the offsets that this build would choose, otherwise
+    // a plane could lie anywhere.
     frame_format own = format;
     (void)own.lay_out();
     for (std::size_t i = 0; i < own.planes.size(); ++i) {

@@ -23,7 +23,8 @@ bool is_key(std::string_view key) noexcept {
     });
 }
 
-/// Bytes of the UTF-8 sequence at the beginning of a text; 0: not valid, or a control character.
+/// Returns the length in bytes of the UTF-8 sequence at the beginning of a text; 0: it is not valid, or a
+/// control character.
 std::size_t utf8_char_bytes(std::string_view text) noexcept {
     const auto at = [&](std::size_t k) { return static_cast<u8>(text[k]); };
     const u8 first = at(0);
@@ -35,7 +36,7 @@ std::size_t utf8_char_bytes(std::string_view text) noexcept {
     if (bytes == 0 || text.size() < bytes) return 0;
     for (std::size_t k = 1; k < bytes; ++k)
         if ((at(k) & 0xC0U) != 0x80U) return 0;
-    // Overlong forms, surrogates, code points above U+10FFFF, and C1 control characters.
+    // Rejects overlong forms, surrogates, code points above U+10FFFF, and C1 control characters.
     if ((first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) >= 0xA0) ||
         (first == 0xF0 && at(1) < 0x90) || (first == 0xF4 && at(1) >= 0x90) ||
         (first == 0xC2 && at(1) < 0xA0))
@@ -63,7 +64,7 @@ std::string_view as_text(std::span<const std::byte> bytes) noexcept {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A value of that kind and length; empty if the bytes are not valid for it.
+/// Returns a value of that kind and length; empty if the bytes are not valid for it.
 std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes) noexcept {
     switch (kind) {
         case 1:
@@ -83,7 +84,7 @@ std::optional<metadata_value> value_of(u8 kind, std::span<const std::byte> bytes
     }
 }
 
-/// The bytes of a value; `number` is the storage for those of a number or a flag.
+/// Returns the bytes of a value; `number` is the storage for the bytes of a number or a flag.
 std::span<const std::byte> bytes_of(const metadata_value& value, std::byte (&number)[8]) noexcept {
     return std::visit(
         [&](const auto& v) -> std::span<const std::byte> {
@@ -104,7 +105,8 @@ std::span<const std::byte> bytes_of(const metadata_value& value, std::byte (&num
         value);
 }
 
-/// Bytes of the entry at the beginning of these bytes, by its lengths alone; 0: not a valid entry.
+/// Returns the length of the entry at the beginning of these bytes, derived only from its length fields; 0:
+/// it is not a valid entry.
 std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
     if (left.size() < head) return 0;
     const std::size_t kind = static_cast<u8>(left[0]), key = static_cast<u8>(left[1]),
@@ -118,7 +120,7 @@ std::size_t entry_bytes(std::span<const std::byte> left) noexcept {
 struct entry_place {
     u32 at = 0, bytes = 0;  ///< bytes 0: there is no such entry, and the entries end at `at`
 };
-// For bytes that this process has assembled itself: what is not checked here was checked when it came in.
+// For bytes that this process has assembled itself: their entries were checked when they were added.
 entry_place find(std::span<const std::byte> in, std::string_view key) noexcept {
     u32 at = 0;
     while (at < in.size()) {
@@ -132,7 +134,7 @@ entry_place find(std::span<const std::byte> in, std::string_view key) noexcept {
     return {at, 0};
 }
 
-/// How many of the bytes hold valid entries: everything after an invalid entry is dropped.
+/// Returns how many of the bytes contain valid entries: everything after an invalid entry is dropped.
 u32 whole_bytes(std::span<const std::byte> in) noexcept {
     metadata_reader all(in);
     metadata_entry e;
@@ -187,7 +189,7 @@ metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_
     const entry_place old = find(room.first(used), key);
     const u32 kept = old.bytes != 0 ? used - old.bytes : old.at;
     if (kept + head + key.size() + from.size() > room.size()) return metadata_change::no_room;
-    const shm::block_open open;  // `room` may be a header's
+    const shm::block_open open;  // `room` may be in a header
     if (old.bytes != 0)
         std::memmove(room.data() + old.at, room.data() + old.at + old.bytes, used - old.at - old.bytes);
     std::byte* const to = room.data() + kept;
@@ -214,7 +216,7 @@ bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key)
 u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept {
     const shm::block_open open;
     const u32 used = std::min<u32>(bytes, static_cast<u32>(room.size()));
-    if (used == 0) {  // the common case: all of it at once
+    if (used == 0) {  // the common case: everything is copied at once
         const u32 whole = whole_bytes(more);
         bytes = std::min(whole, static_cast<u32>(room.size()));
         if (bytes != 0) std::memcpy(room.data(), more.data(), bytes);

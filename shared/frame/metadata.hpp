@@ -1,5 +1,5 @@
 #pragma once
-// A frame's metadata: small named values that travel with it from ring to ring, in its header. The bytes:
+// A frame's metadata: small named values that are passed from ring to ring in the frame's header. The bytes:
 //
 //   entry = {kind u8, key bytes u8, value bytes u16, key, value}      one after the other, not aligned
 //
@@ -7,8 +7,9 @@
 // final at SUBMITTED. Readers: any process that holds a lease. The bytes come from another process: a reader
 // parses them entry by entry, stops at the first invalid entry, and never reads past the bytes in use.
 //
-// At a join: the first input's entries, then of each further input, in their order, those whose key is not
-// there yet. Entries for which there is no room are omitted and counted in the header; the count travels on.
+// A join takes the first input's entries, and then from each further input, in order, the entries whose key
+// is not present yet. Entries for which there is no room are omitted and counted in the header; the count is
+// passed on with the frame.
 
 #include <optional>
 #include <span>
@@ -23,7 +24,7 @@ namespace carousel::ring {
 
 inline constexpr u32 max_metadata_key = 63;
 
-/// In the order of the kinds in the bytes, which begin with 1.
+/// In the order of the kind numbers in the bytes, which begin with 1.
 using metadata_value = std::variant<bool, i64, u64, f64, std::string_view, std::span<const std::byte>>;
 [[nodiscard]] const char* kind_of(
     const metadata_value& value) noexcept;  ///< "bool", "i64", .. "text", "bytes"
@@ -37,9 +38,9 @@ struct metadata_entry {
 class metadata_reader {
 public:
     explicit metadata_reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
-    /// False: there are no more entries, or the next bytes are not a valid entry.
+    /// Returns false if there are no more entries, or if the next bytes are not a valid entry.
     [[nodiscard]] bool next(metadata_entry& out) noexcept;
-    /// True: the next bytes are not a valid entry, so they are not as a stage writes them.
+    /// True if the next bytes are not a valid entry, so a stage has not written them.
     [[nodiscard]] bool damaged() const noexcept { return damaged_; }
 
 private:
@@ -54,7 +55,7 @@ private:
 
 enum class metadata_change : u8 {
     done,
-    bad_key,    ///< empty, longer than max_metadata_key, or with characters other than A-Z a-z 0-9 _ . : / -
+    bad_key,    ///< empty, longer than max_metadata_key, or with a character other than A-Z a-z 0-9 _ . : / -
     bad_value,  ///< a text with control characters, or not valid UTF-8
     no_room,
 };
@@ -62,15 +63,15 @@ enum class metadata_change : u8 {
 /// bytes of `room` are in use.
 [[nodiscard]] metadata_change set_metadata(std::span<std::byte> room, u32& bytes, std::string_view key,
                                            const metadata_value& value) noexcept;
-/// Removes the entry of that key. False: there is no such entry.
+/// Removes the entry of that key. Returns false if there is no such entry.
 bool erase_metadata(std::span<std::byte> room, u32& bytes, std::string_view key) noexcept;
-/// Adds the entries of `more` whose keys are not there yet; returns how many found no room. A damaged entry
-/// and everything after it count as one.
+/// Adds the entries of `more` whose keys are not present yet; returns the number of entries for which there
+/// was no room. A damaged entry and all entries after it are counted as one.
 u32 merge_metadata(std::span<std::byte> room, u32& bytes, std::span<const std::byte> more) noexcept;
 
-/// All entries on one line: "exposure_ms 3.5, camera "left""; "" if there are none.
+/// Formats all entries on one line: "exposure_ms 3.5, camera "left""; "" if there are none.
 [[nodiscard]] std::string line_of(std::span<const std::byte> bytes);
-/// One value for display: 3.5, true, "left camera", 12 bytes.
+/// Formats one value for display: 3.5, true, "left camera", 12 bytes.
 [[nodiscard]] std::string text_of(const metadata_value& value);
 
 }  // namespace carousel::ring

@@ -40,7 +40,7 @@ void set_used(shm::used_extents& used, const frame_format& f, std::string_view n
     if (extents.size() > p->shape.size()) refuse(fmt::format("it has {} dimensions", p->shape.size()));
     for (std::size_t d = 0; d < extents.size(); ++d)
         if (extents[d] > p->shape[d]) refuse("it is smaller");
-    const shm::block_open open;  // `used` may be a header's
+    const shm::block_open open;  // `used` may be in a header
     for (std::size_t d = 0; d < p->shape.size(); ++d)
         used.of[index][d] = d < extents.size() ? extents[d] : p->shape[d];
     used.planes |= 1U << index;

@@ -1,10 +1,10 @@
 #pragma once
 // Estimates the clock of another host relative to the clock of this host, by PING and PONG.
 //
-// A reply contains the other clock's value at some moment between request and reply: the offset is wrong by
-// at most half the round-trip time, however asymmetric the two directions are. After the reply the two clocks
-// may drift apart, so the error of the estimate grows with time. A new reply replaces the estimate if its own
-// error is not larger: of many replies the fastest one is kept until it is too old.
+// A reply contains the other clock's value at some moment between request and reply: the error of the offset
+// is at most half the round-trip time, even if the two directions are asymmetric. After the reply the two
+// clocks may drift apart, so the error of the estimate grows with time. A new reply replaces the estimate if
+// its own error is not larger: so the fastest of many replies is kept until it is too old.
 
 #include <optional>
 
@@ -42,7 +42,7 @@ public:
         return clock_relation{best_->offset_ns, error_at(now)};
     }
     [[nodiscard]] u64 answers() const noexcept { return answers_; }
-    /// Discards the estimate: another host may reply from now on.
+    /// Discards the estimate, because another host may reply from now on.
     void forget() noexcept { *this = {}; }
 
 private:

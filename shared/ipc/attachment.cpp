@@ -24,7 +24,7 @@ constexpr u64 patience_ns = ns_per_s, retry_ms = 20, heartbeat_interval_ns = 200
 
 json introduction() { return {{"version", space_version}, {"start_time", shm::this_process().start_time}}; }
 
-/// The reason that a refusal has; "" if the reply is not one.
+/// Returns the reason in a refusal; "" if the reply is not a refusal.
 std::string refusal_in(const json& reply) {
     std::string why = "the reason can't be read";
     if (!reply.is_object() || !reply.contains("refused")) return "";
@@ -59,7 +59,7 @@ attachment::attachment(const std::string& name, f64 wait_s)
         rest();
     }
     held_ = true;
-    // Signals are for the program's own threads.
+    // this thread blocks all signals, which are for the program's own threads
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -74,7 +74,8 @@ attachment::attachment(const std::string& name, f64 wait_s)
 }
 
 attachment::~attachment() {
-    if (!is_here()) {  // a forked child: there is no such thread and no mapping, and the parent has not left
+    if (!is_here()) {  // in a forked child there is no such thread and no mapping, and the parent has not
+                       // left
         heartbeat_thread_.detach();
         (void)memory_.release();
         return;
@@ -87,9 +88,9 @@ attachment::~attachment() {
     if (socket_ && leaves_orderly_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
-// `problem`: a failure that a later attempt may not meet; permanent ones are thrown. Waits for a slow holder
-// (it creates the memory for its first client): it uses one entry per request, until that process ends, so a
-// second attempt would use another one.
+// `problem`: a failure that may not occur again in a later attempt; permanent failures are thrown. Waits for
+// a slow holder (which creates the memory for its first client), because each request uses one entry until
+// this process ends, so a second attempt would use another entry.
 bool attachment::try_attach(u64 until_ns, std::string& problem) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;
@@ -118,8 +119,9 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     return true;
 }
 
-// In the folder in which it has found its holder, because the next holder uses it, too. Without the lock,
-// processes of other pid namespaces can't see that this one has the memory.
+// Takes the lock in the folder in which this client has found its holder, because the next holder uses the
+// same folder. Without the lock, processes of other pid namespaces can't detect that this process has the
+// memory.
 void attachment::hold_lock() { lock_.reset(shm::join_folder(place_.folder)); }
 
 bool attachment::try_return() {
@@ -132,7 +134,8 @@ bool attachment::try_return() {
     if (gpu_fd_) fds.push_back(gpu_fd_.get());
     const json reply = ask_holder(socket.get(), json{{"return", identity}}.dump(), m, patience_ns, fds);
     if (!reply.is_object() || !reply.contains("welcome")) {
-        // Perhaps a new space of that name: the memory of this one stays with the processes that have it.
+        // This may be a new space of that name: the memory of the old one stays with the processes that have
+        // it.
         if (reply.is_object() && !ends_) std::this_thread::sleep_for(std::chrono::milliseconds(200));
         return false;
     }
@@ -178,7 +181,7 @@ u32 attachment::place(const std::string& name, const shape& wanted) {
             shm::message m;
             reply = ask_holder(socket_.get(), request.dump(), m, patience_ns);
             if (reply.is_null())
-                socket_.reset();  // so that a late reply is not taken for that of another request
+                socket_.reset();  // so that a late reply is not mistaken for the reply to another request
         }
         if (const std::string why = refusal_in(reply); !why.empty()) throw config_error(why);
         if (reply.is_object() && reply.contains("made")) continue;

@@ -1,12 +1,14 @@
 #pragma once
 // A process's side of a space: its epoch, the mapped memory, and a thread that writes the heartbeat and keeps
-// the connection: when the holder is gone it connects to the next one and sends it the memory.
+// the connection: when the holder has ended, the thread connects to the next holder and sends the memory to
+// it.
 //
-// What a crash leaves: words with its epoch, which the holder repairs after the fence. An orderly exit unmaps
-// the memory first and then reports this, which is also a fence, unless kernels of this process may still run
-// (fence_by_exit).
+// What a crash leaves: words with the process's epoch, which the holder repairs after the fence. An orderly
+// exit unmaps the memory first and then reports this, which is also a fence, unless kernels of this process
+// may still run (fence_by_exit).
 //
-// Any thread may call; place() sends one request at a time (a mutex of this process alone).
+// Any thread may call these functions; place() sends one request at a time (guarded by a mutex that is local
+// to this process).
 
 #include <atomic>
 #include <memory>
@@ -23,7 +25,7 @@ namespace carousel::ipc {
 
 class attachment {
 public:
-    /// Waits at most wait_s for a holder. Throws config_error, which names what is missing; shm_error as
+    /// Waits at most wait_s for a holder. Throws config_error, which names what is missing; shm_error like
     /// memory::map, and if the holder refuses.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
@@ -33,17 +35,19 @@ public:
     [[nodiscard]] space_block& block() const { return memory_->block(); }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
     [[nodiscard]] u32 entry() const noexcept { return entry_; }
-    /// Descriptor of the space's GPU memory; -1: it has none.
+    /// Descriptor of the space's GPU memory; -1: the space has none.
     [[nodiscard]] int gpu_fd() const noexcept { return gpu_fd_.get(); }
-    /// Where that is mapped in this process; null: it isn't. Set by the code that maps it (cuda/).
+    /// Address at which this process has mapped that memory; null: it is not mapped. Set by the code that
+    /// maps the memory (cuda/).
     std::atomic<std::byte*> gpu_base{nullptr};
-    /// This process can no longer guarantee that nothing of it writes: from now on its fence is its exit.
+    /// Called when this process can no longer guarantee that none of its work writes: from now on its fence
+    /// is its exit.
     void fence_by_exit() noexcept { leaves_orderly_ = false; }
-    /// False in a forked child, which has no mapping and must not give back what its parent holds.
+    /// False in a forked child, which has no mapping and must not give back objects that its parent holds.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
-    /// The place of the primitive: found, or created by the holder, within wait_s. Throws config_error:
-    /// another shape, no room, no holder to create it.
+    /// Returns the place of the primitive, which is found, or created by the holder, within wait_s. Throws
+    /// config_error if the primitive has another shape, or if there is no room or no holder to create it.
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:

@@ -1,14 +1,15 @@
 #pragma once
 // Gates: words in page-locked host memory at which a stream waits (cuStreamWaitValue32). Each wait of a
-// stream has a gate of its own, which only CPUs change; the GPU reads it.
+// stream has its own gate, which only CPUs change; the GPU reads it.
 //
 // clang-format off
 //   gate word   {generation:30, state:2}   PENDING(g) -> GRANTED(g), EXPIRED(g) or CLOSED(g); then PENDING(g + 1)
 //   deadline    when the stream continues in any case, CLOCK_MONOTONIC
 //
-// A stream continues when the word is no longer PENDING(g), and later kernels may read why. A stream never
-// waits for another client process: its own process opens the gate, and closes it when the permit is there or
-// the timeout has expired (gate_wait.hpp). If it doesn't (its thread is in trouble) the holder does, a second late.
+// A stream continues when the word is no longer PENDING(g), and later kernels may read the reason. A stream
+// never waits for another client process: its own process opens the gate, and closes it when the permit is
+// granted or the timeout has expired (gate_wait.hpp). If that process fails to do so (because its thread does
+// not run), the holder closes the gate, one second late.
 //
 // step                       | a crash right after it leaves     | repaired by
 // the deadline, far          | a deadline that no process reads  | not needed
@@ -21,8 +22,8 @@
 //
 // Memory order: the word is changed by CAS (acq_rel) after the CAS that took the permit; the stream's wait
 // reads it before its next kernel. The deadline is stored before PENDING, and the holder reads it after the
-// word: so a reader of a word reads its deadline, or a later one with another generation, and then its CAS
-// fails.
+// word. So a process that reads a word then reads the deadline of that word, or a later deadline of another
+// generation, in which case its CAS fails.
 
 #include "ipc/words.hpp"
 
@@ -34,7 +35,7 @@ struct alignas(16) gate {
     u32 reserved;
     word deadline_ns;
 };
-inline constexpr u32 gates_each = 16;  ///< per client: maximum number of concurrent waits
+inline constexpr u32 gates_each = 16;  ///< gates per client: the maximum number of concurrent waits
 struct gate_row {
     gate of[gates_each];
 };
@@ -47,7 +48,7 @@ static_assert(sizeof(gate) == 16 && std::atomic<u32>::is_always_lock_free);
 
 /// Called by the client that owns the row, for a gate at which no stream waits. Returns its generation.
 u32 open_gate(gate& g, u64 deadline_ns);
-/// False: another process was faster.
+/// Returns false if another process was faster.
 bool close_gate(gate& g, u32 generation, gate_state to);
 
 inline constexpr u64 gate_grace_ns = 1'000'000'000;

@@ -2,7 +2,7 @@
 
 #include "ipc/step.hpp"
 
-// CAROUSEL_BUG_...: omits a rule, for the tests' controls.
+// CAROUSEL_BUG_...: omits a rule, for control tests with a seeded bug.
 
 namespace carousel::ipc {
 namespace {

@@ -1,12 +1,14 @@
 #pragma once
 // One wait of a stream for a permit, independent of the stream and the thread (cuda/stream_gates.hpp): the
 // result of the wait, and which call gives the permit back. A process guards each of its waits by a mutex;
-// the words that other processes see are the gate's and the semaphore's.
+// other processes see only the words of the gate and of the semaphore.
 //
-// The order of calls: open; request_permit, when the stream is there; decide, when the thread's turn in the
-// line is over. drop, at any time: after the kernels in stream order, or when the permit is no longer wanted.
+// The order of calls: open; request_permit, when the stream has reached the wait; decide, when the thread has
+// left the line. drop may be called at any time: in stream order after the kernels, or when the permit is no
+// longer needed.
 //
-// A crash anywhere leaves what gate.hpp and semaphore.hpp describe: the rest is memory of that process.
+// A crash at any point leaves the states that gate.hpp and semaphore.hpp describe; everything else is memory
+// of that process.
 
 #include <optional>
 
@@ -23,14 +25,16 @@ struct gate_wait {
     bool decided = false, dropped = false;
 };
 
-/// Until the stream makes its request the deadline is far, because the stream may get there late.
+/// Until the stream makes its request, the deadline is far in the future, because the stream may reach the
+/// wait late.
 void open(gate_wait& w);
 void request_permit(gate_wait& w, u64 deadline_ns);
 /// A stream that the holder has released, or whose wait was dropped, has no permit: the permit goes back.
 void decide(gate_wait& w, semaphore s, std::optional<permit> got);
-/// At once, or when it is decided: then the gate is CLOSED, and kernels after it have no permit.
+/// Gives the permit back at once, or, if the wait is not decided yet, when it is decided: the gate is then
+/// CLOSED, and kernels after it have no permit.
 void drop(gate_wait& w, semaphore s);
-/// CLOSED as well if the gate has been opened for another wait.
+/// Also CLOSED if the gate has been opened for another wait.
 [[nodiscard]] gate_state state_of(const gate_wait& w);
 
 }  // namespace carousel::ipc

@@ -1,9 +1,10 @@
 #pragma once
 // The GPU memory of a space, seen from processes without CUDA: a descriptor that is passed between processes,
-// and programs that allocate the memory and repair its words for the holder, which never calls a driver.
+// and helper programs that allocate the memory and repair its words for the holder, which itself never calls
+// a driver.
 //
-// All GPU memory of a space is one allocation, zeroed when it is created: a zeroed queue is an empty one. The
-// directory (space_block.hpp) has the offsets; freed memory is never reused.
+// All GPU memory of a space is one allocation, zeroed when it is created, because a zeroed queue is an empty
+// queue. The directory (space_block.hpp) has the offsets; freed memory is never reused.
 
 #include <optional>
 #include <string>
@@ -18,11 +19,11 @@ namespace carousel::ipc {
 struct gpu_memory {
     shm::unique_fd fd;
     u64 bytes = 0;
-    std::string uuid;  ///< of the GPU, 32 hex digits
+    std::string uuid;  ///< uuid of the GPU, 32 hex digits
 };
 
-/// A started repair process: it begins when it receives its order, replies {"repaired": true}, and exits. It
-/// also exits when its socket is closed.
+/// A started repair process: it begins when it receives its instructions, replies {"repaired": true}, and
+/// exits. It also exits when its socket is closed.
 struct gpu_repairer {
     shm::process_id process;
     shm::unique_fd pidfd, socket;
@@ -32,15 +33,15 @@ struct gpu_repairer {
 class gpu_helper {
 public:
     virtual ~gpu_helper() = default;
-    /// Throws device_error: no such GPU, too little memory, built without CUDA.
+    /// Throws device_error if there is no such GPU, if memory is short, or in a build without CUDA.
     [[nodiscard]] virtual gpu_memory make(u64 bytes) = 0;
-    /// Throws error if it can't be started.
+    /// Throws error if the process can't be started.
     [[nodiscard]] virtual gpu_repairer start_repairer() = 0;
     /// Reaps a repair process whose pidfd has signalled its exit.
     virtual void reap(const gpu_repairer& m) = 0;
 };
 
-/// The order to a repair process, sent with two descriptors: the space's memory, then the GPU's.
+/// The instructions for a repair process, sent with two descriptors: the space's memory, then the GPU's.
 struct repair_order {
     std::vector<u32> epochs;
 };

@@ -8,7 +8,7 @@
 #include "core/poll_until.hpp"
 #include "ipc/step.hpp"
 
-// CAROUSEL_BUG_...: omits a rule, for the tests' controls.
+// CAROUSEL_BUG_...: omits a rule, for control tests with a seeded bug.
 
 namespace carousel::ipc {
 namespace {
@@ -40,7 +40,7 @@ void gpu_repair::report_failure(const std::string& why) {
     failure_reported_ = true;
 }
 
-// A repair process of a previous holder: it may still be repairing.
+// A repair process that a previous holder has started may still be repairing.
 bool gpu_repair::ended_before(space_block& s) const {
     const shm::process_id before{static_cast<i32>(load(s.repairer)), load(s.repairer_start)};
     if (before.pid == 0) return true;
@@ -80,7 +80,7 @@ void gpu_repair::start(memory& space, int gpu_fd) {
     s.repairer.store(static_cast<u64>(it.pid), std::memory_order_release);
     at(step::repairer_named);
 #ifndef CAROUSEL_BUG_NOTIFIES_FIRST
-    // If it does not receive this, it exits and is started again.
+    // If the process does not receive this message, it exits and is started again.
     (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
     at(step::repairer_notified);
 #endif
@@ -90,15 +90,14 @@ std::vector<u32> gpu_repair::advance(memory& space, int gpu_fd) {
     std::vector<u32> repaired;
     if (repairer_) {
         shm::message m;
-        const bool ended =
-            readable(repairer_->pidfd
-                         .get());  // before the receive: a process that has exited has already sent its reply
+        const bool ended = readable(repairer_->pidfd.get());  // checked before the receive, because a process
+                                                              // that has exited has already sent its reply
         if (!done_reported_ && shm::receive_message(repairer_->socket.get(), m) == shm::receive_status::ok &&
             m.text == repaired_text) {
             for (const incarnation& l : in_repair_) repaired.push_back(l.entry);
             in_repair_.clear();
             done_reported_ = true, failure_reported_ = false;
-            repairer_->socket.reset();  // its closing need not wake the holder
+            repairer_->socket.reset();  // so that the close of the socket does not wake the holder
             at(step::repairer_replied);
         }
 #ifdef CAROUSEL_BUG_STARTS_CONCURRENTLY

@@ -1,10 +1,11 @@
 #pragma once
-// The holder's part in the repair of GPU words: the holder has no CUDA, so a short-lived process does it
-// (gpu_helper).
+// The holder's part in the repair of GPU words: the holder does not use CUDA, so a short-lived process
+// repairs them (gpu_helper).
 //
 // One repair process at a time, over all incarnations of the holder, because a tally records only the last
-// loss (words.hpp). Its process is stored in the space before it gets its order; the next one starts when it
-// has ended, and a holder that takes over first ends the one that it finds there.
+// loss (words.hpp). The id of that process is stored in the space before the process gets its instructions.
+// The next one starts when it has ended, and a holder that takes over first ends the process whose id it
+// finds there.
 //
 // clang-format off
 // step                                      | a crash of the holder right after it | repaired by
@@ -18,8 +19,8 @@
 // clang-format on
 //
 // A repair process that is stopped before its id is stored, and whose holder dies then, remains until it is
-// continued: it has no order, and exits. The two words of its id may be stored in either order, because it
-// gets its order after both.
+// continued; it then exits, because it has no instructions. The two words of its id may be stored in either
+// order, because the process gets its instructions after both are stored.
 
 #include <optional>
 #include <vector>
@@ -39,10 +40,10 @@ public:
 
     /// Adds an entry that is FENCED and repaired except for its words on the GPU.
     void add(u32 entry, u32 epoch) { waiting_.push_back({entry, epoch}); }
-    /// Descriptors of repair processes that advance() has started, to be watched; call advance() when one is
-    /// readable, and periodically.
+    /// Descriptors of repair processes that advance() has started. The caller must poll them, and call
+    /// advance() when one is readable, and periodically.
     [[nodiscard]] std::vector<const shm::unique_fd*> fresh();
-    /// Does what is possible now. Returns the entries whose repair is complete.
+    /// Does all work that is possible now. Returns the entries whose repair is complete.
     [[nodiscard]] std::vector<u32> advance(memory& space, int gpu_fd);
 
 private:

@@ -24,7 +24,7 @@ public:
     explicit timed_out(const std::string& message) : error(exit_code::stage_failed, message) {}
 };
 
-/// A primitive of an open space, which it keeps open.
+/// A primitive of an open space; this object keeps the space open.
 class primitive {
 public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
@@ -39,7 +39,7 @@ protected:
     std::string name_;
 };
 
-/// Something that this process holds; its destructor gives it back.
+/// An object that this process holds; the destructor gives it back.
 class held {
 public:
     held(held&& other) noexcept;
@@ -50,14 +50,15 @@ public:
 protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
-    /// Marks it as no longer held. Null: it was not held, or this is a forked child, whose parent holds it.
+    /// Marks the object as no longer held. Null if it was not held, or in a forked child, whose parent holds
+    /// it.
     [[nodiscard]] std::shared_ptr<attachment> detach() noexcept;
     std::shared_ptr<attachment> to_;  ///< null: no longer held
     u32 place_;
     u64 what_[4] = {};
 };
 
-/// A permit. If its process dies it is given back after the fence.
+/// A permit. If the permit's process dies, the permit is given back after the fence.
 class held_permit : public held {
 public:
     held_permit(held_permit&&) noexcept = default;
@@ -78,27 +79,27 @@ class shared_semaphore : public primitive {
 public:
     /// Throws timed_out, which names the processes that hold the permits.
     [[nodiscard]] held_permit acquire(nanoseconds timeout);
-    /// Empty: none is free, or others wait for it.
+    /// Empty if no permit is free, or if others wait for one.
     [[nodiscard]] std::optional<held_permit> try_acquire();
     [[nodiscard]] u32 free() const;     ///< permits, at some instant
-    [[nodiscard]] u32 waiting() const;  ///< processes and threads in the line
+    [[nodiscard]] u32 waiting() const;  ///< number of processes and threads in the line
 
 private:
     friend class space;
     using primitive::primitive;
 };
 
-/// A block of a pool, owned by this process alone. If the process dies it is freed after the fence.
+/// A block of a pool, owned by this process alone. If the process dies, the block is freed after the fence.
 class held_block : public held {
 public:
     held_block(held_block&&) noexcept = default;
     held_block& operator=(held_block&& other) noexcept;
     ~held_block() { release(); }
     void release() noexcept;
-    /// In bytes from the start of the space (for a GPU pool: from the start of its GPU memory): the same in
-    /// every process.
+    /// Offset in bytes from the start of the space (for a GPU pool: from the start of its GPU memory): the
+    /// same in every process.
     [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
-    /// Whole units, at least the requested size; the content is whatever the previous owner left. For a GPU
+    /// Whole units, at least the requested size; the content is that which the previous owner left. For a GPU
     /// pool: a device pointer of this process, empty without a gpu_space (<carousel/ipc_cuda.cuh>).
     [[nodiscard]] std::span<std::byte> data() const noexcept;
 
@@ -108,11 +109,11 @@ private:
     using held::held;
 };
 
-/// The use of a pool, not a snapshot: other processes continue meanwhile.
+/// The use of a pool; not a snapshot, because other processes continue meanwhile.
 struct pool_state {
     u64 bytes = 0, free_bytes = 0;
-    u64 largest_free_bytes = 0;  ///< the longest free run: what the next acquire() can get
-    u32 blocks = 0;              ///< owned by processes, including dead ones before their fence
+    u64 largest_free_bytes = 0;  ///< the longest free run, which is the most that the next acquire() can get
+    u32 blocks = 0;              ///< blocks owned by processes, including dead processes before their fence
     u32 travelling = 0;          ///< carried by queues
 };
 
@@ -120,10 +121,10 @@ struct pool_state {
 class shared_pool : public primitive {
 public:
     /// Throws timed_out, whose text has the free bytes, the longest free run and the owners of the rest;
-    /// config_error if `bytes` exceeds the pool. Not in order: a large block may wait longer than a small
-    /// one.
+    /// config_error if `bytes` exceeds the pool. Requests are not served in order: a large block may wait
+    /// longer than a small one.
     [[nodiscard]] held_block acquire(u64 bytes, nanoseconds timeout);
-    /// Empty: no free run is long enough.
+    /// Empty if no free run is long enough.
     [[nodiscard]] std::optional<held_block> try_acquire(u64 bytes);
     [[nodiscard]] pool_state state() const;
 
@@ -137,7 +138,7 @@ private:
 /// The queue without its type; see shared_queue.
 class queue_base : public primitive {
 public:
-    [[nodiscard]] u32 size() const;   ///< elements not yet taken, at some instant
+    [[nodiscard]] u32 size() const;   ///< number of elements not yet taken, at some instant
     [[nodiscard]] u64 lost() const;   ///< elements that a process had popped when it died
     [[nodiscard]] u64 tombs() const;  ///< cells that a process had claimed and not filled when it died
 
@@ -151,7 +152,7 @@ protected:
     [[nodiscard]] u64 lease_bytes(void* element, nanoseconds timeout);
 };
 
-/// A leased element: call commit() when it is processed. Destroying it without commit(), or the death of the
+/// A leased element: call commit() after processing it. Destroying it without commit(), or the death of the
 /// process, returns it to the queue.
 class lease_base : public held {
 public:
@@ -186,7 +187,7 @@ enum class task_state_now : u8 { waiting, claimed, dead_letter, over };
 /// The work queue without its type; see shared_work_queue.
 class work_queue_base : public primitive {
 public:
-    /// The task's state now. `over`: committed, or removed as a dead letter.
+    /// The task's state now. `over`: the task was committed, or removed as a dead letter.
     [[nodiscard]] task_state_now state_of(const task_id& t) const;
     [[nodiscard]] u32 waiting() const;       ///< tasks, at some instant
     [[nodiscard]] u32 dead_letters() const;  ///< at some instant
@@ -200,7 +201,7 @@ protected:
     [[nodiscard]] bool take_dead_letter_bytes(void* task);
 };
 
-/// A claimed task: call commit() when it is done. Destroying it without commit(), or the death of the
+/// A claimed task: call commit() when the task is done. Destroying it without commit(), or the death of the
 /// process, counts as a failed attempt.
 class task_base : public held {
 public:

@@ -50,7 +50,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
         throw shm_error(fmt::format("holding the space \"{}\": epoll_create1: {}", name, errno_text(errno)));
     const std::optional<hold_record> left = read_record(place_);
     std::error_code ignored;
-    std::filesystem::remove(place_.socket(), ignored);  // of a dead holder, since we have the lock
+    std::filesystem::remove(place_.socket(), ignored);  // the socket of a dead holder, since this process has
+                                                        // the lock
     listener_ = shm::listen_at(place_.socket());
     watch(listener_);
     const bool resumes = left && (mappers_of(left->id) > 0 || shm::has_joined(place_.folder));
@@ -66,7 +67,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
             gpu_memory gpu = gpu_bytes == 0 || helper == nullptr ? gpu_memory{} : helper->make(gpu_bytes);
             memory_ = memory::make(name, bytes_, gpu);
             gpu_fd_ = std::move(gpu.fd);
-        } catch (const error&) {  // no such memory here: no process holds it, so nothing of it remains
+        } catch (const error&) {  // there is no such memory here: no process holds it, so nothing of the
+                                  // space remains
             std::filesystem::remove_all(place_.folder, ignored);
             throw;
         }
@@ -83,8 +85,8 @@ holder::holder(const std::string& name, u64 bytes, memory_when when, gpu_helper*
 
 holder::~holder() {
     try {
-        remove_disconnected();         // a client that has just left is no reason to keep the space
-    } catch (const std::exception&) {  // then the folder remains for the next holder
+        remove_disconnected();         // a client that has just left is not a reason to keep the space
+    } catch (const std::exception&) {  // the folder then remains for the next holder
     }
     std::error_code ignored;
     std::filesystem::remove(place_.socket(), ignored);
@@ -97,11 +99,11 @@ void holder::acquire_lock() {
         make_place_folder(place_);
         lock_ = shm::lead_folder(place_.folder);
         if (lock_) return;
-        if (errno == ENOENT || errno == ESTALE) continue;  // a holder that has exited removed the folder
+        if (errno == ENOENT || errno == ESTALE) continue;  // a holder that has exited has removed the folder
         if (errno != EWOULDBLOCK)
             throw shm_error(
                 fmt::format("opening {}: {}", shm::folder_lock(place_.folder), errno_text(errno)));
-        // A process that removes a dead space holds the lock for an instant.
+        // A process that removes a dead space holds the lock for a moment.
         if (now_ns() >= until) refuse_already_held(name_, place_);
         ::usleep(5'000);
     }
@@ -110,7 +112,7 @@ void holder::acquire_lock() {
 void holder::watch(const shm::unique_fd& fd) const {
     epoll_event e{};
     e.events = EPOLLIN;
-    // Closing it removes it again: there is no other reference.
+    // Closing the descriptor removes it from epoll again, because there is no other reference.
     (void)::epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &e);
 }
 
@@ -126,7 +128,7 @@ void holder::take_over(const hold_record& left) {
                         adoption_patience_ns / ns_per_s));
 }
 
-// The memory exists: write the record and check each client.
+// To be called when the memory exists: writes the record and checks each client.
 void holder::begin() {
     write_record(place_, {::getpid(), memory_->block().id});
     const u64 incarnations = load(memory_->block().holder);
@@ -134,7 +136,7 @@ void holder::begin() {
     find_again();
 }
 
-// Each entry of the registry has a live process, or is repaired now.
+// Checks that each entry of the registry has a live process; an entry without one is repaired now.
 void holder::find_again() {
     registry_block& r = memory_->block().registry;
     for (u32 k = 0; k < max_clients; ++k) {
@@ -159,8 +161,8 @@ void holder::run_once(int timeout_ms) {
     repair_gpu();
     epoll_event any{};
     if (::epoll_wait(events_.get(), &any, 1, timeout_ms) <= 0) return;
-    // Each connection is polled separately: the lists change on the way, and a live client must never be
-    // taken for a dead one.
+    // Each connection is polled separately, because the lists change during the loop, and a live client must
+    // never be mistaken for a dead one.
     remove_disconnected();
     std::vector<pending_connection> polled = std::move(pending_connections_);
     pending_connections_.clear();
@@ -201,7 +203,8 @@ void holder::check_client(client& c) {
     c.entry = no_entry;
 }
 
-// After its fence. Its entry is free when all that it had is repaired, also on the GPU.
+// After its fence. The entry becomes free after all objects of that client are repaired, also those on the
+// GPU.
 void holder::bury(u32 entry, u32 epoch) {
     space_block& s = memory_->block();
     mark_fenced(s.registry, entry);
@@ -225,8 +228,8 @@ void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            // Out of descriptors, for example: clients wait, and so does this loop, instead of being woken
-            // repeatedly.
+            // The process is, for example, out of descriptors: clients wait, and this loop waits, too,
+            // instead of being woken repeatedly.
             (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             accept_again_ns_ = now_ns() + rest_ns;
         }
@@ -257,7 +260,7 @@ void holder::accept_again() {
     watch(listener_);
 }
 
-// False: it is no longer a pending connection.
+// Returns false if the connection is no longer a pending one.
 bool holder::handle_first_message(pending_connection& g) {
     shm::message m;
     const shm::receive_status got = shm::receive_message(g.socket.get(), m);
@@ -305,7 +308,7 @@ bool holder::handle_first_message(pending_connection& g) {
     return false;
 }
 
-// Returns "", or why the received memory is refused.
+// Returns "", or the reason why the received memory is refused.
 std::string holder::receive_memory(shm::message& m) {
     if (memory_ || m.fds.empty()) return "";
     try {
@@ -324,7 +327,8 @@ std::string holder::receive_memory(shm::message& m) {
     }
 }
 
-// For the first client of a space whose memory is created on demand. Returns "", or why it can't be created.
+// Called for the first client of a space whose memory is created on demand. Returns "", or the reason why the
+// memory can't be created.
 std::string holder::make_memory() {
     if (memory_ || when_ == memory_when::at_once) return "";
     if (const u64 now = now_ns(); !wanted_id_.empty() && now >= next_poll_ns_) {
@@ -351,7 +355,7 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());
     clients_.push_back({c.entry, c.epoch, std::move(pidfd), std::move(g.socket)});
-    // If the client does not receive it, its socket ends, and then its process.
+    // If the client does not receive this message, its socket ends, and then its process.
     (void)shm::send_message(clients_.back().socket.get(), reply.dump(), fds);
 }
 

@@ -13,7 +13,7 @@ namespace {
 struct amount {
     u64 count = 0, bytes = 0;
 };
-/// By the kind of holding and the epoch.
+/// Counts by the kind of holding and the epoch.
 using account = std::map<std::pair<std::string, u32>, amount>;
 using figures = std::vector<std::pair<std::string, u64>>;
 
@@ -124,7 +124,7 @@ primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holdi
     if (is.what == kind::queue) v.figures = inspect(s.block_of<queue_block>(place), held);
     if (is.what == kind::work_queue) v.figures = inspect(s.block_of<work_queue_block>(place), held);
     if (is_pool(is.what)) v.figures = inspect(s.block_of<pool_block>(place), held);
-    // Only kernels can read a queue's content there and its owners.
+    // Only kernels can read the content and the owners of a queue in GPU memory.
     if (e.gpu_bytes > 0) v.figures.emplace_back("gpu_bytes", e.gpu_bytes);
     for (const auto& [what, much] : held)
         of_epoch[what.second].push_back({v.name, what.first, much.count, much.bytes});

@@ -59,7 +59,7 @@ memory::~memory() = default;
 memory memory::make(const std::string& name, u64 bytes, const gpu_memory& gpu) {
     const std::string id = new_token();
     auto [fd, size] = shm::make_sealed_memory(memfd_name(id), std::max<u64>(bytes, sizeof(space_block)));
-    // Reserved now: a client that hit memory exhaustion in the middle of a step would die of SIGBUS.
+    // Reserved now, because a client that ran out of memory in the middle of a step would die of SIGBUS.
     if (const int failed = reserve_whole(fd.get(), 0, size); failed != 0)
         throw shm_error(fmt::format("creating the memory of \"{}\": reserving {} MiB: {}", name, size >> 20U,
                                     failed == ENOSPC

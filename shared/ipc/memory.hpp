@@ -1,10 +1,10 @@
 #pragma once
-// The memory of a space as a process holds it: the descriptor of a sealed memfd and a Boost.Interprocess
+// A process's reference to the memory of a space: the descriptor of a sealed memfd and a Boost.Interprocess
 // region over it. A process that has the descriptor can pass it on; the memory exists as long as one process
 // has it.
 //
-// A forked child doesn't inherit the mapping (MADV_DONTFORK): it is not the client, and could otherwise
-// change words after its parent's fence.
+// A forked child doesn't inherit the mapping (MADV_DONTFORK): the child is not the client, and could
+// otherwise change words after its parent's fence.
 
 #include <memory>
 #include <string>
@@ -18,10 +18,11 @@ namespace carousel::ipc {
 class memory {
 public:
     /// Creates a zeroed space of `bytes` (whole pages): reserves its pages, writes its head, stores its
-    /// magic; `gpu` is its GPU memory. Throws shm_error: no room, no memfd.
+    /// magic; `gpu` is its GPU memory. Throws shm_error if there is no room or no memfd.
     [[nodiscard]] static memory make(const std::string& name, u64 bytes, const gpu_memory& gpu = {});
-    /// Maps a descriptor received from another process. Throws shm_error: not a space, another layout
-    /// version, another user's, truncated, or of another size than its head states.
+    /// Maps a descriptor received from another process. Throws shm_error if the memory is not a space, has
+    /// another layout version, belongs to another user, is truncated, or differs in size from the size in its
+    /// head.
     [[nodiscard]] static memory map(shm::unique_fd fd, const std::string& name);
 
     memory(memory&&) noexcept;

@@ -4,7 +4,7 @@
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 
-// The side for which a file is compiled: the kernels' in .cu files, else the CPU's.
+// Selects the side for which a file is compiled: the kernels' side in .cu files, otherwise the CPU's.
 #if defined(__CUDACC__)
 #define CAROUSEL_SIDE __device__
 #else
@@ -30,7 +30,8 @@ struct owner_word {
     bool operator==(const owner_word&) const = default;
 };
 
-/// The round of a place relative to round `expected`: 0 the same, 1 the place is further on, -1 it lags.
+/// The round of a place relative to round `expected`: 0 the same, 1 the place is in a later round, -1 in an
+/// earlier one.
 [[nodiscard]] CAROUSEL_HD constexpr int round_of(u64 found, u64 expected) {
     const u64 ahead = (found - expected) & count_mask;
     return ahead == 0 ? 0 : ahead < (u64{1} << 35) ? 1 : -1;

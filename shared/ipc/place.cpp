@@ -37,7 +37,8 @@ std::optional<hold_record> read_record(const hold_place& p) {
 }
 
 // A holder that refuses a connection replies before the request and closes it. Then sending fails (EPIPE), or
-// the first receive does (ECONNRESET, because the request was not read); the reply is there all the same.
+// the first receive fails (ECONNRESET, because the request was not read); the reply can be received in both
+// cases.
 nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer, u64 wait_ns,
                           const std::vector<int>& fds) {
     if (socket < 0) return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Where a space is found by its name:
-//   $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else   /tmp/carousel-spaces-UID/NAME/     (0700, ours)
+// The folder of a space, by its name: $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else
+// /tmp/carousel-spaces-UID/NAME/     (0700, ours)
 //     hold.sock   SOCK_SEQPACKET: clients attach, reconnect and request primitives
 //     lock        the holder leads the folder, and each client takes part in it (shm/folder_lock.hpp)
 //     record      "PID ID": the holder, and the id of its memory
@@ -31,13 +31,13 @@ struct hold_place {
 
 /// The folder of all spaces of this user; not created.
 [[nodiscard]] std::string spaces_folder();
-/// Throws config_error: not a valid folder name (letters, digits, -, _ and inner dots, at most 40: as for
-/// runs).
+/// Throws config_error if the name is not valid for a folder (letters, digits, -, _ and inner dots, at most
+/// 40 characters, as for runs).
 [[nodiscard]] hold_place place_of(const std::string& name);
-/// Creates the folders. Throws shm_error: another user's, no folder, no room.
+/// Creates the folders. Throws shm_error if the folder belongs to another user or can't be created.
 void make_place_folder(const hold_place& p);
 
-/// Instead of an id: the memory has not been requested yet.
+/// Used instead of an id while the memory has not been requested yet.
 inline constexpr const char* no_memory = "-";
 struct hold_record {
     i32 pid = 0;
@@ -48,7 +48,7 @@ void write_record(const hold_place& p, const hold_record& r);
 [[nodiscard]] std::optional<hold_record> read_record(const hold_place& p);
 
 /// Sends a request to a holder and waits up to `wait_ns` for the reply, whose descriptors are in `answer`.
-/// Returns null if the holder is gone, does not reply, or replies with something other than an object.
+/// Returns null if the holder has ended, does not reply, or replies with something other than an object.
 [[nodiscard]] nlohmann::json ask_holder(int socket, const std::string& request, shm::message& answer,
                                         u64 wait_ns, const std::vector<int>& fds = {});
 

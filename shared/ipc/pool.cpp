@@ -15,8 +15,8 @@ u32 length_at(pool_block& b, u32 first) {
     return n;
 }
 
-// Downwards, the first unit last: as long as one is left, the first names its owner. Called by the owner, or
-// by the holder after the fence.
+// Frees the units downwards, the first unit last: as long as a unit is left, the first one names the owner.
+// Called by the owner, or by the holder after the fence.
 void free_run(pool_block& b, u32 first, const unit_word& leaving) {
 #ifdef CAROUSEL_BUG_FREES_FIRST_FIRST
     const u32 whole = length_at(b, first);  // seeded bug
@@ -39,7 +39,7 @@ void free_run(pool_block& b, u32 first, const unit_word& leaving) {
 }  // namespace
 
 u64 pool::draw() {
-    for (;;) {  // lock-free: a failed CAS means another draw
+    for (;;) {  // lock-free: a failed CAS means that another process has drawn a number
         const u64 last = load(b_->serial), next = (last + 1) & count_mask;
         if (cas(b_->serial, last, next)) {
             at(step::serial_drawn);
@@ -63,7 +63,7 @@ std::optional<block> pool::claim(u32 first, u32 units, u64 serial, u32& reached)
             return std::nullopt;
         }
 #else
-        b_->unit()[first + n].store(body_of(first));  // seeded bug: it may be another client's
+        b_->unit()[first + n].store(body_of(first));  // seeded bug: the unit may belong to another client
 #endif
         at(step::body_claimed);
     }
@@ -93,7 +93,8 @@ std::optional<block> pool::try_acquire(u32 units) {
 std::optional<block> pool::acquire(u32 units, u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);  // before the attempt: a later ring ends the sleep
+        const u32 seen = shm::ticket(b_->bell);  // read before the attempt, so that a later ring ends the
+                                                 // sleep
         if (auto got = try_acquire(units)) return got;
         if (!sleep_until(b_->bell, seen, deadline)) return std::nullopt;
     }
@@ -118,13 +119,13 @@ bool pool::transfer(const block_ref& r) {
     return true;
 }
 
-// The lease of the cell is the right to the block. Its word may still name the sender, or an earlier receiver
-// whose lease failed: neither uses it any more.
+// The lease of the cell gives the right to the block. Its word may still name the sender, or an earlier
+// receiver whose lease failed: neither of them uses the block any more.
 std::optional<block> pool::take(const block_ref& r) {
     if (r.unit >= b_->units) return std::nullopt;
     const u32 first = static_cast<u32>(r.unit);
     for (u32 attempt = 0; attempt < 4;
-         ++attempt) {  // the word changes at most twice meanwhile: by the sender, by a repair
+         ++attempt) {  // the word changes at most twice in the meantime: by the sender and by a repair
         const unit_word here = unit_word::of(load(b_->unit()[first]));
         const bool giver = here.state == unit_state::owned && here.count == r.before;
         const bool cells =
@@ -177,7 +178,9 @@ void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named) {
                 if (r.unit == k && (r.before == w.count || r.after == w.count))
                     next = {r.after, 0, unit_state::in_queue};
 #endif
-            if (!cas(b.unit()[k], w.pack(), next.pack())) continue;  // a receiver has taken it meanwhile
+            if (!cas(b.unit()[k], w.pack(), next.pack()))
+                continue;  // a receiver has taken the block in the
+                           // meantime
             at(step::word_repaired);
             w = next;
         }

@@ -11,10 +11,10 @@
 //
 // First fit. A block is claimed first unit first, then the others upwards; it is freed downwards, first unit
 // last. So while any unit belongs to a block its first unit shows this, and the block's length need not be
-// stored: the block extends as long as units name its first unit. There is no list and no lock: free room is
-// what is FREE at every instant, and a crash in between leaves a first unit that is CLAIMING or LEAVING and
-// the rest of its body, which the repair walks again. Two claims of the same room collide at one unit: the
-// later one gives back what it has and searches further up.
+// stored: the block extends as long as units name its first unit. There is no list and no lock: at every
+// instant the FREE units are the free room, and a crash in between leaves a first unit that is CLAIMING or
+// LEAVING and the rest of its body, which the repair walks again. Two claims of the same room collide at one
+// unit: the later claim gives its units back and searches further up.
 //
 // clang-format off
 // step                          | a crash right after it leaves            | repaired by
@@ -28,7 +28,7 @@
 // repair, interrupted anywhere  | OWNED, IN_QUEUE or LEAVING as above      | the next holder repairs again
 // clang-format on
 //
-// Before the fence a dead client's blocks stay OWNED: that is their quarantine, because the client may still
+// Until its fence, a dead client's blocks stay OWNED: this is their quarantine, because the client may still
 // write.
 //
 // Memory order: a unit is freed by a CAS (acq_rel) after its owner's last write, and claimed by a CAS before
@@ -64,9 +64,10 @@ struct block {
     u32 unit = 0, units = 0;
     u64 serial = 0;
 };
-/// How a cell names the block it carries.
+/// The name by which a cell refers to the block that it contains.
 struct block_ref {
-    u64 unit = 0, before = 0, after = 0;  ///< its serial at the sender, and in the cell and at the receiver
+    u64 unit = 0, before = 0, after = 0;  ///< the block's serial: before the transfer at the sender, after it
+                                          ///< in the cell and at the receiver
 };
 struct pool_use {
     u32 units = 0, free = 0, largest_free = 0;  ///< largest_free: the longest free run
@@ -77,28 +78,30 @@ struct pool_use {
 class pool {
 public:
     pool(pool_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Empty: no run of that many units is free.
+    /// Empty if no run of that many units is free.
     [[nodiscard]] std::optional<block> try_acquire(u32 units);
-    /// Waits at most timeout_ns. Not in order: large blocks may wait longer than small ones.
+    /// Waits at most timeout_ns. Requests are not served in order: large blocks may wait longer than small
+    /// ones.
     [[nodiscard]] std::optional<block> acquire(u32 units, u64 timeout_ns);
-    /// False: this client doesn't own it (any more).
+    /// Returns false if this client doesn't own the block (any more).
     bool release(const block& k);
     [[nodiscard]] u64 offset(const block& k) const { return b_->offset + k.unit * b_->unit_bytes; }
     [[nodiscard]] u32 units_for(u64 bytes) const {
         const u64 n = div_ceil(bytes, b_->unit_bytes);
         return n == 0 ? 1 : n > b_->units ? b_->units + 1 : static_cast<u32>(n);
     }
-    /// Not a snapshot: other processes continue meanwhile.
+    /// Not a snapshot, because other processes continue meanwhile.
     [[nodiscard]] pool_use use() const;
     /// The epochs of the owners, one entry per block.
     [[nodiscard]] std::vector<u32> owners() const;
 
     // ---- transfers, see send.hpp
-    /// The name under which a cell is to carry the block. The block stays its owner's.
+    /// Returns the name by which a cell can refer to the block. The block still belongs to its owner.
     [[nodiscard]] block_ref name(const block& k);
-    /// After the publication of the cell. False: a receiver has it already.
+    /// Called after the publication of the cell. Returns false if a receiver already has the block.
     bool transfer(const block_ref& r);
-    /// For the client that has leased the cell that names it. Empty: no such block; the cell is damaged.
+    /// Called by the client that has leased the cell which names the block. Empty if there is no such block,
+    /// because the cell is damaged.
     [[nodiscard]] std::optional<block> take(const block_ref& r);
 
 private:
@@ -108,8 +111,8 @@ private:
     u32 epoch_;
 };
 
-/// After the fence of `dead`. `named`: the blocks that published cells of this pool name, gathered after the
-/// fence and after the repair of those queues. May be repeated.
+/// Called after the fence of `dead`. `named`: the blocks of this pool that are named by published cells,
+/// gathered after the fence and after the repair of those queues. May be repeated.
 void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named);
 
 }  // namespace carousel::ipc

@@ -1,5 +1,5 @@
-// <carousel/ipc.hpp> over the primitives: handles that give back what they hold, and the messages of
-// timeouts.
+// <carousel/ipc.hpp> implemented on the primitives: handles that give back the objects that they hold, and
+// the messages of timeouts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ block block_in(const u64 (&what)[4]) {
     return {static_cast<u32>(what[0] & 0xFFFFFFFFU), static_cast<u32>(what[0] >> 32U), what[1]};
 }
 
-// A test hook may throw out of a release; nothing else in there can.
+// A test hook may throw out of a release; nothing else in it can.
 template <class Fn>
 void quietly(Fn fn) noexcept {
     fn();

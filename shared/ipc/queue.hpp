@@ -1,5 +1,5 @@
 #pragma once
-// A queue between processes, of elements of one size: many producers, many consumers.
+// A queue between processes, of elements of one size, with many producers and many consumers.
 //
 //   cell word   {lap, epoch, state}    ticket t is in cell t mod N, in lap t / N
 //     FREE(l) -> CLAIMED(l, e) -> READY(l) -> POPPING(l, e) or LEASED(l, e) -> FREE(l + 1)
@@ -79,25 +79,26 @@ struct lease {
 class queue {
 public:
     queue(queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// False: full, or the bounded number of attempts failed because of contention.
+    /// Returns false if the queue is full, or if the bounded number of attempts failed because of contention.
     [[nodiscard]] bool try_push(const void* element);
     /// Waits at most timeout_ns. False: still full.
     [[nodiscard]] bool push(const void* element, u64 timeout_ns);
-    /// False: empty, or the first cell is claimed and not published.
+    /// Returns false if the queue is empty, or if the first cell is claimed and not published.
     [[nodiscard]] bool try_pop(void* element);
     [[nodiscard]] bool pop(void* element, u64 timeout_ns);
     [[nodiscard]] std::optional<lease> try_lease(void* element);
     [[nodiscard]] std::optional<lease> lease_one(void* element, u64 timeout_ns);
-    /// False: it isn't this client's lease (any more).
+    /// Returns false if this client does not hold that lease (any more).
     bool commit(const lease& l);
-    /// Makes it available again to any client.
+    /// Makes the element available again to any client.
     bool requeue(const lease& l);
 
-    /// Published and not taken; not a snapshot.
+    /// Number of published elements that are not taken; not a snapshot.
     [[nodiscard]] u32 size() const;
     [[nodiscard]] u64 lost() const { return counted(b_->lost); }
     [[nodiscard]] u64 tombs() const { return counted(b_->tombs); }
-    /// Epochs of the clients with claimed, unpublished cells; of those with taken, uncommitted elements.
+    /// claimers() returns the epochs of the clients that have claimed but unpublished cells, leasers() those
+    /// of the clients that have leased but uncommitted elements.
     [[nodiscard]] std::vector<u32> claimers() const { return epochs(cell_state::claimed); }
     [[nodiscard]] std::vector<u32> leasers() const { return epochs(cell_state::leased); }
 
@@ -137,7 +138,7 @@ private:
     queue queue_;
 };
 
-/// After the fence of `dead`. May be repeated.
+/// Called after the fence of `dead`. May be repeated.
 void repair(queue_block& b, u32 dead);
 
 }  // namespace carousel::ipc

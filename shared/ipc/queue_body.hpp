@@ -1,14 +1,14 @@
 #pragma once
 // The queue's steps, written once for the CPU and for kernels: the code that the histories and the model
 // check on the CPU is the code that runs on a GPU. queue.hpp has the words, the table of what a crash leaves
-// at each step and the argument of memory order, which hold for both.
+// at each step and the argument of memory order, which apply to both.
 //
 // Side has the words and their operations:
 //   word                              a word in the memory of that side
 //   load(word), cas(word, from, to)   acquire; acq_rel, acquire on failure
 //   at(step)                          a named step is passed
 //
-// Every loop is bounded, in a kernel as well: beyond the bound the queue is reported as full, or empty.
+// Every loop is bounded, also in a kernel: when the bound is reached, the queue is reported as full or empty.
 
 #include "ipc/owner_word.hpp"
 #include "ipc/steps.hpp"
@@ -29,7 +29,7 @@ struct queue_parts {
     word *lost = nullptr, *tombs = nullptr;  ///< tallies
     u32 capacity = 0, element_bytes = 0;
 };
-/// Of the elements: whole words.
+/// Size of the elements in whole words.
 [[nodiscard]] CAROUSEL_HD constexpr u64 element_stride(u32 bytes) { return (u64{bytes} + 7) / 8 * 8; }
 
 template <class Side>
@@ -40,11 +40,13 @@ public:
 
     /// FREE -> CLAIMED. False: full.
     [[nodiscard]] CAROUSEL_SIDE bool claim(u64& ticket) const;
-    /// CLAIMED -> READY, after the element is written.
+    /// CLAIMED -> READY, called after the element is written.
     CAROUSEL_SIDE bool publish(u64 ticket) const;
-    /// READY -> POPPING or LEASED. False: empty, or the first cell is claimed and not published.
+    /// READY -> POPPING or LEASED. Returns false if the queue is empty, or if the first cell is claimed and
+    /// not published.
     [[nodiscard]] CAROUSEL_SIDE bool take(cell_state as, u64& ticket) const;
-    /// POPPING or LEASED -> FREE(lap + 1). False: it isn't this client's (any more).
+    /// POPPING or LEASED -> FREE(lap + 1). Returns false if the cell does not belong to this client (any
+    /// more).
     CAROUSEL_SIDE bool consume(u64 ticket, cell_state from) const;
     /// LEASED -> READY.
     CAROUSEL_SIDE bool requeue(u64 ticket) const;
@@ -53,7 +55,7 @@ public:
     }
 
     // ---- repair, after the fence of `dead`, one at a time; it may be interrupted and restarted anywhere.
-    // First settle_marked for each cell, then settle_done, then repair_cell for each.
+    // First settle_marked is called for each cell, then settle_done, then repair_cell for each cell.
     CAROUSEL_SIDE void settle_marked(u32 k) const;
     CAROUSEL_SIDE void settle_done() const;
     CAROUSEL_SIDE void repair_cell(u32 k, u32 dead) const;
@@ -76,14 +78,16 @@ private:
     u32 epoch_;
 };
 
-// Lock-free: a failed CAS means that another client has claimed, or it moves an outdated hint.
+// Lock-free: a failed CAS means either that another client has claimed, or that an outdated hint is moved.
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::claim(u64& ticket) const {
     ticket = Side::load(*p_.tail);
     for (u64 attempt = 0; attempt < 4 * u64{p_.capacity}; ++attempt) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
         const int round = round_of(here.count, lap(ticket));
-        if (round < 0) return false;  // the element pushed a lap ago is still there: full
+        if (round < 0)
+            return false;  // the element that was pushed one lap ago is still there: the queue is
+                           // full
         if (round == 0 && here.state == cell_state::free) {
             if (!Side::cas(cell(ticket), here.pack(), claimed(here.count).pack())) continue;
             hint(*p_.tail, ticket, ticket + 1);
@@ -106,9 +110,9 @@ CAROUSEL_SIDE bool queue_body<Side>::publish(u64 ticket) const {
 template <class Side>
 CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
     ticket = Side::load(*p_.head);
-    u64 first = ticket;  // all before it have been skipped
-    // A failed CAS means that another client was faster. The hint may be laps old: the cells of dead
-    // producers are freed without a consumer.
+    u64 first = ticket;  // all cells before this one have been skipped
+    // A failed CAS means that another client was faster. The hint may be several laps old, because the cells
+    // of dead producers are freed without a consumer.
     u64 failed = 0;
     while (ticket < first + p_.capacity && failed <= p_.capacity) {
         const cell_word here = cell_word::of(Side::load(cell(ticket)));
@@ -128,7 +132,7 @@ CAROUSEL_SIDE bool queue_body<Side>::take(cell_state as, u64& ticket) const {
                 }
 #else
                 Side::at(step::cell_passed);
-                cell(ticket).store(mine.pack());  // seeded bug: two may have it
+                cell(ticket).store(mine.pack());  // seeded bug: two clients may have it
 #endif
                 Side::at(as == cell_state::leased ? step::cell_leased : step::cell_popping);
                 return true;
@@ -161,7 +165,7 @@ CAROUSEL_SIDE bool queue_body<Side>::requeue(u64 ticket) const {
     return true;
 }
 
-// From the state in which a dead client left the cell to the next lap, counted once.
+// Moves the cell from the state in which a dead client left it to the next lap, and counts it once.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, word& tally) const {
     if (w.state != into) {
@@ -181,8 +185,8 @@ CAROUSEL_SIDE void queue_body<Side>::bury(u32 k, cell_word w, cell_state into, w
     count_done<Side>(tally);
 }
 
-// A cell marked by another repair is completed by this one, for whichever client, and first: a tally records
-// only the last counted cell. A repair marks one at a time, so there is at most one.
+// If another repair has marked a cell, for any client, this repair completes that cell first, because a tally
+// records only the last counted cell. A repair marks one cell at a time, so there is at most one marked cell.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     const cell_word w = cell_word::of(Side::load(p_.cell[k]));
@@ -190,7 +194,7 @@ CAROUSEL_SIDE void queue_body<Side>::settle_marked(u32 k) const {
     if (w.state == cell_state::lost) bury(k, w, cell_state::lost, *p_.lost);
 }
 
-// After them, the tallies' last entries are no longer needed.
+// After these steps, the last entries of the tallies are no longer needed.
 template <class Side>
 CAROUSEL_SIDE void queue_body<Side>::settle_done() const {
     count_done<Side>(*p_.tombs);

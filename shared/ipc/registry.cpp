@@ -86,7 +86,7 @@ client_id client_at(const registry_block& r, u32 entry) {
     if (w.state == entry_state::free) return {};
     const u64 start = load(e.start_time);
     if (load(e.identity) != before)
-        return {};  // it has changed owners meanwhile: the two don't belong together
+        return {};  // the entry has changed owners in the meantime, so the two values don't belong together
     return {entry, w.epoch, {static_cast<i32>(w.count), start}, w.state};
 }
 

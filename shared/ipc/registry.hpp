@@ -4,9 +4,10 @@
 //   entry   FREE -> ATTACHED(pid, epoch) -> DEAD -> FENCED -> FREE
 //                          DEAD -> ATTACHED   a client whose connection broke has come back
 //
-// DEAD: its connection has ended; what it holds stays its own, because it may still run. FENCED: its pidfd
-// reports its exit, or the client itself has reported that nothing of the space is mapped there any more.
-// Only then is its state repaired, and only when all repairs are done is the entry FREE.
+// DEAD: the client's connection has ended; it keeps the objects that it holds, because it may still run.
+// FENCED: the client's pidfd has reported its exit, or the client itself has reported that nothing of the
+// space is mapped there any more. Its state is repaired only after that, and the entry is FREE only after all
+// repairs are done.
 //
 // clang-format off
 // step                      | a crash of the holder right after it leaves     | repaired by
@@ -56,10 +57,10 @@ struct client_id {
 };
 
 // ---- for the holder
-/// Adds an entry for that process. Empty when all are taken.
+/// Adds an entry for that process. Empty if all entries are taken.
 [[nodiscard]] client_id attach(registry_block& r, const shm::process_id& process);
-/// Attaches the same client on a new connection: its entry is ATTACHED. Empty: no entry has that epoch for
-/// that process, or it is fenced.
+/// Attaches the same client on a new connection: its entry is ATTACHED. Empty if no entry has that epoch for
+/// that process, or if the entry is fenced.
 [[nodiscard]] client_id attach_again(registry_block& r, u32 epoch, const shm::process_id& process);
 void mark_dead(registry_block& r, u32 entry);
 void mark_fenced(registry_block& r, u32 entry);
@@ -68,11 +69,11 @@ void free_entry(registry_block& r, u32 entry);
 
 // ---- for any process
 [[nodiscard]] client_id client_at(const registry_block& r, u32 entry);
-/// Empty: no entry has that epoch (any more).
+/// Empty if no entry has that epoch (any more).
 [[nodiscard]] client_id find_client(const registry_block& r, u32 epoch);
-/// "process 1234", "process 1234, which has died", "a process that is gone"
+/// Returns "process 1234", "process 1234, which has died" or "a process that is gone".
 [[nodiscard]] std::string client_text(const registry_block& r, u32 epoch);
-/// "process 1234 (2), process 99": each once, with its count; "" for none.
+/// Returns "process 1234 (2), process 99": each process once, with its count; "" for none.
 [[nodiscard]] std::string clients_text(const registry_block& r, std::vector<u32> epochs);
 
 }  // namespace carousel::ipc

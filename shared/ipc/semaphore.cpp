@@ -10,7 +10,7 @@ void advance(word& at_place, const line_word& w) {
     (void)cas(at_place, w.pack(), line_word{w.count + 1, 0, line_state::empty}.pack());
 }
 
-/// The content of the hint `late`: whose patience is measured, and since when. 0: none.
+/// The content of the hint `late`: the waiter whose patience is measured, and the start time. 0: none.
 struct late_mark {
     static constexpr u64 ticket_mask = (u64{1} << 28) - 1, clock_mask = (u64{1} << 36) - 1;
     [[nodiscard]] static u64 pack(u64 ticket, u64 ms) {
@@ -24,13 +24,13 @@ struct late_mark {
 
 }  // namespace
 
-// Lock-free: a failed CAS means that another client has joined, or it moves an outdated hint.
+// Lock-free: a failed CAS means either that another client has joined, or that an outdated hint is moved.
 std::optional<u64> semaphore::join() {
     u64 ticket = load(b_->tail);
     for (u32 attempt = 0; attempt < 4 * b_->line; ++attempt) {
         const line_word here = line_word::of(load(place(ticket))), mine = lap_of(ticket);
         const int round = round_of(here.count, mine.count);
-        if (round < 0) return std::nullopt;  // a waiter of the previous lap is there: the line is full
+        if (round < 0) return std::nullopt;  // a waiter of the previous lap is still there: the line is full
         if (round == 0 && here.state == line_state::empty) {
             const line_word waits{mine.count, epoch_, line_state::waiting};
             if (!cas(place(ticket), here.pack(), waits.pack())) continue;
@@ -93,8 +93,8 @@ std::optional<permit> semaphore::take(u64 ticket) {
         const in_front others = before(ticket);
         const std::optional<u32> k = free_beyond(others.waiting);
 #else
-        // Seeded bug: the permits are counted first, so one whose new holder has left the line since counts
-        // twice.
+        // Seeded bug: the permits are counted first, so a permit whose new holder has left the line in
+        // between is counted twice.
         const u32 free = free_permits();
         at(step::turn_known);
         const in_front others = before(ticket);
@@ -110,7 +110,8 @@ std::optional<permit> semaphore::take(u64 ticket) {
 #ifndef CAROUSEL_BUG_TAKES_UNCHECKED
         if (seen.state != permit_state::free || !cas(b_->permit()[*k], seen.pack(), held)) continue;
 #else
-        b_->permit()[*k].store(held);  // seeded bug: a client that took it meanwhile has it, too
+        b_->permit()[*k].store(held);  // seeded bug: a client that has taken the permit in the meantime also
+                                       // has it
 #endif
         at(step::permit_taken);
         return permit{*k, seen.count};
@@ -118,13 +119,13 @@ std::optional<permit> semaphore::take(u64 ticket) {
     return std::nullopt;
 }
 
-// The first waiter may take a free permit at once. If it does not for line_patience_ns it is passed over: it
-// is stopped, dead, or on a machine in trouble, and the next waiter gets its place.
+// The first waiter may take a free permit at once. If it does not take the permit within line_patience_ns, it
+// is passed over, because it is stopped, dead or starved, and the next waiter gets its place.
 void semaphore::pass_by_late(const in_front& others) {
     if (others.waiting == 0) return;
     const u64 now_ms = clock_ns() / ns_per_ms, mark = load(b_->late);
     const bool named = late_mark::names(mark, others.first);
-    if (free_permits() == 0) {  // it waits as all do
+    if (free_permits() == 0) {  // it waits like all others
         if (named) hint(b_->late, mark, 0);
         return;
     }
@@ -145,7 +146,8 @@ std::optional<permit> semaphore::acquire(u64 timeout_ns) {
     const u64 deadline = deadline_after(timeout_ns);
     std::optional<u64> ticket;
     for (;;) {
-        const u32 seen = shm::ticket(b_->bell);           // before the attempt: a later ring ends the sleep
+        const u32 seen = shm::ticket(b_->bell);           // read before the attempt, so that a later ring
+                                                          // ends the sleep
         if (ticket && !in_line(*ticket)) ticket.reset();  // it was passed over
         if (!ticket) ticket = join();
         if (!ticket) pass_by_late(before(load(b_->tail)));  // the line is full, perhaps of late waiters

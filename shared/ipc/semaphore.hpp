@@ -8,21 +8,22 @@
 //   late               a hint: {1 + ticket:28, since_ms:36}: since when the first of the line has left a
 //                      permit unused
 //
-// Each permit is a word of its own, so no more are held than exist. Ticket t is at place t mod N of the line,
-// in lap t / N: a ticket is taken by the one CAS that writes the waiter's epoch there, and given back by one
-// CAS to the next lap, wherever in the line it is. So a ticket whose place has moved to another lap has left,
-// and no client can take ticket t + N before ticket t has left.
+// Each permit is a separate word, so no more permits can be held than exist. Ticket t is at place t mod N of
+// the line, in lap t / N: a ticket is taken by the CAS that writes the waiter's epoch there, and given back
+// by one CAS to the next lap, regardless of its position in the line. So a ticket whose place has moved to
+// another lap has left, and no client can take ticket t + N before ticket t has left.
 //
 // A waiter's turn has come when fewer waiters precede it than permits are free. The waiters are counted
 // first, then the free permits: a waiter that has left the line had taken its permit before, so no permit is
-// counted for two. One permit always remains for each waiter ahead: no waiter is starved by later ones.
+// counted for two. One permit always remains for each waiter ahead: later waiters cannot starve an earlier
+// one.
 //
-// A client that is stopped in the line, or slow, would keep a permit from all after it. So the first of the
-// line is passed over when it has left a free permit unused for line_patience_ns: a client that sees this
-// moves its place to the next lap. The late client finds its place gone at its next check, and takes a new
-// ticket. Only fairness depends on that clock: a permit is taken by the CAS of its word, in the line or out
-// of it. If the late client wakes between its check and that CAS it still takes the permit, and a later one
-// may get its own one place too early.
+// A client that is stopped in the line, or slow, would keep a permit from all later waiters. So the first
+// waiter is passed over when it has left a free permit unused for line_patience_ns: a client that detects
+// this moves the waiter's place to the next lap. The late client finds at its next check that its place is
+// gone, and takes a new ticket. Only fairness depends on that clock: a permit is always taken by the CAS of
+// its word, whether or not the client is in the line. If the late client wakes between its check and that CAS
+// it still takes the permit, and a later client may get its permit one place too early.
 //
 // clang-format off
 // step                          | a crash right after it leaves             | repaired by
@@ -35,7 +36,8 @@
 // repair, interrupted anywhere  | some words repaired                       | the next holder repairs again
 // clang-format on
 //
-// try_acquire takes a ticket as well, and leaves at once if its turn hasn't come: it never overtakes.
+// try_acquire takes a ticket as well, and leaves the line at once if its turn has not come, so it never
+// overtakes a waiter.
 
 #include <optional>
 #include <vector>
@@ -52,7 +54,7 @@ using line_word = owner_word<line_state>;
 
 inline constexpr u32 max_permits = 4096;
 inline constexpr u32 max_line = 1024;  ///< a client that finds the line full waits without a ticket
-/// How long the first of the line may leave a free permit unused: a running client checks at least every
+/// Time for which the first waiter may leave a free permit unused; a running client checks at least every
 /// shm::max_sleep_ns.
 inline constexpr u64 line_patience_ns = 5 * shm::max_sleep_ns;
 
@@ -68,7 +70,7 @@ struct semaphore_block {
     [[nodiscard]] static u64 bytes(u32 permits, u32 line = max_line) {
         return sizeof(semaphore_block) + u64{permits + line} * sizeof(word);
     }
-    /// In zeroed memory of bytes().
+    /// Initialises the semaphore in zeroed memory of bytes().
     void make(u32 number, u32 places = max_line) { permits = number, line = places; }
 };
 static_assert(sizeof(semaphore_block) == 256);
@@ -81,11 +83,11 @@ struct permit {
 class semaphore {
 public:
     semaphore(semaphore_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Waits in the line, at most timeout_ns. Empty: timed out; holders() returns the current owners of the
-    /// permits.
+    /// Waits in the line, at most timeout_ns. Empty: the wait timed out; holders() returns the current owners
+    /// of the permits.
     [[nodiscard]] std::optional<permit> acquire(u64 timeout_ns);
     [[nodiscard]] std::optional<permit> try_acquire() { return acquire(0); }
-    /// False: this client doesn't hold that permit (any more): it was released before.
+    /// Returns false if this client doesn't hold that permit (any more), because it was released before.
     bool release(const permit& p);
 
     /// The epochs of the holders, one entry per permit; not a snapshot.
@@ -113,7 +115,7 @@ private:
     u32 epoch_;
 };
 
-/// After the fence of `dead`: frees its permits and its tickets. May be repeated.
+/// Called after the fence of `dead`: frees its permits and its tickets. May be repeated.
 void repair(semaphore_block& b, u32 dead);
 
 }  // namespace carousel::ipc

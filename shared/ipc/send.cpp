@@ -8,10 +8,10 @@ bool try_send(pool& from, const block& k, queue& to, void* element) {
     const block_ref r = from.name(k);
     std::memcpy(element, &r, sizeof r);
 #ifdef CAROUSEL_BUG_TRANSFERS_FIRST
-    (void)from.transfer(r);  // seeded bug: for a moment no word or cell names it
+    (void)from.transfer(r);  // seeded bug: for a moment no word or cell names the block
 #endif
     if (!to.try_push(element)) return false;
-    (void)from.transfer(r);  // false: it has been received already
+    (void)from.transfer(r);  // false: the block has already been received
     return true;
 }
 
@@ -22,7 +22,7 @@ std::optional<block> try_receive(queue& from, pool& to, void* element, bool* dam
     block_ref r;
     std::memcpy(&r, element, sizeof r);
 #ifdef CAROUSEL_BUG_COMMITS_FIRST
-    (void)from.commit(*l);  // seeded bug: for a moment no word or cell names it
+    (void)from.commit(*l);  // seeded bug: for a moment no word or cell names the block
 #endif
     const std::optional<block> got = to.take(r);
     if (damaged != nullptr) *damaged = !got;
@@ -34,8 +34,8 @@ void gather_named(queue_block& b, std::vector<block_ref>& named) {
     for (u32 k = 0; k < b.capacity; ++k) {
         const cell_state s = cell_word::of(load(b.cell()[k])).state;
         if (s != cell_state::ready && s != cell_state::leased) continue;
-        // Meanwhile a consumer may free the cell and a producer write it again. Then the block has a live
-        // owner, whatever is read here, and the CAS of the repair fails.
+        // In the meantime a consumer may free the cell, and a producer may write it again. Then the block has
+        // a live owner, whatever value is read here, and the CAS of the repair fails.
         block_ref r;
         std::memcpy(&r, b.element(k), sizeof r);
         named.push_back(r);

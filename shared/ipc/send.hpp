@@ -13,8 +13,8 @@
 // clang-format on
 //
 // The cell is published before the block's word changes, and freed after it: a block whose owner dies is
-// named by a published cell, or no process has a claim to it. The serials (`before`, `after`) prevent a slow
-// sender's change from affecting the block once a receiver has it.
+// named by a published cell, or no process owns it. The serials (`before`, `after`) prevent a slow sender's
+// change from affecting the block once a receiver has it.
 
 #include <cstring>
 
@@ -23,10 +23,10 @@
 
 namespace carousel::ipc {
 
-/// `element`: of the queue's size, starting with a block_ref, which is filled in. False: the queue is full,
-/// and the sender keeps the block.
+/// `element`: has the size of the queue's elements and starts with a block_ref, which is filled in. Returns
+/// false if the queue is full; the sender then keeps the block.
 bool try_send(pool& from, const block& k, queue& to, void* element);
-/// Empty: the queue is empty, or (`damaged`) the element names no block.
+/// Empty if the queue is empty, or, with `damaged` set, if the element names no block.
 [[nodiscard]] std::optional<block> try_receive(queue& from, pool& to, void* element, bool* damaged = nullptr);
 /// Collects the blocks that the queue's published cells name.
 void gather_named(queue_block& b, std::vector<block_ref>& named);

@@ -24,37 +24,37 @@
 namespace carousel::ipc {
 
 inline constexpr u64 space_magic = 0x4341'524F'5350'4143;  ///< "CAROSPAC"
-inline constexpr u32 space_version = 3;                    ///< of the layout of the whole memory
+inline constexpr u32 space_version = 3;                    ///< version of the layout of the whole memory
 inline constexpr u32 max_primitives = 64;
 inline constexpr std::size_t longest_name = 40;
 
-/// gpu_pool: its words are the CPUs', its memory is the GPU's. gpu_queue, gpu_work_queue: all of it is the
-/// kernels'.
+/// gpu_pool: its words are changed by CPUs, its memory is the GPU's. gpu_queue, gpu_work_queue: all their
+/// memory is changed only by kernels.
 enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_queue, gpu_work_queue };
 [[nodiscard]] constexpr bool is_pool(kind k) { return k == kind::pool || k == kind::gpu_pool; }
-/// Its words are in GPU memory, and are repaired there.
+/// True if the primitive's words are in GPU memory, where they are also repaired.
 [[nodiscard]] constexpr bool has_gpu_words(kind k) {
     return k == kind::gpu_queue || k == kind::gpu_work_queue;
 }
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// What a client requests; the meaning of the fields follows from the kind.
+/// The shape that a client requests; the meaning of the fields depends on the kind.
 struct shape {
     kind what = kind::none;
     u64 count = 0;  ///< permits; cells; tasks; bytes of the pool
     u64 each = 0;   ///< -; bytes of an element; bytes of a task; bytes of a unit
-    u64 more = 0;   ///< -; 1 + the place of the pool whose blocks travel; max_attempts; -
+    u64 more = 0;   ///< -; 1 + the place of the pool whose blocks are sent; max_attempts; -
     u64 type = 0;   ///< -; of elements, of tasks (type_tag.hpp), 0: any; -
     bool operator==(const shape&) const = default;
 };
-/// "a queue of 4096 elements of 24 bytes"
+/// Returns "a queue of 4096 elements of 24 bytes"
 [[nodiscard]] std::string text_of(const shape& s);
 
 enum class place_state : u8 { empty, ready };
 using place_word = owner_word<place_state>;
 struct alignas(64) directory_entry {
     word state;
-    u64 offset, bytes;  ///< of its words, from the start of the space
+    u64 offset, bytes;  ///< of the primitive's words, from the start of the space
     u64 what, count, each, more;
     u64 gpu_offset, gpu_bytes;  ///< in the GPU memory
     char name[longest_name + 8];
@@ -71,11 +71,11 @@ struct space_block {
     u64 gpu_bytes;  ///< 0: no GPU
     char gpu_uuid[40];
     word repairer, repairer_start;  ///< pid and start time of the current or last repair process of GPU words
-    word holder;  ///< {incarnations of the holder, 0, 0}: how often the space was taken over
+    word holder;  ///< {incarnations of the holder, 0, 0}: the number of times that the space was taken over
     alignas(64) shm::doorbell_word bell;
     registry_block registry;
     directory_entry place[max_primitives];
-    alignas(4096) gate_row gates[max_clients];  ///< whole pages: they are page-locked
+    alignas(4096) gate_row gates[max_clients];  ///< whole pages, because they are page-locked
 
     [[nodiscard]] std::byte* at(u64 offset) { return reinterpret_cast<std::byte*>(this) + offset; }
     template <class Block>
@@ -87,20 +87,20 @@ static_assert(sizeof(directory_entry) == 128 && sizeof(space_block) % 64 == 0);
 static_assert(offsetof(space_block, registry) % 64 == 0);
 
 inline constexpr u32 no_place = ~u32{0};
-/// The published place of that name; no_place: none.
+/// Returns the published place of that name; no_place: there is none.
 [[nodiscard]] u32 find_place(const space_block& s, const std::string& name);
 
-/// For the holder: the place of that name, created if there is none. Throws config_error: another shape, no
-/// room, or sizes out of bounds.
+/// Called by the holder: returns the place of that name, created if there is none. Throws config_error for
+/// another shape, if there is no room, or if sizes are out of bounds.
 [[nodiscard]] u32 make_place(space_block& s, const std::string& name, const shape& wanted);
 /// Checks a shape that a client would request; throws config_error if it is out of bounds.
 void check_shape(const std::string& name, const shape& wanted);
-/// Throws config_error unless it is the shape of the place.
+/// Throws config_error unless `wanted` is the shape of the place.
 void require_shape(const space_block& s, u32 place, const shape& wanted);
 
-/// For the holder, after the fence of `dead`: repairs all primitives. May be repeated.
+/// Called by the holder after the fence of `dead`: repairs all primitives. May be repeated.
 void repair_all(space_block& s, u32 dead);
-/// A primitive has words in GPU memory, so a death requires a repair process there.
+/// True if a primitive has words in GPU memory, so that a death requires a repair process there.
 [[nodiscard]] bool has_gpu_words(const space_block& s);
 
 }  // namespace carousel::ipc

@@ -1,8 +1,9 @@
 #pragma once
-// The contents of a space, as `carousel ps` shows them: its clients with what each holds, its primitives with
-// their state. The holder reads the words without stopping any client: each word is true at the instant of
-// its read, sums are not a snapshot. The view is sent over the holder's socket; only space_view.cpp writes
-// and reads it. The process that requests it is not a client and needs none of the memory.
+// The contents of a space, as `carousel ps` shows them: its clients with the objects that each holds, and its
+// primitives with their state. The holder reads the words without stopping any client: each word is valid at
+// the instant when it is read, but sums are not a snapshot. The view is sent over the holder's socket; only
+// space_view.cpp writes and reads it. The process that requests the view need not be a client, and needs none
+// of the memory.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace carousel::ipc {
 
-/// What a client holds of one primitive.
+/// The objects of one primitive that a client holds.
 struct holding {
     std::string primitive;
     std::string as;  ///< "permits", "in line", "blocks", "claimed", "popping", "leased", "tasks", ...
@@ -22,24 +23,24 @@ struct holding {
 struct client_view {
     i32 pid = 0;
     u32 epoch = 0;
-    std::string state;    ///< "attached", "dead" (its connection has ended), "fenced" (its process has)
-    std::string command;  ///< from /proc; "" when it is gone
+    std::string state;    ///< "attached", "dead" (its connection has ended), "fenced" (its process has ended)
+    std::string command;  ///< from /proc; "" if the process has ended
     f64 age_s = 0, silent_s = 0;  ///< seconds since it was attached, and since its last heartbeat
     std::vector<holding> holds;
 };
 struct primitive_view {
     std::string name, kind, shape;                          ///< shape: text_of()
-    std::vector<std::pair<std::string, u64>> figures = {};  ///< "free", "waiting", "lost", ...
-                                                            ///< "gpu_bytes": its own in GPU memory
+    std::vector<std::pair<std::string, u64>> figures = {};  ///< "free", "waiting", "lost", ... "gpu_bytes":
+                                                            ///< the primitive's bytes in GPU memory
 };
 struct space_view {
-    std::string name, id;  ///< id "": its memory has not been requested yet
+    std::string name, id;  ///< id "": the space's memory has not been requested yet
     i32 holder = 0;
-    bool of_run = false;   ///< its holder is the supervisor of the run of that name
-    u64 incarnations = 0;  ///< of its holder: 1 until it is taken over
+    bool of_run = false;   ///< the holder is the supervisor of the run of that name
+    u64 incarnations = 0;  ///< number of incarnations of the holder: 1 until the space is taken over
     u64 bytes = 0, free_bytes = 0;
-    u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< of its GPU memory; 0: none
-    bool truncated = false;                 ///< too long for one message: what clients hold is left out
+    u64 gpu_bytes = 0, gpu_free_bytes = 0;  ///< bytes of the space's GPU memory; 0: none
+    bool truncated = false;                 ///< too long for one message: the holdings of clients are omitted
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };

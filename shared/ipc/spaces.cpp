@@ -25,7 +25,7 @@ bool is_our_folder(const std::string& path) {
     return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-// A stopped holder doesn't accept, but it listens.
+// A stopped holder doesn't accept connections, but it listens.
 bool has_listener(const std::string& socket) {
     const shm::unique_fd there = shm::connect_to(socket, answer_patience_ns);
     return there || (errno != ECONNREFUSED && errno != ENOENT);
@@ -87,7 +87,7 @@ std::string remove_dead(const found_space& s) {
     if (!lock && errno == EWOULDBLOCK) return "a process holds it again";
     if (found_at(s.name).state != space_state::dead) return "it is in use again";
     std::error_code failed;
-    fs::remove_all(s.place.folder, failed);  // a holder would detect that its lock file is gone
+    fs::remove_all(s.place.folder, failed);  // a holder would detect that its lock file has been removed
     return failed ? failed.message() : "";
 }
 

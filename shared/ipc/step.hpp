@@ -1,10 +1,10 @@
 #pragma once
 // The named steps of the primitives: between any two changes of shared memory a test can inspect, stop or
 // kill a client. Present in every build, so that the tested code is the shipped code; without a hook each
-// costs one load and one branch that is never taken.
+// step costs one load and one branch that is never taken.
 //
-// A hook may throw: no function that passes a step is noexcept, and none has a guard that would undo during
-// unwinding what a crash leaves.
+// A hook may throw, so no function that passes a step is noexcept, and no function has a guard whose
+// unwinding would undo the state that a crash leaves.
 
 #include <string_view>
 
@@ -23,7 +23,7 @@ struct hooks {
     u64 (*now_ns)() = nullptr;
     bool (*sleep)(shm::doorbell_word& bell, u32 seen, u64 timeout_ns) = nullptr;
 };
-/// Set it while no other thread uses a primitive. {} restores the defaults.
+/// To be set while no other thread uses a primitive. {} restores the defaults.
 void set_hooks(const hooks& h) noexcept;
 
 namespace detail {
@@ -34,15 +34,15 @@ inline void at(step s) {
     if (detail::hooked.at != nullptr) [[unlikely]]
         detail::hooked.at(s);
 }
-/// The CPU's side of a body, with its steps.
+/// The CPU's side of a body (queue_body.hpp), with its steps.
 struct cpu_side : cpu_words {
     static void at(step s) { ipc::at(s); }
 };
 [[nodiscard]] u64 clock_ns();
-/// The current time plus `timeout_ns`, saturated.
+/// Returns the current time plus `timeout_ns`, saturated.
 [[nodiscard]] u64 deadline_after(u64 timeout_ns);
-/// Sleeps at a doorbell until it rings, the deadline passes or 100 ms are over. False: the deadline has
-/// passed.
+/// Sleeps at a doorbell until it rings, the deadline passes, or 100 ms have passed. Returns false if the
+/// deadline has passed.
 bool sleep_until(shm::doorbell_word& bell, u32 seen, u64 deadline_ns);
 
 }  // namespace carousel::ipc

@@ -1,6 +1,6 @@
 #pragma once
 // The work queue's steps, written once for the CPU and for kernels. work_queue.hpp has the words, the table
-// of what a crash leaves at each step and the argument of memory order, which hold for both. Side:
+// of what a crash leaves at each step and the argument of memory order, which apply to both. Side:
 // queue_body.hpp.
 
 #include "ipc/owner_word.hpp"
@@ -30,7 +30,7 @@ struct task_name {
 };
 struct claimed_task {
     task_name name;
-    u32 attempts = 0;  ///< failed ones before this one
+    u32 attempts = 0;  ///< failed attempts before this one
 };
 
 /// Where a work queue's parts are in this process.
@@ -48,13 +48,13 @@ public:
     using word = typename Side::word;
     CAROUSEL_HD task_body(const task_parts<word>& p, u32 epoch) : p_(p), epoch_(epoch) {}
 
-    /// FREE -> FILLING. False: no place is free.
+    /// FREE -> FILLING. Returns false if no place is free.
     [[nodiscard]] CAROUSEL_SIDE bool fill(task_name& n) const;
-    /// FILLING -> WAITING, after the task is written.
+    /// FILLING -> WAITING, called after the task is written.
     CAROUSEL_SIDE bool submit(const task_name& n) const;
-    /// WAITING -> CLAIMED. False: no task is waiting.
+    /// WAITING -> CLAIMED. Returns false if no task is waiting.
     [[nodiscard]] CAROUSEL_SIDE bool claim(claimed_task& t) const;
-    /// CLAIMED -> FREE. False: it isn't this client's claim (any more).
+    /// CLAIMED -> FREE. Returns false if this client does not hold that claim (any more).
     CAROUSEL_SIDE bool commit(const claimed_task& t) const;
     /// CLAIMED -> WAITING or DEAD_LETTER.
     CAROUSEL_SIDE bool fail(const claimed_task& t) const;
@@ -64,7 +64,7 @@ public:
     [[nodiscard]] CAROUSEL_SIDE u8* task(u32 place) const {
         return p_.tasks + place * ((u64{p_.task_bytes} + 7) / 8 * 8);
     }
-    /// After the fence of `dead`. May be repeated.
+    /// Called after the fence of `dead`. May be repeated.
     CAROUSEL_SIDE void repair_place(u32 k, u32 dead) const;
 
 private:
@@ -84,7 +84,7 @@ private:
     u32 epoch_;
 };
 
-// The word of a task after a failed attempt.
+// Returns the word of a task after a failed attempt.
 template <class Side>
 CAROUSEL_SIDE task_word task_body<Side>::failed(const task_word& w) const {
 #ifndef CAROUSEL_BUG_FORGETS_ATTEMPTS
@@ -113,7 +113,7 @@ CAROUSEL_SIDE bool task_body<Side>::take(task_state from, task_state to, word& h
         if (!change(place, here, next)) continue;
 #else
         Side::at(step::turn_known);
-        p_.place[place].store(next.pack());  // seeded bug: two may have it
+        p_.place[place].store(next.pack());  // seeded bug: two clients may have it
 #endif
         (void)Side::cas(hint_at, first, first + attempt + 1);
         t = {{place, here.generation}, here.attempts};

@@ -19,8 +19,8 @@ template <class T>
 
 }  // namespace detail
 
-/// For a class, its name without its namespace, because programs may declare it in different ones; for a
-/// number, its kind, because compilers spell those names differently.
+/// For a class, returns its name without its namespace, because programs may declare the class in different
+/// namespaces; for a number, its kind, because compilers spell the names of number types differently.
 template <class T>
 [[nodiscard]] constexpr u64 type_tag() {
     u64 tag = 0xCBF2'9CE4'8422'2325;

@@ -8,7 +8,7 @@
 //   tally        {count:24, place:24, round:16}    counts losses by crashes, each once
 //
 // An epoch permanently identifies one incarnation of one client: the registry has its (pid, start time). 0
-// means none. Counts wrap, so words are compared for equality and rounds by their distance (round_of).
+// means none. Counts wrap around, so words are compared for equality and rounds by their distance (round_of).
 //
 // Memory order: every CAS is acq_rel and every read of a word acquire. So a process that sees a word also
 // sees everything that its writer had written before, payloads included: a payload is written between the CAS
@@ -16,8 +16,8 @@
 // that frees it.
 //
 // A word is changed only by CPUs or only by kernels, because the atomics of one side are not atomic for the
-// other. The operations on words are written once (queue_body.hpp, task_body.hpp) over a Side: cpu_words
-// below, or a GPU's (cuda/).
+// other. The operations on words are written once (queue_body.hpp, task_body.hpp) as templates over a Side:
+// cpu_words below, or the GPU's (cuda/).
 
 #include <atomic>
 
@@ -37,7 +37,7 @@ inline bool cas(word& at, u64 expected, u64 desired) {
 /// Moves a hint, which is never authoritative, from `seen` to `next` unless another process was faster.
 inline void hint(word& at, u64 seen, u64 next) { (void)cas(at, seen, next); }
 
-/// The CPU's side of a body.
+/// The CPU's operations on words, for a body (queue_body.hpp).
 struct cpu_words {
     using word = ipc::word;
     [[nodiscard]] static u64 load(const word& at) { return ipc::load(at); }

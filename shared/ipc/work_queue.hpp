@@ -8,9 +8,9 @@
 //   next free, next waiting: hints at which a search begins
 //
 // A task's name is {place, generation}. commit() is one CAS from exactly that claim, so a task is committed
-// once: by the client that holds it. A worker's effects outside the queue (a file, a result elsewhere) happen
-// at least once, so they must carry the task's name and be idempotent on it. Tasks wait in approximate order,
-// with no guarantee; the search for work is circular, so no task is left out indefinitely.
+// once: by the client that holds the claim. A worker's effects outside the queue (a file, a result elsewhere)
+// happen at least once, so they must carry the task's name and be idempotent on it. Tasks wait in approximate
+// order, with no guarantee; the search for work is circular, so no task is skipped indefinitely.
 //
 // clang-format off
 // step                             | a crash right after it leaves        | repaired by
@@ -61,22 +61,22 @@ enum class task_fate : u8 {
     claimed,
     dead_letter,
     over
-};  ///< over: committed, or removed as a dead letter
+};  ///< over: the task was committed, or removed as a dead letter
 
 class work_queue {
 public:
     work_queue(work_queue_block& b, u32 epoch) : b_(&b), epoch_(epoch) {}
-    /// Empty: no place is free.
+    /// Empty if no place is free.
     [[nodiscard]] std::optional<task_name> try_submit(const void* task);
     [[nodiscard]] std::optional<task_name> submit(const void* task, u64 timeout_ns);
-    /// Empty: no task is waiting.
+    /// Empty if no task is waiting.
     [[nodiscard]] std::optional<claimed_task> try_claim(void* task);
     [[nodiscard]] std::optional<claimed_task> claim(void* task, u64 timeout_ns);
-    /// False: it isn't this client's claim (any more).
+    /// Returns false if this client does not hold that claim (any more).
     bool commit(const claimed_task& t);
     /// Counts an attempt: the task waits again, or becomes a dead letter.
     bool fail(const claimed_task& t);
-    /// Copies a dead letter and removes it; a crash in between leaves it there. Empty: there is none.
+    /// Copies a dead letter and removes it; a crash in between leaves it in the queue. Empty: there is none.
     [[nodiscard]] std::optional<claimed_task> take_dead_letter(void* task);
 
     [[nodiscard]] task_fate fate(const task_name& t) const;
@@ -90,7 +90,7 @@ private:
     u32 epoch_;
 };
 
-/// After the fence of `dead`. May be repeated.
+/// Called after the fence of `dead`. May be repeated.
 void repair(work_queue_block& b, u32 dead);
 
 }  // namespace carousel::ipc

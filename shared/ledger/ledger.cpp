@@ -31,7 +31,8 @@ static_assert(std::endian::native == std::endian::little,
               "ledgers are little-endian files, written as they lie in memory");
 
 constexpr u64 records_at_once = 4096;
-constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< by record(); the mark follows
+constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< the part written by record(); the
+                                                                    ///< mark follows it
 
 [[noreturn]] void fail(std::string_view what, const std::string& path, int error_number) {
     throw_output_error(
@@ -60,7 +61,7 @@ bool present(const ledger_record& r, u64 ring_sequence) noexcept {
 }
 
 /// The reserved fields are written as zeros. In a file with records of 48 bytes, the layout of version 0.1.0,
-/// the bytes at their place are those of other fields, some of which are never zero.
+/// the bytes at this place belong to other fields, some of which are never zero.
 bool is_of_this_layout(const ledger_record& r) noexcept {
     return std::all_of(std::begin(r.reserved), std::end(r.reserved), [](u32 word) { return word == 0; });
 }
@@ -158,7 +159,7 @@ void ledger_writer::mark_committed(u64 ring_sequence, const frame_hash& hash, bo
                         "the file was replaced",
                         path_, ring_sequence));
     }
-    // the supervisor has already marked this same commit
+    // the supervisor has already marked this commit
     const bool already_marked = r.committer == committer && (r.commits & ledger_marked_by_supervisor) != 0;
     r.commits = commits_of(r) + (already_marked ? 0 : 1);
     r.committer = committer;
@@ -172,7 +173,7 @@ bool ledger_writer::mark_committed_by_supervisor(u64 ring_sequence, u32 committe
     if (r.sequence_plus_1 == 0) {
         return false;
     }
-    if (r.committer != committer) {  // else it, or an earlier supervisor, has marked this commit
+    if (r.committer != committer) {  // otherwise this supervisor or an earlier one has marked this commit
         const bool its_own = r.writer == committer;
         r.commits = (commits_of(r) + 1) | ledger_marked_by_supervisor;
         r.committer = committer;

@@ -1,24 +1,25 @@
 #pragma once
-// A sink's ledger: one record per frame, from which the supervisor computes lost frames, repeated frames, and
-// one hash over all pictures. It is deliberately separate from the protocol's own words: the protocol cannot
-// be its own witness.
+// A sink's ledger: one record per frame; the supervisor computes lost frames, repeated frames, and one hash
+// over all pictures from these records. The ledger is deliberately separate from the protocol's own words,
+// because the protocol cannot verify itself.
 //
 // Threading: the writer belongs to a sink's process (the runner's completion thread) and, for marks on behalf
-// of dead processes, to the supervisor; the reader to any process, also during the run. Several writers of
-// one file (instances, a successor concurrent with its dying predecessor) do not interfere: each record has
-// its own place, and record and mark are different bytes of it, each written by one pwrite(2). A predecessor
-// that was stopped and wakes may overwrite its successor's record with its own late one, computed from a
-// buffer that holds another frame by then. Therefore the mark contains the hash again, from the memory of the
-// process that committed; no other process writes it.
+// of dead processes, to the supervisor; the reader can be used by any process, also during the run. Several
+// writers of one file (instances, a successor concurrent with its dying predecessor) do not interfere: each
+// record has its own place, and record and mark are different bytes of it, each written by one pwrite(2). A
+// predecessor that was stopped and is continued may overwrite its successor's record with its own late
+// record, computed from a buffer that contains another frame by then. Therefore the mark also contains the
+// hash, from the memory of the process that committed; no other process writes this mark.
 //
 // Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n,
 // see ledger_record. No record crosses a page, so neither a full disk nor a kill, which both cut a write at a
-// page boundary, leaves half a record or half a mark; and a mark has space wherever its record did. A hole
-// reads as zeros, hence the field that is sequence + 1. Old delivered records are folded (ledger_fold.hpp).
-// `<ledger>.names` lists what the hashes are hashes of, one name per line; a record has its name's tag
-// (ledger_tag) next to its flags. A name is appended in one write(2) before the first record with its tag, so
-// a kill leaves no record without its name. It may be listed twice if two writers begin at the same time.
-// Hashes with different names are never compared.
+// page boundary, leaves half a record or half a mark; and if a record was written, there is also space for
+// its mark. A hole reads as zeros; therefore one field contains sequence + 1, which is never zero. Old
+// delivered records are folded (ledger_fold.hpp). `<ledger>.names` lists the names of the hashes'
+// definitions, one per line; a record has the tag of its hash's name (ledger_tag) next to its flags. A name
+// is appended in one write(2) before the first record with its tag, so a kill leaves no record without its
+// name. A name may be listed twice if two writers begin at the same time. Hashes with different names are
+// never compared.
 //
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the
 // remaining steps (the input DONE, the job word IDLE). What a crash leaves:
@@ -26,18 +27,18 @@
 //   between record and commit:  a record without a mark; the job word is aborted, the frame delivered again,
 //                               and its record rewritten.
 //   between commit and mark:    a record without a mark, and a job word that is still COMMITTED, because a
-//                               word advances only after the mark. The process that revokes the dead one
+//                               word advances only after the mark. The process that revokes the dead process
 //                               reads that word before any other step on it, and writes the mark on its
 //                               behalf: mark_committed_by_supervisor(), with the hash of the record if the
 //                               dead process wrote that record. A record that another process has
 //                               overwritten meanwhile provides no hash: the frame is only counted.
 //   after the mark:             the mark.
-// So at the end of a run each committed frame has a mark with the incarnation that committed it, at whatever
-// point its process died. This has two consequences, which do not depend on what recovery does to the words
-// afterwards:
-//   No loss is certified:    a frame without a mark was not committed by any process. It is lost, whether it
-//                            has a record or not. (A recovery that takes the dead process's lease for done
-//                            leaves exactly this: a record, and no mark.)
+// So at the end of a run each committed frame has a mark with the incarnation that committed it, regardless
+// of the point at which its process died. This has two consequences, which do not depend on the way in which
+// recovery changes the words afterwards:
+//   No loss is certified:    a frame without a mark was not committed by any process. It is lost, whether or
+//   not it has a record. (A recovery that mistakes the dead process's lease for DONE leaves exactly this: a
+//   record without a mark.)
 //   No repeat is certified:  a commit that finds a mark is a repeat, whether the incarnation itself or the
 //                            supervisor wrote that mark. (A recovery that discards a COMMITTED frame leaves
 //                            the supervisor's mark; the second commit finds it.)
@@ -56,7 +57,7 @@ namespace carousel::telemetry {
 
 struct ledger_record {
     u64 sequence_plus_1 = 0;  ///< 0: no record
-    u64 recorded_hash = 0;    ///< hash that its writer intends to commit
+    u64 recorded_hash = 0;    ///< hash that the record's writer intends to commit
     u32 recorded_flags = 0;   ///< ledger_tombstone, or ledger_no_hash, or the tag of the hash's name
     u32 writer = 0;           ///< the incarnation that last wrote the record (ledger_committer)
     // The mark.
@@ -69,10 +70,10 @@ struct ledger_record {
 static_assert(4096 % sizeof(ledger_record) == 0, "no record crosses a page");
 inline constexpr u32 ledger_tombstone = 1;
 inline constexpr u32 ledger_no_hash = 2;  ///< the stage provides no hash; the frame is only counted
-/// in `commits`: the supervisor wrote the mark for a process that died before it could
+/// flag in `commits`: the supervisor wrote the mark for a process that died before writing it
 inline constexpr u32 ledger_marked_by_supervisor = 0x8000'0000U;
 
-/// The name of a hash with a definition that only the stage knows: the default.
+/// The default name, for a hash whose definition is known only to the stage.
 inline constexpr std::string_view own_hash_name = "own";
 struct frame_hash {
     std::optional<u64> value;
@@ -81,7 +82,7 @@ struct frame_hash {
     frame_hash(u64 hash, std::string_view of = own_hash_name) : value(hash), name(of) {}
     frame_hash(std::nullopt_t /*none*/) {}  // NOLINT: implicit; the frame is only counted
 };
-/// A hash name's tag: 30 bits above the two flags, never 0.
+/// Returns the tag of a hash name: 30 bits above the two flags, never 0.
 [[nodiscard]] u32 ledger_tag(std::string_view name) noexcept;
 [[nodiscard]] constexpr u32 tag_of(u32 flags) noexcept {
     return flags & ~(ledger_tombstone | ledger_no_hash);
@@ -105,17 +106,17 @@ struct frame_hash {
 
 class ledger_writer {
 public:
-    /// Opens or creates the file. Throws output_error: what failed, where, what to do.
+    /// Opens or creates the file. Throws output_error with the failure, the path and a remedy.
     explicit ledger_writer(std::string path);
     ~ledger_writer();
     ledger_writer(const ledger_writer&) = delete;
     ledger_writer& operator=(const ledger_writer&) = delete;
 
-    /// Writes the record of one frame; call it before the commit. Keeps the mark of an earlier delivery.
+    /// Writes the record of one frame; to be called before the commit. Keeps the mark of an earlier delivery.
     /// Throws output_error if the record can't be written (disk full).
     void record(u64 ring_sequence, const frame_hash& hash, bool is_tombstone, u32 committer);
-    /// Marks a successful commit by this incarnation; call it before any other step on the frame, with the
-    /// arguments of record(). Throws output_error.
+    /// Marks a successful commit by this incarnation; to be called before any other step on the frame, with
+    /// the arguments of record(). Throws output_error.
     void mark_committed(u64 ring_sequence, const frame_hash& hash, bool is_tombstone, u32 committer);
     /// Marks a commit after the supervisor has found the job word of the dead `committer` COMMITTED.
     /// Idempotent. Returns false if the frame has no record. Throws output_error.
@@ -129,7 +130,7 @@ private:
 
     std::string path_;
     int fd_ = -1;
-    std::string named_;  ///< the name that is known to be in the file of names
+    std::string named_;  ///< the last name that is known to be in the file of names
 };
 
 struct ledger_summary {
@@ -141,36 +142,38 @@ struct ledger_summary {
     u64 unmarked = 0;              ///< lost frames that are recorded, but not committed
     u64 marked_by_supervisor = 0;  ///< marks that the supervisor wrote for dead processes
     u64 without_hash = 0;          ///< frames that were only counted
-    u64 folded = 0;                ///< frames of the range whose records are folded
+    u64 folded = 0;                ///< frames of the range whose records have been folded
     u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
                          ///< tombstone or lost frame
     std::vector<u64> tombstone_sequences = {};  ///< the newest 1000
-    /// of the range's hashes, in order of appearance, the first few: with more than one there is no
-    /// image_hash
+    /// tags of the range's hashes, in order of appearance, limited to the first few; if there is more than
+    /// one, there is no image_hash
     std::vector<u32> hash_tags = {};
     std::vector<std::string> hash_names = {};  ///< names of those tags; filled in by ledger_reader
 };
 
 class ledger_reader {
 public:
-    /// Empty if there is no such file (the sink has not begun). Throws output_error if it can't be opened.
+    /// Empty if there is no such file, because the sink has not begun. Throws output_error if it can't be
+    /// opened.
     [[nodiscard]] static std::optional<ledger_reader> open(const std::string& path);
     ~ledger_reader();
     ledger_reader(ledger_reader&& other) noexcept;
     ledger_reader& operator=(ledger_reader&&) = delete;
 
-    /// The records of [first, first + count); those beyond the end of the file, or folded, are empty. Throws
-    /// output_error.
+    /// The records of [first, first + count); records that are beyond the end of the file, or folded, are
+    /// empty. Throws output_error.
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
     /// Number of frames that the file has room for: the highest recorded sequence + 1.
     [[nodiscard]] u64 size() const;
     /// The lowest sequence from `from` on that the sink has a claim on (frame_claims.hpp) and that has no
-    /// mark: no commit of it is known, so it has to be delivered (again). no_frame: all claimed frames have a
-    /// mark, and the claim is suspended. Reads only files, independent of the control block. Throws
+    /// mark: no commit of that frame is known, so it must be delivered (again). no_frame: all claimed frames
+    /// have a mark, and the claim is suspended. Reads only files, independent of the control block. Throws
     /// output_error.
     [[nodiscard]] u64 first_undelivered(u64 from) const;
     /// The summary of the frames [0, end), including folded ones. Throws output_error, also for hashes
-    /// without a name, as older builds wrote them: it is unknown what they may be compared with.
+    /// without a name, as written by older builds, because it is unknown with which hashes they may be
+    /// compared.
     [[nodiscard]] ledger_summary summarize(u64 end) const;
 
 private:

@@ -30,8 +30,8 @@ constexpr u64 magic = 0x3544'4c4f'4657'4c43;  // "CLWFOLD5", as bytes
 constexpr u64 listed_tombstones = 1000, listed_tags = 4;
 constexpr u64 most_steps = 64;  ///< per call
 
-// Where g++ 12 sees that the input has 8 bytes, it warns about the library's branches for longer inputs, at
-// the top of every build's output.
+// If g++ 12 knows that the input has 8 bytes, it warns about the library's branches for longer inputs, at the
+// top of every build's output.
 #if defined(__GNUC__) && !defined(__clang__)
 [[gnu::noipa]]
 #endif
@@ -62,8 +62,8 @@ void write_all(int fd, const void* bytes, u64 count, u64 offset, const std::stri
     }
 }
 
-/// `<ledger>.folded`, in its memory layout. Only the build that wrote it reads it: the hash state belongs to
-/// that build's version of the library.
+/// `<ledger>.folded`, in its memory layout. Only the build that wrote the file reads it, because the hash
+/// state depends on that build's version of the library.
 struct file_layout {
     u64 what = magic;
     u32 library = XXH_VERSION_NUMBER, state_bytes = sizeof(XXH3_state_t);
@@ -89,7 +89,7 @@ u64 check_of(const file_layout& f) { return XXH3_64bits(&f, offsetof(file_layout
 struct ledger_account::hash_state {
     XXH3_state_t of;
     hash_state() {
-        std::memset(&of, 0, sizeof of);  // it is written to the file in full
+        std::memset(&of, 0, sizeof of);  // cleared because it is written to the file in full
         XXH3_64bits_reset(&of);
     }
 };
@@ -253,8 +253,9 @@ u64 fold_ledger(const std::string& ledger, u64 below) {
 
 namespace {
 
-/// Copies the records from `first` on. Returns false if there is no ledger. Only the two ledgers are open
-/// meanwhile, and none of their other files: a process at its descriptor limit can still copy its ledgers.
+/// Copies the records from `first` on. Returns false if there is no ledger. During the copy only the two
+/// ledgers are open, and none of their other files, so that a process at its descriptor limit can still copy
+/// its ledgers.
 bool copy_records(const std::string& from, const std::string& to, u64 first) {
     const auto reader = ledger_reader::open(from);
     if (!reader) {

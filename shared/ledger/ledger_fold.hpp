@@ -14,15 +14,15 @@
 //                                       stopped after step 3.
 // The order matters: a hole that is punched while the old account is valid would lose the frames between both
 // accounts. Nothing is flushed to the disk (fsync): the steps are ordered for every process of the machine
-// and for a kill at any step, but not for a power loss. That may leave the account empty or truncated (ext4
-// and xfs flush it at the rename by default), or the old account with the hole already punched. Then
-// ledger_account::load() rejects the file, naming it, or the frames between the two accounts count as lost.
-// Delivered output is not affected: a sink's own files are independent. A reader concurrent with a fold reads
-// the account before and after the records, and restarts if it has changed. Only frames that have a mark, or
-// on which the sink has no claim (frame_claims.hpp), are folded: a folded frame can no longer be lost. It
-// cannot be repeated either, as long as more frames are kept than fit in a window; a commit of a frame that
-// is already folded would not be noticed. Where the file system cannot punch holes the file keeps its size;
-// the account is the same.
+// and for a kill at any step, but not for a power loss. A power loss may leave the account empty or truncated
+// (ext4 and xfs flush it at the rename by default), or the old account with the hole already punched. In the
+// first case ledger_account::load() rejects the file and names it; in the second case the frames between the
+// two accounts count as lost. Delivered output is not affected: a sink's own files are independent. A reader
+// concurrent with a fold reads the account before and after the records, and restarts if it has changed. Only
+// frames that have a mark, or on which the sink has no claim (frame_claims.hpp), are folded: a folded frame
+// can no longer be lost. It cannot be repeated either, as long as more frames are kept than fit in a window
+// (a commit of a frame that is already folded would not be detected). If the file system cannot punch holes,
+// the file keeps its size, and the account is the same.
 
 #include <memory>
 #include <string>
@@ -39,15 +39,16 @@ public:
     ledger_account(ledger_account&&) noexcept;
     ledger_account& operator=(ledger_account&&) noexcept;
 
-    /// Adds the frame end(): its record, or an empty one. `claimed`: the sink has a claim on it.
+    /// Adds the frame end(), as its record or as an empty record. `claimed`: the sink has a claim on the
+    /// frame.
     void add(const ledger_record& r, bool claimed);
     [[nodiscard]] u64 end() const noexcept { return end_; }
     [[nodiscard]] ledger_summary summary() const;
 
-    /// An empty account that begins at frame `first`.
+    /// Returns an empty account that begins at frame `first`.
     [[nodiscard]] static ledger_account beginning_at(u64 first);
-    /// The account in the file, or an empty one if there is no such file. Throws output_error if another
-    /// build wrote the file or it is damaged.
+    /// Returns the account in the file, or an empty one if there is no such file. Throws output_error if
+    /// another build wrote the file or it is damaged.
     [[nodiscard]] static ledger_account load(const std::string& path);
     /// Writes the file atomically. Throws output_error.
     void save(const std::string& path) const;

@@ -1,6 +1,6 @@
 #pragma once
 // A canary's pattern on the CPU: plain stores and loads, in queue order. They detect damage and are not
-// authoritative, so a concurrent write by another process may or may not be seen.
+// authoritative, so a concurrent write by another process may or may not be detected.
 
 #include "device/canary.hpp"
 
@@ -10,7 +10,7 @@ inline void plant_canary(u64* at, u64 key) noexcept {
     for (u32 i = 0; i < canary_words; ++i) at[i] = canary_word(key, i);
 }
 
-/// The value for one part of canary_step::found: canary_whole, or the first damage.
+/// Returns the value for one part of canary_step::found: canary_whole, or the first damage.
 [[nodiscard]] inline u32 check_canary(const u64* at, u64 key, u32 part) noexcept {
     const u32 begin = part * canary_part_words, end = begin + canary_part_words;
     u64 differ = 0;

@@ -76,7 +76,7 @@ memfd_mapping::memfd_mapping(const memory_handle& handle, access wanted, gaps re
     else
         map_whole(handle, may);
     ::madvise(host_, reserved_, MADV_HUGEPAGE);  // a hint: effective only where shmem_enabled allows it
-    // Stages never fork; a tool that does must not keep the memory in its child.
+    // Stages never fork; if a tool does, the child must not keep the memory.
     ::madvise(host_, reserved_, MADV_DONTFORK);
 }
 

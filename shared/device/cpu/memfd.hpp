@@ -1,6 +1,6 @@
 #pragma once
-// Sealed host memory (shm/sealed_memory.hpp) as the memory of a ring or an asset: the supervisor creates it
-// and keeps the fd.
+// Sealed host memory (shm/sealed_memory.hpp) used as the memory of a ring or an asset: the supervisor creates
+// it and keeps the fd.
 //
 // Crash: the memory exists as long as a process holds the fd or maps it.
 
@@ -13,23 +13,24 @@
 namespace carousel::device {
 
 /// Creates `bytes` (rounded up to whole pages, zero-filled) of sealed memory. `name` appears in
-/// /proc/PID/maps. The handle's fd is CLOEXEC and belongs to the caller. Throws shm_error: 0 bytes, more than
-/// the machine or its cgroup has free, no memfd.
+/// /proc/PID/maps. The handle's fd is CLOEXEC and belongs to the caller. Throws shm_error for 0 bytes, for
+/// more than the machine or its cgroup has free, or if memfd is not available.
 [[nodiscard]] memory_handle create_memfd(std::string_view name, u64 bytes);
 
-/// The size of a piece of host memory is a multiple of the first; the second is the gap after each piece:
-/// large enough that a picture row written out of bounds still hits it. Reserved addresses cost nothing.
+/// The size of a piece of host memory is a multiple of the first constant. The second is the size of the gap
+/// after each piece: large enough that a picture row written out of bounds still ends in the gap. Reserved
+/// addresses cost nothing.
 inline constexpr u64 host_piece_step = 4096, host_gap_bytes = 64 * 1024;
 
-enum class gaps : u8 { yes, no };  ///< after the pieces of memory that is in pieces
+enum class gaps : u8 { yes, no };  ///< whether gaps follow the pieces of memory that is in pieces
 
 /// Maps a memfd (shared; for reading, or for reading and writing) and unmaps it in the destructor. data() ==
 /// host_data(). Pieces are mapped one by one into a range of addresses that is reserved without access, so
 /// that an access between them is a SIGSEGV with SEGV_ACCERR.
 class memfd_mapping final : public mapping {
 public:
-    /// Throws shm_error: not a memfd handle, the file is smaller than the handle's size, or it is not sealed
-    /// against shrinking.
+    /// Throws shm_error if the handle is not a memfd, if the file is smaller than the handle's size, or if it
+    /// is not sealed against shrinking.
     explicit memfd_mapping(const memory_handle& handle, access wanted = access::write,
                            gaps requested = gaps::yes);
     ~memfd_mapping() override;

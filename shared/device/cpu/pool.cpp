@@ -29,13 +29,13 @@ struct loop_mark {
 }  // namespace
 
 // One loop at a time. Workers join and leave an open loop under the mutex, so the caller waits only for the
-// workers that did join: a worker that wakes late finds the loop closed and sleeps again.
+// workers that have joined: a worker that wakes up late finds the loop closed and sleeps again.
 struct pool::state {
     std::mutex callers;  // several queues may share the pool; their loops take turns
     std::mutex mutex;
     std::condition_variable work, idle;
     u64 loop = 0;       // number of the latest loop
-    bool open = false;  // may workers still join the loop?
+    bool open = false;  // true while workers may join the loop
     bool stop = false;
     unsigned joined = 0;  // workers inside the loop
     const std::function<void(u64, u64, unsigned)>* body = nullptr;
@@ -52,7 +52,8 @@ struct pool::state {
             try {
                 (*body)(begin, std::min(begin + grain, count), worker);
             } catch (...) {
-                next.store(count, std::memory_order_relaxed);  // no worker starts another range
+                next.store(count, std::memory_order_relaxed);  // after this store, no worker starts another
+                                                               // range
                 const std::lock_guard lock(mutex);
                 if (!failure) failure = std::current_exception();
                 return;

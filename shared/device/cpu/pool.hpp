@@ -11,7 +11,7 @@ namespace carousel::device::cpu {
 
 class pool {
 public:
-    /// `threads` in all, including the calling one; 0: one per core.
+    /// `threads`: total number, including the calling thread; 0: one per core.
     explicit pool(unsigned threads);
     ~pool();
     pool(const pool&) = delete;
@@ -20,8 +20,8 @@ public:
     [[nodiscard]] unsigned size() const noexcept;  ///< threads that take part, including the caller
 
     /// Calls body(begin, end, worker) for disjoint ranges that cover [0, count), each of at most `grain`
-    /// items, assigned by an atomic counter. worker < size() is the index of the thread that runs it. Returns
-    /// when all ranges are done. Rethrows the first exception that a body throws.
+    /// items, assigned by an atomic counter. worker < size() is the index of the thread that runs the range.
+    /// Returns after all ranges are complete. Rethrows the first exception that a body throws.
     void parallel_for(u64 count, u64 grain,
                       const std::function<void(u64 begin, u64 end, unsigned worker)>& body);
 

@@ -14,7 +14,7 @@
 namespace carousel::device::cpu {
 namespace {
 
-constexpr u64 copy_grain = 512 * 1024;  // bytes; below this a second core costs more than it gains
+constexpr u64 copy_grain = 512 * 1024;  // bytes; for smaller copies a second core costs more than it gains
 
 std::shared_ptr<const failure> current_failure() {
     auto why = std::make_shared<failure>();
@@ -106,12 +106,12 @@ void queue::work_loop() {
             sleeping_ = true;
             work_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
             sleeping_ = false;
-            if (waiting_.empty()) return;  // stopped, and every entry has run
+            if (waiting_.empty()) return;  // the queue is stopped, and every entry has run
             mine.swap(waiting_);
         }
         for (entry& e : mine) {
             run(e);
-            e = {};  // destroys a task's captures as soon as it is done
+            e = {};  // destroys a task's captures as soon as the task is done
         }
         mine.clear();
     }

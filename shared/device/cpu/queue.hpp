@@ -4,7 +4,7 @@
 //
 // Failure is sticky, as for a CUDA context: the first task that throws stops the queue, later tasks are
 // dropped, and every record after it (and every later call) reports the failure as carousel::error. None of
-// these records reads as complete. Lifetime: the destructor runs the enqueued entries; pointers and shared
+// these records reads as complete. Lifetime: the destructor runs the pending entries; pointers and shared
 // words passed to the queue must stay valid until then.
 
 #include <condition_variable>
@@ -34,7 +34,7 @@ public:
     void submit(std::function<void(pool&)> task) override;
     [[nodiscard]] void* native_stream() const noexcept override { return nullptr; }
 
-    /// After everything enqueued so far: stores `tag` in `word` (unless null), then completes a new record of
+    /// After all work enqueued so far: stores `tag` in `word` (unless null), then completes a new record of
     /// `on`.
     void record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64 tag);
 
@@ -52,7 +52,8 @@ private:
     std::shared_ptr<pool> pool_;
     std::mutex mutex_;
     std::condition_variable work_;
-    std::vector<entry> waiting_;  // swapped with the worker's own vector: no allocation once both have grown
+    std::vector<entry> waiting_;  // swapped with the worker's own vector, so there are no allocations after
+                                  // both have grown
     std::shared_ptr<const failure> failure_;
     bool sleeping_ = false, stop_ = false;
     std::thread worker_;

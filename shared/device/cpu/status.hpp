@@ -19,9 +19,9 @@ namespace carousel::device::cpu {
 inline void store_status(status_word* at, status_word value) noexcept {
 #if defined(__SSE2__)
     _mm_store_si128(reinterpret_cast<__m128i*>(at), std::bit_cast<__m128i>(value));
-    _mm_mfence();  // before the payload's stores that follow WRITING
+    _mm_mfence();  // orders WRITING before the payload's stores
 #elif defined(__ARM_NEON)
-    asm volatile("dmb ish" ::: "memory");  // READY after the payload's stores
+    asm volatile("dmb ish" ::: "memory");  // orders READY after the payload's stores
     vst1q_u8(reinterpret_cast<u8*>(at), std::bit_cast<uint8x16_t>(value));
     asm volatile("dmb ish" ::: "memory");
 #else
@@ -37,7 +37,7 @@ inline void store_status(status_word* at, status_word value) noexcept {
     found = std::bit_cast<status_word>(_mm_load_si128(reinterpret_cast<const __m128i*>(at)));
     asm volatile("" ::: "memory");
 #elif defined(__ARM_NEON)
-    asm volatile("dmb ish" ::: "memory");  // the final check after the payload's loads
+    asm volatile("dmb ish" ::: "memory");  // orders the final check after the payload's loads
     found = std::bit_cast<status_word>(vld1q_u8(reinterpret_cast<const u8*>(at)));
     asm volatile("dmb ish" ::: "memory");
 #else

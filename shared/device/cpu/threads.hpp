@@ -14,7 +14,7 @@ using carousel::usable_cores;
 inline void name_this_thread(const char* name) noexcept { pthread_setname_np(pthread_self(), name); }
 
 /// Threads started while an instance exists receive no signals that a process handles (SIGINT, SIGTERM, ...):
-/// those go to the program's own threads. Fault signals (SIGSEGV, SIGBUS, ...) stay unblocked.
+/// such signals go to the program's own threads. Fault signals (SIGSEGV, SIGBUS, ...) stay unblocked.
 class signals_blocked {
 public:
     signals_blocked() noexcept {

@@ -55,7 +55,7 @@ const char* advice(cudaError_t status) noexcept {
 }
 
 std::string message(cudaError_t status, const char* call, std::string_view device) {
-    (void)cudaGetLastError();  // a later check must not return this error again
+    (void)cudaGetLastError();  // clears the error, so that a later check does not return it again
     return fmt::format("{}: {} failed: {} ({}): {}; {}", device, call, cudaGetErrorName(status),
                        static_cast<int>(status), cudaGetErrorString(status), advice(status));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// CUDA status codes as Carousel's errors. Each message has the call, the device, the error's name and what to
-// do.
+// Converts CUDA status codes to Carousel's errors. Each message contains the call, the device, the error's
+// name and what to do.
 
 #include <cuda_runtime_api.h>
 
@@ -15,8 +15,8 @@ namespace carousel::device::cuda {
 [[noreturn]] void fail_setup(cudaError_t status, const char* call, std::string_view device);
 /// Throws cuda_error. Clears the thread's last error.
 [[noreturn]] void fail_run(cudaError_t status, const char* call, std::string_view device);
-/// For destructors: logs, unless the failure only repeats a fault that was already thrown or the process is
-/// exiting.
+/// For destructors: logs the failure, unless it only repeats a fault that was already thrown or the process
+/// is exiting.
 void log_failure(cudaError_t status, const char* call) noexcept;
 
 }  // namespace carousel::device::cuda

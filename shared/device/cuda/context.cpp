@@ -32,7 +32,7 @@ public:
         device_kind from, const device::event::handle& handle, const std::atomic<u64>* shared) override {
         if (from == device_kind::cuda) return imported_event::open(on_, handle);
         if (shared == nullptr) return nullptr;
-        // A CPU queue's event is a word in shared memory.
+        // An event of a CPU queue is a word in shared memory.
         return std::make_unique<cpu::imported_event>(shared);
     }
 

@@ -7,8 +7,8 @@
 
 namespace carousel::device::cuda {
 
-/// Opens the GPU that `id` names, in the order that CUDA requires (module loading, blocking sync, context),
-/// and runs the status-word kernel once. Throws device_error.
+/// Opens the GPU `id` in the order that CUDA requires (module loading, blocking sync, context), and runs the
+/// status-word kernel once. Throws device_error.
 [[nodiscard]] std::unique_ptr<device::context> open_context(const device_id& id);
 
 /// `to` was returned by open_context(). Throws cuda_error.

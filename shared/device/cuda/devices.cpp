@@ -14,8 +14,8 @@ namespace carousel::device::cuda {
 namespace {
 
 /// The driver loads all kernels when a context is created, unless the user's environment specifies otherwise:
-/// a lazy load at the first launch synchronises the context. It is set when the program (or the module that
-/// contains this file) is loaded: later, other threads may be reading the environment.
+/// a lazy load at the first launch synchronises the context. The variable is set when the program (or the
+/// module that contains this file) is loaded, because later other threads may be reading the environment.
 [[maybe_unused]] const bool modules_load_eagerly = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
 
 /// The context that this thread has made current.
@@ -25,7 +25,8 @@ struct binding {
 };
 thread_local binding bound;
 
-// A library in this process may have made another context current since, even one of this GPU.
+// A library in this process may in the meantime have made another context current, even another one of this
+// GPU.
 bool is_current(int ordinal) noexcept {
     return bound.ordinal == ordinal && bound.context != nullptr && bound.context == current_context();
 }

@@ -21,24 +21,24 @@ struct gpu {
     bool unified_addressing = false, integrated = false;
 
     [[nodiscard]] std::string label() const;  ///< "NVIDIA H200 (cuda:0)"
-    /// Makes this GPU the calling thread's current one; otherwise CUDA calls of a new thread would open a
+    /// Makes this GPU the calling thread's current GPU; otherwise CUDA calls of a new thread would open a
     /// context on GPU 0. Throws cuda_error.
     void bind() const;
     [[nodiscard]] bool try_bind() const noexcept;
-    /// A driver attribute's value; 0 if it is unknown.
+    /// Returns the value of a driver attribute; 0 if the attribute is unknown.
     [[nodiscard]] int attribute(int number) const;
 };
 
-/// All GPUs that this process sees. Throws device_error with the reason and what to do: no driver, driver too
-/// old, no GPU.
+/// Returns all GPUs that this process sees. Throws device_error with the reason and a remedy: no driver,
+/// driver too old, no GPU.
 [[nodiscard]] std::vector<gpu> list_gpus();
 
-/// The GPU with id.uuid ("GPU-..." and dashes are accepted; "": the one with id.ordinal). Throws device_error
-/// that lists the GPUs present.
+/// Returns the GPU with id.uuid ("GPU-..." and dashes are accepted); if it is "", the GPU with id.ordinal.
+/// Throws device_error that lists the GPUs present.
 [[nodiscard]] gpu find_gpu(const device_id& id);
 
-/// Creates the GPU's primary context (waits sleep instead of spinning) and binds the calling thread. Throws
-/// device_error.
+/// Creates the GPU's primary context (in which waits sleep instead of spinning) and binds the calling thread.
+/// Throws device_error.
 void open_gpu(const gpu& on);
 
 /// True if `from` can read and write memory of `to`; if not, sets `why` to the reason for an error message.

@@ -47,7 +47,7 @@ driver_api look_up() {
 }  // namespace
 
 const driver_api& driver() {
-    static const driver_api api = look_up();  // if it throws, the next call tries again
+    static const driver_api api = look_up();  // if this throws, the next call tries again
     return api;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // The few driver API functions without an equivalent in the runtime API (virtual memory management, streams
-// that wait for a word). They are resolved through the static runtime: a program that links libcuda itself
-// would not start on a machine without a driver.
+// that wait for a word). They are resolved through the static runtime, because a program that links libcuda
+// itself would not start on a machine without a driver.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -25,8 +25,8 @@ struct driver_api {
     decltype(&::cuStreamWaitValue32) stream_wait_value = nullptr;
 };
 
-/// Resolves the functions at the first call. Throws device_error (no driver, or a driver that lacks a
-/// function).
+/// Resolves the functions at the first call. Throws device_error if there is no driver, or if it lacks a
+/// function.
 [[nodiscard]] const driver_api& driver();
 
 /// The two enumerations share their numbers.

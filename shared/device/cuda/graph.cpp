@@ -41,7 +41,7 @@ cudaError_t enqueue(cudaStream_t stream, const kernel_launch& k, bool overlaps) 
     return cudaLaunchKernelExC(&config, k.kernel, arguments.data());
 }
 
-/// The node after `of` in a chain.
+/// Returns the node after `of` in a chain.
 cudaError_t next_of(cudaGraphNode_t of, cudaGraphNode_t& next) noexcept {
     std::size_t count = 1;
 #if CUDART_VERSION >= 13000
@@ -131,7 +131,7 @@ void graph::end() {
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphLaunch(exec_, queue_->stream()));
 }
 
-// From the first frame's capture: one node per launch, each after the previous one.
+// Builds the graph from the capture of the first frame: one node per launch, each after the previous one.
 void graph::build(cudaGraph_t captured) {
     std::size_t count = 0;
     CAROUSEL_CUDA_RUN(queue_->label(), cudaGraphGetNodes(captured, nullptr, &count));

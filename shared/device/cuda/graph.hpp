@@ -4,8 +4,8 @@
 // launches where CUDA can capture them (12.3 and later; otherwise the graph runs them one after another). It
 // has one node per launch, in a chain.
 //
-// At frames that are captured for comparison, the launches are not enqueued: any node in the capture bypassed
-// launch().
+// At frames that are captured for comparison the launches themselves are not enqueued, so any node in the
+// capture bypassed launch().
 
 #include <cuda_runtime_api.h>
 
@@ -26,7 +26,7 @@ public:
     void begin() override;
     void end() override;
     void drop() override;
-    /// A launch between begin() and end().
+    /// Handles a launch between begin() and end().
     [[nodiscard]] cudaError_t launch(const kernel_launch& k);
 
 private:

@@ -14,7 +14,7 @@ namespace carousel::device::cuda {
 /// Launches on a CUDA queue, or records the launch if a same_work is open on it. Returns the launch's error.
 [[nodiscard]] cudaError_t launch(queue& q, const kernel_launch& k) noexcept(false);
 
-/// A kernel with its arguments by value, as for <<<>>>.
+/// Launches a kernel with its arguments by value, like <<<>>>.
 template <typename... P>
 [[nodiscard]] cudaError_t launch(queue& q, const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads,
                                  u32 shared_bytes, bool overlaps,

@@ -55,7 +55,7 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = on_.ordinal;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    // Lets a network device read a ring (a link's memory = "direct").
+    // Allows a network device to read a ring (a link with memory = "direct").
     properties.allocFlags.gpuDirectRDMACapable =
         on_.attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0 ? 1 : 0;
     std::size_t step = 0;
@@ -75,7 +75,7 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
     }
     memory.valid = true;
     {
-        vmm_range range(on_, made.bytes);  // only to clear it: status words start as 0
+        vmm_range range(on_, made.bytes);  // mapped only to clear the memory: status words start as 0
         range.map(memory.value, 0, made.bytes, access::write);
         CAROUSEL_CUDA_SETUP(on_.label(), cudaMemset(range.data(), 0, made.bytes));
         CAROUSEL_CUDA_SETUP(on_.label(), cudaDeviceSynchronize());

@@ -18,12 +18,12 @@ public:
     memory_maker(const memory_maker&) = delete;
     memory_maker& operator=(const memory_maker&) = delete;
 
-    /// Zero-filled memory with a POSIX fd that belongs to the caller and is the only reference to the memory.
-    /// Throws device_error: no such fds on this GPU or driver, too little memory (with the requested and the
-    /// free size).
+    /// Creates zero-filled memory with a POSIX fd that belongs to the caller and is the only reference to the
+    /// memory. Throws device_error: no such fds on this GPU or driver, too little memory (with the requested
+    /// and the free size).
     [[nodiscard]] memory_handle make_vmm(u64 bytes);
-    /// Zero-filled memory with a cudaIpcMemHandle_t. It exists as long as this object, or longer where it is
-    /// mapped.
+    /// Creates zero-filled memory with a cudaIpcMemHandle_t. The memory exists as long as this object, or
+    /// longer where it is mapped.
     [[nodiscard]] memory_handle make_ipc(u64 bytes);
 
     [[nodiscard]] const gpu& on() const noexcept { return on_; }

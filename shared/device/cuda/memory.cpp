@@ -16,7 +16,7 @@ namespace {
 
 static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(memory_handle::ipc));
 
-/// Refuses memory of a GPU that `on` can't reach. Throws device_error, also if this process does not see that
+/// Refuses memory of a GPU that `on` can't reach. Throws device_error, also if this process does not see the
 /// GPU.
 void require_reach(const gpu& on, const memory_handle& handle) {
     if (handle.uuid.empty() || handle.uuid == on.uuid) return;
@@ -67,7 +67,7 @@ private:
     std::optional<vmm_range> range_;
 };
 
-/// cudaIpcOpenMemHandle has no read-only mapping: never guarded.
+/// cudaIpcOpenMemHandle has no read-only mapping, so this memory is never guarded.
 class ipc_mapping final : public mapping {
 public:
     ipc_mapping(const gpu& on, const memory_handle& handle) : on_(on) {
@@ -149,8 +149,8 @@ private:
     }
 
     const gpu& on_;
-    u32 locked_ = 0;        ///< locked pieces, or 1 for the one block
-    memfd_mapping memory_;  // declared last: unmapped after it is unlocked
+    u32 locked_ = 0;        ///< number of locked pieces, or 1 for a single block
+    memfd_mapping memory_;  // declared last, so that it is unmapped after it is unlocked
 };
 
 class device_memory final : public mapping {
@@ -164,7 +164,7 @@ public:
                        on.label());
         }
         data_ = static_cast<std::byte*>(at);
-        // The queues are non-blocking streams, which are not ordered after this fill; so wait for it.
+        // Waits for this fill, because the queues are non-blocking streams, which are not ordered after it.
         CAROUSEL_CUDA_SETUP(on.label(), cudaMemsetAsync(at, 0, bytes_, cudaStreamLegacy));
         CAROUSEL_CUDA_SETUP(on.label(), cudaStreamSynchronize(cudaStreamLegacy));
     }

@@ -1,6 +1,7 @@
 #pragma once
 // Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this
-// process's own memory. All of it is mapped at set-up and unmapped at exit; nothing here runs during frames.
+// process's own memory. All memory is mapped at set-up and unmapped at exit; nothing in this file runs during
+// frames.
 
 #include <memory>
 
@@ -9,8 +10,8 @@
 
 namespace carousel::device::cuda {
 
-/// Maps any handle for the GPU `on`. Throws device_error: no peer access, wrong or invisible GPU, owner gone,
-/// damaged handle.
+/// Maps any handle for the GPU `on`. Throws device_error: no peer access, wrong or invisible GPU, owner has
+/// died, damaged handle.
 [[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle, access wanted);
 
 /// Zero-filled memory private to this process, on the GPU.
@@ -19,7 +20,7 @@ namespace carousel::device::cuda {
 /// Zero-filled page-locked memory with the same address on the CPU and the GPU.
 [[nodiscard]] std::unique_ptr<mapping> allocate_pinned(const gpu& on, u64 bytes);
 
-/// "1.5 GiB free of 139.8 GiB", or "" if the GPU's free memory is unknown.
+/// Returns "1.5 GiB free of 139.8 GiB", or "" if the GPU's free memory is unknown.
 [[nodiscard]] std::string free_text(const gpu& on) noexcept;
 
 }  // namespace carousel::device::cuda

@@ -1,11 +1,11 @@
 #pragma once
 // Kernels that overlap ("programmatic dependent launch", compute capability 9.0 and later; elsewhere these
 // functions do nothing). A kernel launched this way may begin before its predecessor in the stream has ended:
-// as soon as each block of the predecessor has called let_next_begin() or ended. Before it touches what the
-// predecessor writes or reads it calls wait_for_last(), which returns when the predecessor has ended and its
-// writes are visible. (A kernel that does not call it has a comment with the reason.) EACH block calls it,
-// even one with nothing to do: a kernel that ended without waiting would let its successor overtake its
-// predecessor.
+// as soon as each block of the predecessor has called let_next_begin() or ended. Before the kernel accesses
+// memory that the predecessor writes or reads, it calls wait_for_last(), which returns when the predecessor
+// has ended and its writes are visible. (A kernel that does not call it has a comment with the reason.) EACH
+// block calls it, even a block without work: if a kernel ended without waiting, its successor could overtake
+// its predecessor.
 
 #include <cuda_runtime.h>
 
@@ -26,8 +26,8 @@ __device__ __forceinline__ void wait_for_last() {
 }
 
 /// Sets `may` if the code of this kernel that runs on the current device was compiled with those two calls.
-/// (Code for an older GPU, translated by the driver for a newer one, was not, and must not overlap.) Queried
-/// once per device and argument type, because the driver takes a microsecond to answer.
+/// (Code for an older GPU that the driver has translated for a newer one was compiled without them, and must
+/// not overlap.) Queried once per device and argument type, because the driver takes a microsecond to answer.
 template <typename Args>
 [[nodiscard]] inline cudaError_t may_overlap(void (*kernel)(Args), bool& may) noexcept {
     static std::array<std::atomic<signed char>, 64> known{};  // 0: not queried yet, 1: no, 2: yes

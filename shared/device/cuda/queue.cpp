@@ -8,7 +8,7 @@ namespace carousel::device::cuda {
 
 queue::queue(const gpu& on) : on_(on), label_(on.label()) {
     on_.bind();
-    // Non-blocking: a library's use of the default stream must not order itself against the frames.
+    // Non-blocking: work of a library on the default stream must not be ordered relative to the frames.
     CAROUSEL_CUDA_SETUP(label_, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
 }
 
@@ -35,7 +35,7 @@ void queue::status(const status_step& step) {
 
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries) {
     auto& own = static_cast<queue&>(q);
-    own.bind();  // before the capability query, which is for the current device
+    own.bind();  // bound before the capability query, which refers to the current device
     CAROUSEL_CUDA_RUN(own.label(), launch_guarded(q, step, canaries));
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A CUDA stream as a queue. Nothing here ever makes the stream wait for another process. The destructor
+// A CUDA stream as a queue. Nothing in this class makes the stream wait for another process. The destructor
 // returns at once; enqueued work still runs to its end.
 
 #include <cuda_runtime_api.h>

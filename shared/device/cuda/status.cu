@@ -29,19 +29,20 @@ struct guarded_args {
     status_args status;
     canary_args canary[most_canaries];
 };
-// One warp per part; each thread handles several pairs of words, all in flight at once: one memory round
-// trip, concurrent with that of the status words.
+// One warp per part; each thread handles several pairs of words, all in flight at once, so the check takes
+// one memory round trip, concurrent with that of the status words.
 constexpr u32 lanes = 32, pairs_a_lane = canary_part_words / 2 / lanes, parts_a_block = 4;
 constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_parts / parts_a_block;
 static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
 
 // Comparisons come after all previous work of the stream, as for every kernel. Each store is one of 16 bytes.
-// The fence before it orders READY after all that the stream wrote, for readers outside the GPU as well, and
-// after the comparisons; the fence after it makes the word visible to them before anything that is enqueued
-// later. The kernel may be launched while its predecessor ends, which saves two launch latencies per frame;
-// it waits for the predecessor's end before it reads or writes.
+// The fence before the store orders READY after all earlier writes of the stream, also for readers outside
+// the GPU, and after the comparisons; the fence after the store makes the word visible to these readers
+// before any work that is enqueued later. The kernel may be launched while its predecessor ends, which saves
+// two launch latencies per frame; it waits for the predecessor's end before it reads or writes.
 //
-// Its arguments are in registers before it waits: like all other data they come from memory the first time.
+// The kernel loads its arguments into registers before it waits, because like all other data they come from
+// memory the first time.
 __device__ void status_words(const status_args& a) {
     constexpr u32 most = status_step::most;
     const uint4* at[most];
@@ -93,9 +94,9 @@ struct canary_share {
     }
 };
 
-// The first block does the words, each of the others some parts of a canary. They need no order, because
-// READY only means that the payload is written. The result of a check is in host memory, which the host reads
-// after the event.
+// The first block handles the words; each of the other blocks handles some parts of a canary. The blocks need
+// no order among each other, because READY only means that the payload is written. The result of a check is
+// in host memory, which the host reads after the event.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
     if (blockIdx.x == 0) {
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(canary_threads) plant_kernel(const __grid_cons
     for (u32 j = 0; j < pairs_a_lane; ++j) __stcg(mine.canary.at + mine.first + j * lanes, pattern[j]);
 }
 
-// The address is an argument: the compiler may treat code with a constant one as unreachable.
+// The address is an argument: the compiler may treat code with a constant address as unreachable.
 __global__ void fault_kernel(u64 address) { *reinterpret_cast<volatile u32*>(address) = 1U; }
 
 uint4 as_vector(status_word word) noexcept {

@@ -1,6 +1,6 @@
 #pragma once
-// Status-word stores and comparisons as one kernel of one thread: 32-bit stream writes cannot write 16 bytes
-// in one store.
+// Status-word stores and comparisons as one kernel of one thread, because 32-bit stream writes cannot write
+// 16 bytes in one store.
 
 #include <cuda_runtime_api.h>
 
@@ -21,7 +21,7 @@ void guarded_status(device::queue& q, const status_step& step, std::span<const c
 void plant_canaries(device::queue& q, std::span<const canary_step> canaries);
 [[nodiscard]] cudaError_t launch_plant(device::queue& q, std::span<const canary_step> canaries);
 
-/// Stores to an unmapped address: the context is lost with cudaErrorIllegalAddress.
+/// Stores to an unmapped address: the context fails with cudaErrorIllegalAddress.
 [[nodiscard]] cudaError_t launch_fault(cudaStream_t stream) noexcept;
 
 }  // namespace carousel::device::cuda

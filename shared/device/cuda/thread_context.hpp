@@ -8,7 +8,7 @@ namespace carousel::device::cuda {
 
 /// Null if the thread has no context, or the driver is not loaded in this process.
 [[nodiscard]] CUcontext current_context() noexcept;
-/// `context` was returned by current_context(). No effect if it has been destroyed meanwhile.
+/// `context` was returned by current_context(). No effect if the context has been destroyed in the meantime.
 void make_current(CUcontext context) noexcept;
 
 }  // namespace carousel::device::cuda

@@ -25,7 +25,7 @@ void vmm_range::map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, 
 
 vmm_range::~vmm_range() {
     if (!on_.try_bind()) return;
-    const driver_api& api = driver();  // cannot throw: resolved before this object was made
+    const driver_api& api = driver();  // cannot throw, because it was resolved before this object was made
     for (const part& p : parts_) CAROUSEL_CUDA_LOG(as_runtime(api.unmap(p.at, p.bytes)));
     CAROUSEL_CUDA_LOG(as_runtime(api.free_address(at_, bytes_)));
 }

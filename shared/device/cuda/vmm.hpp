@@ -1,6 +1,6 @@
 #pragma once
-// Addresses of one GPU, and physical allocations mapped at some of them. Unmapped addresses are a gap: a
-// kernel's access to it is an illegal address.
+// A range of addresses of one GPU, with physical allocations mapped at some of them. Unmapped addresses are a
+// gap: a kernel that accesses it fails with an illegal address.
 
 #include <cuda.h>
 
@@ -19,8 +19,8 @@ public:
     vmm_range(const vmm_range&) = delete;
     vmm_range& operator=(const vmm_range&) = delete;
     /// Maps `bytes` of `memory` at `offset` of the range. Throws device_error. `memory` may be released
-    /// afterwards: the mapping keeps the allocation. With access::read, a kernel's write to it is an illegal
-    /// address, and a cudaMemset is refused.
+    /// afterwards: the mapping keeps the allocation. With access::read, a kernel that writes to the mapping
+    /// fails with an illegal address, and a cudaMemset is refused.
     void map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, access wanted);
     [[nodiscard]] std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(at_); }
 

@@ -12,24 +12,25 @@
 //   auto frames = lab.pool("frames", 64 << 20);
 //   auto block = frames.acquire(8 << 20, 50ms);          // pass offset() between processes, not data()
 //
-// Crashes. What a process held when it died is recovered exactly once, when the holder knows that the process
-// has ended (its fence, milliseconds later): permits and blocks are freed, leased elements are delivered
-// again, claimed tasks wait again with one more attempt counted. Until then no other process gets any of it.
-// The death of the holder stops no client: open primitives keep working, and another `carousel hold NAME`
-// takes over; until then nothing new can be opened or created, and what dead clients held is not recovered.
+// Crashes. Everything that a process held when it died is recovered exactly once, when the holder knows that
+// the process has ended (the fence, milliseconds later): permits and blocks are freed, leased elements are
+// delivered again, claimed tasks wait again with one more attempt counted. Until then no other process gets
+// any of these objects. The death of the holder stops no client: open primitives keep working, and another
+// `carousel hold NAME` takes over; until then nothing new can be opened or created, and objects of dead
+// clients are not recovered.
 //
 // Names. The first request for a name determines the primitive's shape. A request with another shape, or with
 // another element type (compared by the type's name without its namespace), is refused with a message.
 //
 // Time. Every wait has a timeout. acquire(), push(), pop() and similar functions throw timed_out, whose text
-// names the processes that were waited for. try_... never wait.
+// names the processes that were waited for. The try_... functions never wait.
 //
-// Memory order. What a process has written before push, send, submit, commit or release is visible to the
-// process that gets the element, block, task or permit: release and acquire, as between threads.
+// Memory order. Data that a process has written before push, send, submit, commit or release is visible to
+// the process that gets the element, block, task or permit (release and acquire, as between threads).
 //
-// Threads. Every function may be called by any thread; a held_... object by one at a time. Elements are
-// copied as bytes. A forked child can't use what its parent has opened: a call faults, and destroying its
-// copies does nothing.
+// Threads. Every function may be called by any thread; a held_... object must be used by one thread at a
+// time. Elements are copied as bytes. A forked child can't use objects that its parent has opened: a call
+// faults, and destroying its copies does nothing.
 //
 // Errors are carousel::error: config_error for names, shapes and a space without a holder, shm_error for
 // memory that can't be obtained. Host memory only.
@@ -61,15 +62,15 @@ private:
     T value_;
 };
 
-/// Elements of T from any process to any process, in order per producer (thread). pop() delivers at most
-/// once: elements that a process had popped when it died are counted in lost(). lease() delivers at least
-/// once.
+/// Passes elements of T from any process to any process, in order per producer (thread). pop() delivers at
+/// most once: elements that a process had popped when it died are counted in lost(). lease() delivers at
+/// least once.
 template <class T>
 class shared_queue : public queue_base {
     static_assert(std::is_trivially_copyable_v<T>, "elements are copied between processes as bytes");
 
 public:
-    /// Appends a copy of `value`. False: the queue is full.
+    /// Appends a copy of `value`. Returns false if the queue is full.
     [[nodiscard]] bool try_push(const T& value) { return try_push_bytes(&value); }
     /// Pushes elements in order until the queue is full; returns their number.
     [[nodiscard]] std::size_t try_push(std::span<const T> values) {
@@ -79,7 +80,8 @@ public:
     }
     /// Waits for room. Throws timed_out.
     void push(const T& value, nanoseconds timeout) { push_bytes(&value, timeout); }
-    /// Removes the first element. Empty: the queue is empty, or its first element is not published yet.
+    /// Removes the first element. Returns nothing if the queue is empty, or if its first element is not
+    /// published yet.
     [[nodiscard]] std::optional<T> try_pop() {
         T value;
         return try_pop_bytes(&value) ? std::optional<T>(value) : std::nullopt;
@@ -96,7 +98,7 @@ public:
         pop_bytes(&value, timeout);
         return value;
     }
-    /// Leases the first element: it is removed by commit(), and available again without it. Empty: as
+    /// Leases the first element: commit() removes it; otherwise it becomes available again. Empty: as
     /// try_pop().
     [[nodiscard]] std::optional<held_lease<T>> try_lease() {
         T value;
@@ -124,19 +126,19 @@ struct received_block {
 };
 /// Blocks of a pool that are passed from one process to another, each with a T that describes its content. At
 /// every instant a block has one owner: the sender, the queue, or the receiver. If a sender or receiver dies
-/// during the transfer, either the queue keeps the block or the block is freed: never both, never neither.
+/// during the transfer, either the queue keeps the block or the block is freed, and never both.
 template <class T>
 class block_queue : public block_queue_base {
     static_assert(std::is_trivially_copyable_v<T>, "the description of a block is copied as bytes");
 
 public:
-    /// False: the queue is full, and the caller still holds the block.
+    /// Returns false if the queue is full; the caller then still holds the block.
     [[nodiscard]] bool try_send(held_block& block, const T& about) {
         element e{{}, about};
         return try_send_bytes(block, &e);
     }
-    /// Waits for room. Throws timed_out, and the block is freed; config_error if the block is not of this
-    /// queue's pool.
+    /// Waits for room. Throws timed_out, in which case the block is freed; config_error if the block is not
+    /// of this queue's pool.
     void send(held_block block, const T& about, nanoseconds timeout) {
         element e{{}, about};
         send_bytes(block, &e, timeout);
@@ -149,7 +151,7 @@ public:
         if (!got) return std::nullopt;
         return received_block<T>{std::move(*got), e.about};
     }
-    /// Waits for a block. Throws timed_out; shm_error as try_receive().
+    /// Waits for a block. Throws timed_out; shm_error like try_receive().
     [[nodiscard]] received_block<T> receive(nanoseconds timeout) {
         element e;
         held_block got = receive_bytes(&e, timeout);
@@ -180,18 +182,18 @@ private:
 };
 
 /// Tasks of T for any process, in approximate order: each is committed once, or becomes a dead letter after
-/// max_attempts attempts. A worker's side effects outside the queue happen at least once: make them
+/// max_attempts attempts. A worker's side effects outside the queue happen at least once, so make them
 /// idempotent per id().
 template <class T>
 class shared_work_queue : public work_queue_base {
     static_assert(std::is_trivially_copyable_v<T>, "tasks are copied between processes as bytes");
 
 public:
-    /// Adds a task. Empty: the queue has no free place.
+    /// Adds a task. Returns nothing if the queue has no free place.
     [[nodiscard]] std::optional<task_id> try_submit(const T& task) { return try_submit_bytes(&task); }
     /// Waits for a free place. Throws timed_out.
     task_id submit(const T& task, nanoseconds timeout) { return submit_bytes(&task, timeout); }
-    /// Claims a waiting task. Empty: no task is waiting.
+    /// Claims a waiting task. Returns nothing if no task is waiting.
     [[nodiscard]] std::optional<held_task<T>> try_claim() {
         T task;
         u64 what[4] = {};
@@ -205,7 +207,7 @@ public:
         claim_bytes(&task, what, timeout);
         return held_task<T>(to_, place_, what, task);
     }
-    /// Removes a dead letter and returns it. If the process dies during the read the dead letter stays.
+    /// Removes a dead letter and returns it. If the process dies during the read, the dead letter remains.
     [[nodiscard]] std::optional<T> take_dead_letter() {
         T task;
         return take_dead_letter_bytes(&task) ? std::optional<T>(task) : std::nullopt;
@@ -228,7 +230,7 @@ class space {
 public:
     /// `permits`: 1 to 4096.
     [[nodiscard]] shared_semaphore semaphore(const std::string& name, u32 permits);
-    /// Memory of `bytes`, allocated in units of `unit_bytes` (a multiple of 4096).
+    /// Returns a pool with `bytes` bytes of memory, allocated in units of `unit_bytes` (a multiple of 4096).
     [[nodiscard]] shared_pool pool(const std::string& name, u64 bytes, u64 unit_bytes = 65536);
     /// A queue of `elements` elements of T. T: trivially copyable.
     template <class T>
@@ -249,7 +251,7 @@ public:
         const primitive p = work_queue_of(name, tasks, sizeof(T), max_attempts, type_tag<T>());
         return shared_work_queue<T>(to_, place_of(p), name);
     }
-    /// False: its holder is gone; open primitives keep working.
+    /// False if the space has no holder; open primitives keep working.
     [[nodiscard]] bool is_held() const noexcept;
 
 private:

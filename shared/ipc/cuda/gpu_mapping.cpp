@@ -55,7 +55,7 @@ gpu_mapping::~gpu_mapping() {
     cudaError_t status = cudaSetDevice(parts_->on.ordinal);
     if (status == cudaSuccess) status = cudaDeviceSynchronize();
     if (status != cudaSuccess) {
-        // Kernels may still be running: the fence is the exit of this process then.
+        // Kernels may still be running, so the fence is the exit of this process in this case.
         parts_->to->fence_by_exit();
         (void)cudaGetLastError();
     }

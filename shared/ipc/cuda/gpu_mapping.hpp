@@ -1,6 +1,6 @@
 #pragma once
 // The GPU memory of a space in this process: mapped once, for one GPU, and unmapped before the process
-// reports that nothing of it writes there any more.
+// reports that none of its work writes there any more.
 
 #include <cstddef>
 #include <memory>
@@ -15,8 +15,8 @@ class stream_gates;
 
 class gpu_mapping {
 public:
-    /// For the calling thread's current GPU. Throws config_error: the space has no GPU memory, or this
-    /// process has mapped it already; device_error: this GPU can't access that memory.
+    /// Maps the memory for the calling thread's current GPU. Throws config_error if the space has no GPU
+    /// memory, or if this process has already mapped it; device_error if this GPU can't access that memory.
     explicit gpu_mapping(std::shared_ptr<attachment> to);
     /// Waits for this process's kernels on that GPU.
     ~gpu_mapping();
@@ -24,9 +24,9 @@ public:
     gpu_mapping& operator=(const gpu_mapping&) = delete;
     [[nodiscard]] std::byte* data() const noexcept;
     [[nodiscard]] u64 bytes() const noexcept;
-    /// Throws config_error if the range is not inside.
+    /// Throws config_error if the range is not inside the memory.
     [[nodiscard]] std::byte* at(u64 offset, u64 bytes) const;
-    /// Throws config_error if the pointer is not into this mapping.
+    /// Throws config_error if the pointer does not point into this mapping.
     [[nodiscard]] u64 offset_of(const void* pointer) const;
     [[nodiscard]] int ordinal() const noexcept;
     /// Created by the first call.

@@ -1,9 +1,9 @@
 #pragma once
-// The kernels' side of a body: words in GPU memory, changed by kernels alone.
+// The kernels' side of a body (queue_body.hpp): words in GPU memory, changed only by kernels.
 //
-// The scope is the system's, because other processes, and kernels on another GPU that maps the memory, are
-// not part of any smaller one. Several threads of one process, and of one warp, may use a primitive at once:
-// each claim is one CAS, and no thread waits for another.
+// Operations use system scope, because other processes, and kernels on another GPU that maps the memory, are
+// not part of any smaller scope. Several threads of one process, and of one warp, may use a primitive at
+// once: each claim is one CAS, and no thread waits for another.
 
 #include <cuda/atomic>
 

@@ -12,7 +12,7 @@ namespace carousel::ipc {
 /// other process doesn't run meanwhile.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
-/// An element that a process has leased. It may be committed by a later kernel of the process.
+/// An element that the process has leased. It may be committed by a later kernel of the process.
 struct queue_lease {
     u64 ticket = 0;
 };
@@ -49,8 +49,8 @@ template <class Attempt>
 }
 }  // namespace detail
 
-/// Every function may be called by any thread of any kernel of the process that created the view. try_...
-/// never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
+/// Every function may be called by any thread of any kernel of the process that created the view. The try_...
+/// functions never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class queue_view {
     static_assert(::cuda::std::is_trivially_copyable_v<T>, "elements are copied between processes as bytes");
@@ -88,8 +88,8 @@ public:
                       "push(value, timeout_ns), or try_push(value), which never waits");
         return false;
     }
-    /// False: empty, or the first element is claimed and not published. Delivers at most once: elements that
-    /// a process had popped when it died are counted (gpu_queue_state::lost).
+    /// Returns false if the queue is empty, or if the first element is claimed and not published. Delivers at
+    /// most once: elements that a process had popped when it died are counted (gpu_queue_state::lost).
     [[nodiscard]] __device__ bool try_pop(T& value) const {
         const queue_body<Side> q(parts_, epoch_);
         u64 ticket = 0;
@@ -114,7 +114,7 @@ public:
                       "pop(value, timeout_ns), or try_pop(value), which never waits");
         return false;
     }
-    /// The cell stays reserved until commit() or requeue(); if this process dies before, the element is
+    /// The cell stays reserved until commit() or requeue(); if this process dies before that, the element is
     /// delivered again.
     [[nodiscard]] __device__ bool try_lease(T& value, queue_lease& lease) const {
         const queue_body<Side> q(parts_, epoch_);
@@ -133,7 +133,7 @@ public:
                       "lease(value, l, timeout_ns), or try_lease(value, l), which never waits");
         return false;
     }
-    /// False: it isn't this process's lease (any more).
+    /// Returns false if this process does not hold that lease (any more).
     __device__ bool commit(const queue_lease& l) const {
         return queue_body<Side>(parts_, epoch_).consume(l.ticket, cell_state::leased);
     }

@@ -13,7 +13,7 @@ struct dead_incarnations {
     u32 count;
 };
 
-// All threads check, one counts: a tally records one loss at a time. One block.
+// All threads check, but only one counts, because a tally records one loss at a time. One block.
 __global__ void repair_queue(queue_parts<u64> parts, dead_incarnations dead) {
     const queue_body<gpu_side> q(parts, 0);
     for (u32 base = 0; base < parts.capacity; base += threads) {
@@ -39,7 +39,7 @@ __global__ void repair_queue(queue_parts<u64> parts, dead_incarnations dead) {
     }
 }
 
-// Each place independently: nothing is counted.
+// Repairs each place independently, because nothing is counted.
 __global__ void repair_work_queue(task_parts<u64> parts, dead_incarnations dead) {
     const task_body<gpu_side> w(parts, 0);
     for (u32 index = 0; index < dead.count; ++index)

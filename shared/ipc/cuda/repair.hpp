@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// After the fences of those clients, by the only repair process. May be interrupted and repeated. `gpu`: the
-/// space's GPU memory in this process, on its current GPU. Throws device_error.
+/// Called after the fences of those clients, by the only repair process. May be interrupted and repeated.
+/// `gpu`: the space's GPU memory in this process, on its current GPU. Throws device_error.
 void repair_gpu_words(const space_block& s, std::byte* gpu, const std::vector<u32>& dead);
 
 }  // namespace carousel::ipc

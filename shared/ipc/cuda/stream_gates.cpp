@@ -87,9 +87,9 @@ void stream_gates::on_acquire(void* wait) {
     l.any.notify_one();
 }
 
-// One place in the semaphore's line after another, in the order of the streams' requests.
+// Takes the places in the semaphore's line one after another, in the order of the streams' requests.
 void stream_gates::serve(u32 place, line& l) {
-    sigset_t all;  // signals are for the program's own threads
+    sigset_t all;  // this thread blocks all signals, which are for the program's own threads
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, nullptr);
     for (;;) {

@@ -1,12 +1,12 @@
 #pragma once
-// Streams that wait for a permit of a semaphore. The semaphore's words are the CPUs': a thread of this
-// process waits in its line on behalf of the stream, which waits at a gate (ipc/gate.hpp).
+// Streams that wait for a permit of a semaphore. Only CPUs change the semaphore's words: a thread of this
+// process waits in the semaphore's line on behalf of the stream, which waits at a gate (ipc/gate.hpp).
 //
 // In stream order: a host function notifies the thread, the stream waits at the gate, kernels run, and a host
 // function gives the permit back. The host functions never block, so no stream delays another one.
 //
-// The result of a wait, and which call gives its permit back, is decided in ipc/gate_wait.hpp. A crash leaves
-// a permit, a place in the line and a gate at which no stream waits: semaphore.hpp, gate.hpp.
+// ipc/gate_wait.hpp determines the result of a wait, and which call gives its permit back. A crash leaves a
+// permit, a place in the line and a gate at which no stream waits: semaphore.hpp, gate.hpp.
 
 #include <cuda_runtime_api.h>
 
@@ -29,7 +29,7 @@ class stream_gates;
 /// One wait of one stream. Its words in this process are guarded by the mutex of its stream_gates.
 struct stream_wait : gate_wait {
     stream_gates* in = nullptr;
-    u32 place = 0, number = 0;  ///< number: of its gate in the row
+    u32 place = 0, number = 0;  ///< number: index of the wait's gate in the row
     u64 timeout_ns = 0;
 };
 
@@ -41,12 +41,12 @@ public:
     stream_gates(const stream_gates&) = delete;
     stream_gates& operator=(const stream_gates&) = delete;
 
-    /// Throws config_error: no timeout, or too many concurrent waits.
+    /// Throws config_error if there is no timeout, or if there are too many concurrent waits.
     [[nodiscard]] std::shared_ptr<stream_wait> acquire(u32 place, cudaStream_t stream, i64 timeout_ns,
                                                        const std::string& name);
     /// In stream order.
     void release(const std::shared_ptr<stream_wait>& w, cudaStream_t stream);
-    /// At once, or as soon as it is granted.
+    /// Gives the permit back at once, or as soon as it is granted.
     void drop(const std::shared_ptr<stream_wait>& w);
     /// For kernels.
     [[nodiscard]] const u32* word_of(const stream_wait& w) const;

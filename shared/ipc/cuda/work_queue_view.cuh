@@ -8,8 +8,8 @@
 
 namespace carousel::ipc {
 
-/// Every function may be called by any thread of any kernel of the process that created the view. None waits
-/// except claim: at most timeout_ns, and at most longest_kernel_wait_ns.
+/// Every function may be called by any thread of any kernel of the process that created the view. No function
+/// except claim waits; claim waits at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class work_queue_view {
     static_assert(::cuda::std::is_trivially_copyable_v<T>, "tasks are copied between processes as bytes");
@@ -19,7 +19,7 @@ public:
     work_queue_view() = default;
     work_queue_view(const task_parts<u64>& parts, u32 epoch) : parts_(parts), epoch_(epoch) {}
 
-    /// False: no place is free.
+    /// Returns false if no place is free.
     [[nodiscard]] __device__ bool try_submit(const T& task) const {
         task_name n;
         return try_submit(task, n);
@@ -32,8 +32,9 @@ public:
         Side::at(step::task_written);
         return w.submit(name);
     }
-    /// False: no task is waiting. The claim belongs to this process until commit() or fail(), by any of its
-    /// kernels; if the process dies before, the task waits again with one more attempt counted.
+    /// Returns false if no task is waiting. The claim belongs to this process until any of its kernels calls
+    /// commit() or fail(); if the process dies before that, the task waits again with one more attempt
+    /// counted.
     [[nodiscard]] __device__ bool try_claim(T& task, claimed_task& claim) const {
         const task_body<Side> w(parts_, epoch_);
         if (!w.claim(claim)) return false;
@@ -51,11 +52,11 @@ public:
                       "claim(task, c, timeout_ns), or try_claim(task, c), which never waits");
         return false;
     }
-    /// False: it isn't this process's claim (any more).
+    /// Returns false if this process does not hold that claim (any more).
     __device__ bool commit(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).commit(c); }
     /// The task waits again, or becomes a dead letter.
     __device__ bool fail(const claimed_task& c) const { return task_body<Side>(parts_, epoch_).fail(c); }
-    /// Removes a dead letter and returns it; a crash in between leaves it there.
+    /// Removes a dead letter and returns it; a crash in between leaves it in the queue.
     [[nodiscard]] __device__ bool take_dead_letter(T& task) const {
         const task_body<Side> w(parts_, epoch_);
         claimed_task t;
