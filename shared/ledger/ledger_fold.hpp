@@ -67,18 +67,19 @@ void refuse_nameless(const ledger_summary& sum, const std::string& ledger);
 /// The first frame whose record is kept. Throws output_error.
 [[nodiscard]] u64 folded_end(const std::string& ledger);
 
-/// Creates a ledger of frames from `first` on: earlier frames count as delivered, and have no hash in it.
+/// Creates a ledger of frames from `first` on: earlier frames count as delivered, and have no hash in this
+/// ledger.
 void begin_ledger(const std::string& ledger, u64 first);
 
 /// Records are folded in multiples of this number, so that their space is whole pages of the file system.
 inline constexpr u64 fold_step = 4096;
-/// Folds the frames below `below` (rounded down to fold_step) as far as all of them are settled, a limited
-/// number per call, because the supervisor is blocked meanwhile. Returns the first frame kept. Throws
-/// output_error; the ledger is then unchanged.
+/// Folds the frames below `below` (rounded down to fold_step) up to the first frame that is not settled;
+/// limited to a number of frames per call, because the supervisor is blocked during the call. Returns the
+/// first frame that is kept. Throws output_error; the ledger is then unchanged.
 u64 fold_ledger(const std::string& ledger, u64 below);
 
-/// Copies the kept records without the holes, the account of the folded ones, the claims and the names of the
-/// hashes. Throws output_error.
+/// Copies the kept records without the holes, the account of the folded frames, the claims and the names of
+/// the hashes. Throws output_error.
 void copy_ledger(const std::string& from, const std::string& to);
 
 }  // namespace carousel::telemetry

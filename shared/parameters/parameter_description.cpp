@@ -27,7 +27,7 @@ std::vector<std::string> texts(const std::array<const char*, N>& all) {
     return {all.begin(), all.end()};
 }
 
-/// Letters, digits and the characters in `also`: 1 to longest_name of them.
+/// Letters, digits and the characters in `also`; the length is 1 to longest_name.
 bool is_word(std::string_view text, std::string_view also) {
     return !text.empty() && text.size() <= longest_name && std::all_of(text.begin(), text.end(), [&](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -40,7 +40,7 @@ bool is_text(std::string_view text) {
            std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
 
-/// Why the field by itself is invalid; "" if it is valid.
+/// Returns the reason why the field by itself is invalid; "" if it is valid.
 std::string fault_of(const parameter_schema& s, const parameter& p) {
     if (!is_word(p.name, "_"))
         return fmt::format("has an invalid name; expected 1 to {} letters, digits and _", longest_name);

@@ -23,14 +23,14 @@ inline bool fits_i32(f64 v) noexcept {
     return is_whole(v) && v >= std::numeric_limits<i32>::min() && v <= std::numeric_limits<i32>::max();
 }
 
-/// The ends are compared as they are stored: 0.01 is slightly smaller as f32, and must be a value that may be
-/// set.
+/// The ends are compared in their stored form: 0.01 is slightly smaller as f32, and must be a value that may
+/// be set.
 inline bool within_f32(const parameter& p, f32 v) noexcept {
     return v >= static_cast<f32>(p.low) && v <= static_cast<f32>(p.high);
 }
 
-/// Returns true if one element may have this value; a value that is not finite, or not whole where it must
-/// be, is not valid.
+/// Returns true if one element may have this value; a value that is not finite, or not an integer where an
+/// integer is required, is not valid.
 inline bool is_in_range(const parameter& p, f64 v) noexcept {
     switch (p.kind) {
         case parameter_kind::number:
@@ -50,7 +50,7 @@ inline bool lies_within(const parameter& p, std::size_t bytes) noexcept {
            bytes - p.offset >= std::size_t{p.count} * element_size;
 }
 
-/// A value in a message, truncated if it is long.
+/// Returns a value as text for a message, truncated if it is long.
 inline std::string shown(const nlohmann::json& value) {
     std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     if (text.size() > longest_shown) text.replace(longest_shown, std::string::npos, "...");

@@ -21,7 +21,7 @@ using namespace detail;
 using nlohmann::json;
 
 /// The length of a unit vector differs from 1 by at most about 2^-24 after rounding to f32. Such a vector is
-/// a direction already and is kept bit for bit.
+/// already a unit vector and is kept bit for bit.
 constexpr f64 unit_rounding = 1e-7;
 constexpr f64 unit_tolerance = 1e-3;
 
@@ -43,11 +43,12 @@ void write_element(const parameter& p, std::span<std::byte> values, u32 index, f
 f64 length_of(const f64* v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
 /// In double precision, from the values as f32: [1, 1, 1] gives exactly the bits of 0.577350269F; otherwise
-/// one image would have two hashes. False for [0, 0, 0], also if the value becomes that only as f32.
+/// one image would have two hashes. Returns false for [0, 0, 0], also if the value becomes [0, 0, 0] only by
+/// rounding to f32.
 bool normalise(f64* v) {
     for (int k = 0; k < 3; ++k) {
         volatile f32 rounded = static_cast<f32>(
-            v[k]);  // g++ 12 at -O2 drops the rounding of two neighbours that it computes as one vector
+            v[k]);  // g++ 12 at -O2 omits the rounding of two neighbours that it computes as one vector
         v[k] = rounded;
     }
     const f64 length = length_of(v);
@@ -80,7 +81,7 @@ std::string expected_of(const parameter& p) {
     throw config_error(fmt::format("{} = {}: expected {}", p.name, shown(value), expected));
 }
 
-/// One element of the value that is set, as a number in its range.
+/// Returns one element of the value that is set, as a number in its range.
 f64 element_from(const parameter& p, const json& whole, const json& one) {
     f64 v = std::numeric_limits<f64>::quiet_NaN();
     if (p.kind == parameter_kind::choice && one.is_string()) {
@@ -98,7 +99,7 @@ f64 element_from(const parameter& p, const json& whole, const json& one) {
     return v;
 }
 
-/// The shortest decimal fraction that is this f32: 0.1 and not 0.10000000149011612.
+/// Returns the shortest decimal fraction that is rounded to this f32: 0.1 and not 0.10000000149011612.
 json shortest(f32 v) {
     const std::string text = fmt::format("{}", v);
     f64 out = v;
@@ -122,7 +123,7 @@ json element_to(const parameter& p, std::span<const std::byte> values, u32 index
     return {};
 }
 
-/// The field that must be larger, if this field is not below it; else null.
+/// Returns the field that must be larger, if this field is not below it; otherwise null.
 const parameter* not_below(const parameter_schema& s, const parameter& p,
                            std::span<const std::byte> values) noexcept {
     const parameter* other = p.below.empty() ? nullptr : s.find(p.below);

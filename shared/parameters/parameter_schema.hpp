@@ -1,8 +1,8 @@
 #pragma once
-// What may be set about a pipeline while it runs: a plain struct of the application's, at most
-// max_parameter_bytes, whose fields are described here by name. The library carries the bytes without
-// interpreting them; viewer, dashboard and `carousel set` build their controls from the description. Every
-// stage that reads parameters names the same schema; it is checked like a frame format.
+// The parameters of a pipeline that may be set while it runs: a plain struct defined by the application, of
+// at most max_parameter_bytes, whose fields are described here by name. The library passes the bytes on
+// without interpreting them; viewer, dashboard and `carousel set` build their controls from the description.
+// Every stage that reads parameters names the same schema; it is checked like a frame format.
 //
 // A type T of parameters is trivially copyable and has
 //   static constexpr const char* type    its name, e.g. "carousel.scene": two types of one name are one type
@@ -30,21 +30,21 @@ enum class parameter_kind : u8 {
 [[nodiscard]] const char* name_of(parameter_kind k) noexcept;
 
 struct parameter {
-    std::string name;  ///< letters, digits and _: the key in files and in `carousel set`
+    std::string name;  ///< letters, digits and _: the key in pipeline files and in `carousel set`
     parameter_kind kind = parameter_kind::number;
     u32 offset = 0;                     ///< bytes, a multiple of 4
     u32 count = 1;                      ///< elements, at most 4: 3 for a point
-    std::vector<f64> initial = {0};     ///< `count` values; of a choice, its index
+    std::vector<f64> initial = {0};     ///< `count` values; for a choice, its index
     f64 low = 0, high = 1;              ///< the range of each element
-    f64 usual_low = 0, usual_high = 0;  ///< ends of a control's range; equal: low and high
-    f64 step = 0;                       ///< of a control; 0: none
+    f64 usual_low = 0, usual_high = 0;  ///< ends of a control's range; if both are equal: low and high
+    f64 step = 0;                       ///< step of a control; 0: none
     std::string label = {};             ///< display name; "": the name
     std::string unit = {};              ///< "rad", "x"; a number in "rad" is shown in degrees
     /// The kind of control: "camera.eye", "camera.target", "camera.up", "camera.fov" (together: an orbit by
-    /// mouse), "direction" (a unit vector; a value that is set is normalised), "hidden" (no control;
+    /// mouse), "direction" (a unit vector; values are normalised when they are set), "hidden" (no control;
     /// available in files and in `carousel set`). "": a plain control.
     std::string role = {};
-    std::string below = {};  ///< name of a field whose value must be larger
+    std::string below = {};  ///< name of a field whose value must be larger than that of this field
     std::vector<std::string> choices = {};
     bool operator==(const parameter&) const = default;
 };
@@ -56,30 +56,30 @@ struct parameter_schema {
     bool operator==(const parameter_schema&) const = default;
     [[nodiscard]] explicit operator bool() const noexcept { return !type.empty(); }
 
-    /// Throws config_error for an invalid schema: no name, fields that overlap or lie outside, values out of
-    /// their range.
+    /// Throws config_error for an invalid schema: no name, fields that overlap or lie outside the struct,
+    /// values out of their range.
     void check() const;
     [[nodiscard]] const parameter* find(std::string_view name) const noexcept;
     [[nodiscard]] std::vector<std::string> names() const;
-    [[nodiscard]] std::string describe() const;  ///< "carousel.scene (112 bytes: eye, target, ...)"
+    [[nodiscard]] std::string describe() const;  ///< Returns "carousel.scene (112 bytes: eye, target, ...)"
     [[nodiscard]] nlohmann::json to_json() const;
     [[nodiscard]] static parameter_schema from_json(const nlohmann::json& j);  ///< throws config_error
 
     [[nodiscard]] std::vector<std::byte> initial_values() const;
     /// Sets one field: a number, true or false, a choice's name, or a list for count > 1. Throws config_error
-    /// without writing anything: "exposure = 5000: expected a number from 0 to 1000"; for an unknown name
-    /// with "did you mean".
+    /// without writing anything: "exposure = 5000: expected a number from 0 to 1000"; for an unknown name the
+    /// message contains "did you mean".
     void set(std::span<std::byte> values, std::string_view name, const nlohmann::json& value) const;
-    /// Checks what depends on two fields (parameter::below). Throws config_error.
+    /// Checks the conditions that involve two fields (parameter::below). Throws config_error.
     void check_values(std::span<const std::byte> values) const;
-    /// All fields by name, in the form that set() takes; with `only_where_other`, only those that differ from
-    /// it.
+    /// All fields by name, in the form that set() takes; with `only_where_other`, only the fields that differ
+    /// from it.
     [[nodiscard]] nlohmann::json values_json(std::span<const std::byte> values,
                                              std::span<const std::byte> only_where_other = {}) const;
     /// Returns true if set() can have produced these bytes; bytes that a faulty process has overwritten are
     /// rejected.
     [[nodiscard]] bool is_possible(std::span<const std::byte> values) const noexcept;
-    /// Element `index` of a field as a number.
+    /// Returns element `index` of a field as a number.
     [[nodiscard]] static f64 element_of(const parameter& p, std::span<const std::byte> values,
                                         u32 index = 0) noexcept;
 };

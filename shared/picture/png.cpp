@@ -57,7 +57,7 @@ u32 join_adler(u32 first, u32 second, u64 length) {
     return static_cast<u32>(b << 16U | a);
 }
 
-/// Work memory for compression in addition to the pixels. Per thread and kept, since it would otherwise be
+/// Work memory for compression, in addition to the pixels. Kept per thread, since it would otherwise be
 /// mapped again for each stripe.
 struct packer {
     isal_zstream stream;
@@ -129,7 +129,7 @@ void filter(const picture& p, u32 first, u32 end, std::vector<u8>& to) {
     }
 }
 
-// One IDAT chunk per stripe, so that its CRC is computed where the stripe is compressed.
+// Writes one IDAT chunk per stripe, so that its CRC is computed where the stripe is compressed.
 void pack_stripe(const picture& p, u32 k, stripe& s) {
     packer& own = own_packer();
     filter(p, k * p.stripe_rows, std::min(p.height, (k + 1) * p.stripe_rows), own.rows);

@@ -23,8 +23,8 @@ void one_by_one(u32 parts, const std::function<void(u32 part)>& body);
 [[nodiscard]] u32 png_stripe_rows(u32 width) noexcept;
 
 /// Encodes width x height RGBA8 pixels (sRGB, dense rows, top row first). Each stripe of `stripe_rows` rows
-/// (0: png_stripe_rows(width)) is compressed independently, as one part of `run`. Returns the PNG file. Any
-/// thread; several calls may run concurrently. Throws output_error.
+/// (0: png_stripe_rows(width)) is compressed independently, as one part of `run`. Returns the PNG file. May
+/// be called from any thread; several calls may run concurrently. Throws output_error.
 [[nodiscard]] std::vector<std::byte> encode_png(std::span<const std::byte> rgba, u32 width, u32 height,
                                                 const part_runner& run = one_by_one, u32 stripe_rows = 0);
 

@@ -2,7 +2,7 @@
 
 namespace carousel::ring {
 
-// A crash between two of these words leaves a join's inputs with different counts; the higher one is
+// A crash between two of these words leaves a join's inputs with different counts; the higher count is
 // authoritative (take_attempts).
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between) {

@@ -10,9 +10,9 @@
 namespace carousel::ring {
 
 /// Calls fn(word, raw, generation) for each word of the frame `ring_sequence` on the input side of a stage.
-/// `raw` is the value as read, once: a caller that changes the word must CAS from exactly that value, else it
-/// overwrites what a successor has made of the word meanwhile. A word of an earlier generation than the
-/// frame's `generation` means WAIT: see lease_word::seen_at.
+/// `raw` is the value as read, once: a caller that changes the word must CAS from exactly that value;
+/// otherwise it would overwrite a change that a successor has made in the meantime. A word of a generation
+/// older than the frame's `generation` means WAIT: see lease_word::seen_at.
 template <typename F>
 void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& fn) {
     const shm::stage_block& b = c.stage[std::min(stage, shm::max_stages - 1)];
@@ -38,9 +38,9 @@ void for_each_lease_of(shm::control_block& c, u32 stage, u64 ring_sequence, F&& 
     }
 }
 
-/// Adds an attempt to a frame that no process has leased since (`single`: it was the only one in flight), or
-/// marks the frame to be leased alone. A frame that a successor has leased is left as it is. `between`: for
-/// tests, called between the read and the change.
+/// If no process has leased the frame since then, adds an attempt to it (`single`: it was the only frame in
+/// flight), or marks it to be leased alone. A frame that a successor has leased is not changed. `between`:
+/// for tests, called between the read and the change.
 void blame_waiting(shm::control_block& c, u32 stage, u64 ring_sequence, bool single,
                    const std::function<void()>& between = {});
 

@@ -4,11 +4,11 @@
 #include <bit>
 #include <cstring>
 
-// A check of a header races with its producer by design: two seats of a stage may check one frame, and by
-// then the slower one may find it leased, freed and refilled. It then reads inconsistent data, without
-// effect: the loads of the check come before the CAS of the lease (acq_rel), which fails because the slot's
-// generation has moved. ThreadSanitizer cannot see that argument, so the check is not instrumented; reads
-// after a lease are.
+// A check of a header races with its producer by design: two seats of a stage may check the same frame, and
+// the slower one may read the header after the slot was leased, freed and refilled. It then reads
+// inconsistent data, without effect: the loads of the check come before the CAS of the lease (acq_rel), which
+// fails because the slot's generation has moved. ThreadSanitizer cannot verify that argument, so the check is
+// not instrumented; reads after a lease are instrumented.
 #define CAROUSEL_UNSYNCHRONIZED [[gnu::no_sanitize("thread")]]
 
 namespace carousel::ring {
@@ -27,8 +27,8 @@ public:
             std::memcpy(&value, from, 8);
             add(value);
         }
-        // Byte by byte: a copy of a length that is unknown at compile time is a call, which ThreadSanitizer
-        // intercepts.
+        // Byte by byte, because a copy of a length that is unknown at compile time is a call, which
+        // ThreadSanitizer intercepts.
         u64 value = 0;
         for (std::size_t k = 0; k < bytes; ++k) value |= std::to_integer<u64>(from[k]) << 8 * k;
         if (bytes > 0) add(value);
@@ -42,8 +42,8 @@ private:
 }  // namespace
 
 CAROUSEL_UNSYNCHRONIZED u64 header_sum(const shm::frame_header& h, u32 parameter_bytes) noexcept {
-    // Copies: a function that takes a reference would read the header in code that ThreadSanitizer
-    // instruments.
+    // Copies the values, because a function that takes a reference would read the header in code that
+    // ThreadSanitizer instruments.
     const f64 time_s = h.meta.time_s;
     const u32 metadata_bytes = h.metadata_bytes, sampled_inputs = h.sampled_inputs;
     sum s;

@@ -1,17 +1,18 @@
 #pragma once
-// The seal of a frame's header: a checksum over everything in use that the frame carries in addition to its
-// payload. Its producer writes it last, after everything that a stage may have entered and before SUBMITTED
-// (release); a process that leases the frame compares it (READY was acquired) before it trusts a field. A
-// frame whose header is not as it was sealed is not leased; the supervisor's audit reports it, and the block
-// is rebuilt: the frame is made again.
+// The seal of a frame's header: a checksum over all data in use that the frame has in addition to its
+// payload. The producer writes the seal last, after all data that a stage may have entered and before
+// SUBMITTED (release); a process that leases the frame compares the seal (READY was acquired) before it
+// trusts a field. A frame whose header does not match its seal is not leased; the supervisor's audit reports
+// it, and the block is rebuilt, so that the frame is made again.
 //
 // Each round maps its 64 bits one to one, so a change of any bits within one 64-bit word of a header is
 // always detected; changes of several words are missed with probability 2^-64. A worker compares the seal
-// once more before its own frame is SUBMITTED, which detects a change since the first check. Not detected:
-// metadata, used extents and sequences of sampled frames that were wrong before the seal.
+// once more before its own frame is SUBMITTED, which detects a change since the first check. Metadata, used
+// extents and sequences of sampled frames that were wrong before the seal are not detected.
 //
-// Callers: seal() the owner of the FILL word; the rest any process. A crash before SUBMITTED leaves a header
-// that no process reads. The cost is a few multiplications: no byte that is not in use is read.
+// seal() is called by the owner of the FILL word; the other functions by any process. A crash before
+// SUBMITTED leaves a header that no process reads. The cost is a few multiplications, because only bytes in
+// use are read.
 
 #include "shm/control_block.hpp"
 
@@ -24,7 +25,7 @@ inline void seal(shm::frame_header& h, u32 parameter_bytes) noexcept {
     h.seal = header_sum(h, parameter_bytes);
 }
 
-/// Returns true if the header is as it was sealed. Meaningful only for a frame that is then leased: check,
+/// Returns true if the header matches its seal. Meaningful only for a frame that is leased afterwards: check,
 /// lease, then use.
 [[nodiscard]] bool is_sealed(const shm::frame_header& h, u32 parameter_bytes) noexcept;
 

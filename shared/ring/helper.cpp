@@ -39,10 +39,10 @@ device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot
     return nullptr;
 }
 
-// A job has one event, that of the slot which it has filled at its stage's first output. A helper at another
-// output finds that slot by its tag. The tag holds for (job, version) as long as J does: the owner has filled
-// the slot before SUBMITTED, and the slot is returned only after COMMITTED or ABORTED; so the CAS of that
-// very J value proves it.
+// A job has one event: that of the slot which the job has filled at the first output of its stage. A helper
+// at another output finds that slot by its tag. The tag is valid for (job, version) as long as J is: the
+// owner has filled the slot before SUBMITTED, and the slot is returned only after COMMITTED or ABORTED; so
+// the CAS of exactly that J value proves it.
 u32 helper::event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                        const slot_word& s) noexcept {
     const u32 first = owner.output_link[0];
@@ -80,7 +80,7 @@ u32 helper::help(link_ref& link) noexcept {
 #ifndef CAROUSEL_BUG_HELP_OPEN
         if (j.state != job_state::submitted) continue;
 #else
-        // seeded bug: an unrecorded event reads complete
+        // seeded bug: an unrecorded event reads as complete
         if (j.state != job_state::submitted && j.state != job_state::open) continue;
 #endif
         const u32 at = event_slot(owner, link, k, s);
@@ -91,7 +91,7 @@ u32 helper::help(link_ref& link) noexcept {
 #else
         if (event == nullptr) continue;
 #endif
-        const shm::block_open open;  // after the query of the event, which calls the driver
+        const shm::block_open open;  // opened after the query of the event, which calls the driver
         if (!cas(control_->job[s.job], raw, j.with(job_state::committed).pack())) continue;
         crash_here(crash_point::help_committed);
         link.block().committed_ns[k].store(now_ns(), std::memory_order_relaxed);

@@ -1,14 +1,14 @@
 #pragma once
-// Commits by an observing consumer: a live member of a blocking group that would idle polls the events of the
-// frames it waits for, and commits those frames itself. So a frame whose owner is busy, descheduled or dies
-// right after submitting it is not delayed.
+// Commits by an observing consumer: a live member of a blocking group that would otherwise be idle polls the
+// events of the frames that it waits for, and commits those frames itself. So a frame is not delayed if its
+// owner is busy, is descheduled, or dies right after submitting it.
 //
-// The order is the proof (if a step is left out, frames tear): read S = FILL(job, v); read J = SUBMITTED(v,
-// e); query the event imported from the incarnation whose epoch is e; CAS that very J value. Never from OPEN:
-// an event that was never recorded, or was recorded for the slot's earlier frame, reads as complete. A helper
-// marks the slot READY and does nothing else: inputs and the job word belong to the owner, or to the
-// supervisor once the owner is dead. Called by one thread. An import may take 0.1 ms per event, so it happens
-// here, where the stage idles anyway.
+// The correctness depends on this order (if a step is omitted, frames tear): read S = FILL(job, v); read J =
+// SUBMITTED(v, e); query the event imported from the incarnation whose epoch is e; CAS exactly that J value.
+// Never from OPEN, because an event that was never recorded, or was recorded for the slot's earlier frame,
+// reads as complete. A helper marks the slot READY and does nothing else: inputs and the job word belong to
+// the owner, or to the supervisor once the owner is dead. Called by one thread. An import may take 0.1 ms per
+// event, so it is done here, where the stage is idle anyway.
 
 #include <map>
 #include <memory>
@@ -28,14 +28,15 @@ public:
 
 private:
     struct import {
-        u64 identity = 0;  ///< the epoch and seat of the entry's word when its events were imported
+        u64 identity = 0;  ///< the epoch and seat in the entry's word at the time when its events were
+                           ///< imported
         std::vector<std::unique_ptr<device::imported_event>> events;
         std::vector<bool> tried;
     };
-    /// The event of that slot of `link`, the first output of the seat's stage.
+    /// Returns the event of that slot of `link`, the first output of the seat's stage.
     [[nodiscard]] device::imported_event* event_of(u32 link, u32 seat, u32 epoch, u32 slot) noexcept;
-    /// The slot, in the first output of the owner's stage, whose event covers the job that has filled `slot`
-    /// of `link` with the word `s`.
+    /// Returns the slot, in the first output of the owner's stage, whose event covers the job that has filled
+    /// `slot` of `link` with the word `s`.
     [[nodiscard]] u32 event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                                  const slot_word& s) noexcept;
 

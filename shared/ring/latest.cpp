@@ -56,8 +56,8 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
         u64 raw = 0;
         const lease_word w = link_.lease(best, group_, raw);
         if (w.state != lease_state::wait) continue;
-        // Before the CAS: a process that sees the lease sees its start time, or an earlier time of this
-        // member (which can only cause a revocation too early).
+        // Before the CAS: a process that reads the lease then reads its start time, or an earlier time of
+        // this member (which can only cause a premature revocation).
         link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
         lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.ring_sequence & version_mask), 0,
                             lease_state::leased}
@@ -68,7 +68,8 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
             next_ = best.ring_sequence + 1;
             return best;
         }
-        (void)release();  // nothing delivered, next_ unchanged; the supervisor's audit names it
+        (void)release();  // no frame is delivered and next_ is unchanged; the supervisor's audit names the
+                          // slot
     }
 }
 
@@ -76,7 +77,8 @@ bool latest_reader::release() noexcept {
     if (!held_) return false;
     const shm::block_open open;
     const lease_word w = lease_word::of(lease_);
-    // Before the CAS, after which the slot may hold another frame. Everything was read before this check.
+    // Checked before the CAS, because after it the slot may contain another frame. All data was read before
+    // this check.
     const bool sealed = is_sealed(link_.header(held_.index), control_->parameters.bytes);
     const bool whole = cas(link_.block().group[held_.index][group_], lease_,
                            lease_word{w.generation, w.job, w.version, 0, lease_state::done}.pack());

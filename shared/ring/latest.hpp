@@ -1,12 +1,12 @@
 #pragma once
 // A member of a `latest` group: a viewer, or a display that may skip frames. It joins and leaves at any time,
-// leases only the newest READY frame, newer than its last, and never blocks a producer: its lease is
-// revocable after latest_lease_ms.
+// leases only the newest READY frame (if that is newer than its last one), and never blocks a producer: its
+// lease is revocable after latest_lease_ms.
 //
 // Sync point: lease by CAS on the group word. sweep() closes that word before it frees the slot, so a lease
 // either pins the slot or fails. After a revocation (LEASED -> SKIPPED by any process) the member's own
-// LEASED -> DONE fails, and what it read is discarded. Crash: a dead member's lease is revoked like a slow
-// member's; the supervisor frees its place in the group.
+// LEASED -> DONE fails, and the data that it read is discarded. Crash: a dead member's lease is revoked in
+// the same way as a slow member's; the supervisor frees the dead member's place in the group.
 
 #include "ring/link.hpp"
 
@@ -16,24 +16,25 @@ inline constexpr u64 any_ring_sequence = ~u64{0};
 
 class latest_reader {
 public:
-    /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap without one). Check
+    /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap, which has no entry). Check
     /// joined(). Only frames from sequence `from` on are leased. Takes the free place that was taken least
     /// often, since another member may just have taken the newest frame in a place that was left recently.
     latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from = 0) noexcept;
     ~latest_reader();
     latest_reader(const latest_reader&) = delete;
     latest_reader& operator=(const latest_reader&) = delete;
-    /// False: all places of the link's latest groups are taken.
+    /// Returns false if all places of the link's latest groups are taken.
     [[nodiscard]] bool joined() const noexcept { return group_ != shm::none; }
     [[nodiscard]] u32 group() const noexcept { return group_; }
 
     /// Leases the newest frame that is newer than the last one; with `only`, only the frame with that number.
     /// Empty if there is none.
     [[nodiscard]] slot_ref acquire(u64 only = any_ring_sequence) noexcept;
-    /// Returns true if the frame was intact the whole time. False: discard what was read. The lease was
-    /// revoked meanwhile, or the header has changed during the lease (header_changed()).
+    /// Releases the lease; returns true if the frame was intact the whole time. If it returns false, the data
+    /// that was read must be discarded. In that case the lease was revoked, or the header has changed during
+    /// the lease (header_changed()).
     [[nodiscard]] bool release() noexcept;
-    /// About the last release(): the lease was held, but the header is not as it was sealed.
+    /// Refers to the last release(): the lease was held, but the header does not match its seal.
     [[nodiscard]] bool header_changed() const noexcept { return header_changed_; }
     [[nodiscard]] link_ref& link() noexcept { return link_; }
 
@@ -48,8 +49,8 @@ private:
     u64 next_;  ///< the lowest sequence that may still be leased
 };
 
-/// Revokes leases of latest members that are older than latest_lease_ns. Any process may call it; the
-/// supervisor and idle producers do. Returns true if a lease was revoked.
+/// Revokes leases of latest members that are older than latest_lease_ns. Any process may call this function;
+/// the supervisor and idle producers call it. Returns true if a lease was revoked.
 bool revoke_stale_leases(shm::control_block& c, u32 link, u64 now) noexcept;
 
 }  // namespace carousel::ring

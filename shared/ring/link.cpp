@@ -9,7 +9,7 @@
 
 namespace carousel::ring {
 
-// Counts are read once and clamped: a faulty process may overwrite the block while this one runs.
+// Counts are read once and clamped, because a faulty process may overwrite the block while this process runs.
 link_ref::link_ref(shm::control_block& c, u32 index) noexcept
     : control_(&c),
       link_(&c.link[std::min(index, shm::max_links - 1)]),
@@ -39,7 +39,7 @@ void link_ref::read_ready(ready_map& out) const noexcept {
         const slot_word w = slot_word::of(load(link_->slot[k]));
         if (w.state != slot_state::ready) continue;
         // The header belongs to this generation as long as the word has not changed. A process that leases
-        // the slot proves that by its CAS on the group word, which a free would have changed.
+        // the slot verifies this by its CAS on the group word, which would fail after a free.
         const u64 ring_sequence = headers_[k].ring_sequence.load(std::memory_order_relaxed);
         if (ring_sequence < out.tail || ring_sequence - out.tail >= window_) continue;
         out.at[ring_sequence - out.tail] = {k, w, ring_sequence};
@@ -86,8 +86,8 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
-// The ring ignores a closed group (its optional stage has failed for good, or no program is in its port):
-// WAIT -> SKIPPED, by any process that sweeps.
+// The ring ignores a closed group, because its optional stage has failed for good or no program is at its
+// port: WAIT -> SKIPPED is done by any process that sweeps.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         u64 raw = 0;
@@ -124,7 +124,7 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
 
 // The slot of the newest frame, if that frame is the last one below the tail and there are latest members;
 // else none. An older frame that is still READY does not count, even if the newest has been freed already: a
-// member that has had the newest does not take an older one.
+// member that has read the newest frame does not take an older one.
 u32 link_ref::newest_for_latest(u64 tail) const noexcept {
     bool any_latest = false;
     for (u32 g = shm::max_blocking; g < shm::max_groups && !any_latest; ++g)
@@ -141,7 +141,7 @@ u32 link_ref::newest_for_latest(u64 tail) const noexcept {
 
 // Returns true if a latest member's word for the frame is WAIT. A member that has joined with a higher number
 // (`from` of a latest_reader) does not take the frame, which is then freed with the next frame. An outdated
-// read keeps a slot until the next sweep, or frees it as if no member waited: both are within S7.
+// read keeps a slot until the next sweep, or frees it as if no member waited; S7 permits both.
 bool link_ref::is_awaited(u32 slot) const noexcept {
     const u32 generation = slot_word::of(load(link_->slot[slot])).generation;
     for (u32 g = shm::max_blocking; g < shm::max_groups; ++g)
@@ -151,8 +151,8 @@ bool link_ref::is_awaited(u32 slot) const noexcept {
     return false;
 }
 
-// (b) before (c). Below the tail all groups have passed a slot. The check here makes sure that a wrong
-// ring_sequence in a header frees no frame that a group still needs.
+// (b) before (c). All groups have passed a slot that is below the tail. The check here makes sure that a
+// wrong ring_sequence in a header frees no frame that a group still needs.
 bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexcept {
     const u64 raw = load(link_->slot[slot]);
     const slot_word w = slot_word::of(raw);
@@ -167,15 +167,15 @@ bool link_ref::free_below(u64 tail, u32 slot, shm::block_open_late& open) noexce
     return freed;
 }
 
-// Most calls find nothing to change, and an idle thread calls all the time: the scope begins at the first
-// write.
+// The scope begins at the first write, because most calls find nothing to change, and an idle thread calls
+// continuously.
 bool link_ref::sweep() noexcept {
     shm::block_open_late open;
     bool changed = false;
     ready_map ready;
     read_ready(ready);
     u64 t = ready.tail;
-    for (u32 k = 0; k < window_; ++k) {  // (a) before (c): a crash between them would lose the tail
+    for (u32 k = 0; k < window_; ++k) {  // (a) before (c), because a crash between them would lose the tail
         const slot_ref& s = ready.at[k];
         if (!s || !done_in_all_groups(s)) break;
         open.now();
@@ -184,7 +184,7 @@ bool link_ref::sweep() noexcept {
         ++t;
 #else
         t = load(link_->tail);
-        if (cas(link_->tail, t, t + 1)) ++t;  // seeded bug: passes over a frame that no group has read
+        if (cas(link_->tail, t, t + 1)) ++t;  // seeded bug: skips a frame that no group has read
 #endif
         changed = true;
         crash_here(crash_point::tail_moved);
@@ -193,7 +193,7 @@ bool link_ref::sweep() noexcept {
     const u32 newest = newest_for_latest(t);
     for (u32 k = 0; k < slots_; ++k)
         if (k != newest) changed |= free_below(t, k, open);
-    // After the others, which may just have made room.
+    // After the others, which may have freed a slot.
     if (newest != shm::none && !(is_awaited(newest) && has_free_slot()))
         changed |= free_below(t, newest, open);
     if (changed) ring();

@@ -1,17 +1,17 @@
 #pragma once
-// One ring, as any process of the run sees it: scanning for frames, and the changes that any process may make
+// One ring, as used by any process of the run: scanning for frames, and the changes that any process may make
 // (marking a committed frame READY, moving the tail, freeing slots). A view: owns nothing.
 //
 // Sync points (words.hpp gives the orders):
-//   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a reader of READY
-//                       sees the header.
+//   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a process that
+//   reads READY can read the header.
 //   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows,
 //                       by one, by CAS.
 //   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest
-//                       member leases by CAS on that very word, so it either got the lease before the close
-//                       (the slot stays) or fails. The newest frame stays for latest members as long as
+//   member leases by CAS on the same word, so either it got the lease before the close (and the slot stays)
+//   or its CAS fails. The newest frame is kept for latest members as long as
 //                       another slot is FREE: a member that wakes late still finds a frame. If none is FREE,
-//                       the process that sweeps frees it, so no process ever waits for a slot that is kept.
+//                       the sweep frees it, so no process ever waits for a slot that is kept.
 // Crash: each step is one CAS on a stable condition, so a process that dies between two steps leaves work
 // that the next process that sweeps completes.
 
@@ -19,7 +19,7 @@
 
 namespace carousel::ring {
 
-/// A slot as it was read: the word, and the sequence of the frame in it.
+/// A slot as it was read: its word, and the sequence of the frame in it.
 struct slot_ref {
     u32 index = shm::none;
     slot_word word{};
@@ -44,17 +44,17 @@ public:
     [[nodiscard]] u32 window() const noexcept { return window_; }
     [[nodiscard]] u32 slots() const noexcept { return slots_; }
 
-    /// The header of a slot's frame: final for a reader that has found the slot READY and leased it. `slot`
-    /// is below slots().
+    /// The header of a slot's frame; final for a reader that has found the slot READY and has leased it.
+    /// `slot` is below slots().
     [[nodiscard]] const shm::frame_header& header(u32 slot) const noexcept { return headers_[slot]; }
-    /// For the owner of the slot's FILL word, between FILL and SUBMITTED, in a process that has opened the
-    /// ring's frame segment (shm::segment::open_frames).
+    /// May be used by the owner of the slot's FILL word, between FILL and SUBMITTED, in a process that has
+    /// opened the ring's frame segment (shm::segment::open_frames).
     [[nodiscard]] shm::frame_header& header_to_write(u32 slot) noexcept { return headers_[slot]; }
 
     /// READY frames in [tail, tail + window).
     void read_ready(ready_map& out) const noexcept;
-    /// The group's word for a slot, interpreted at the slot's generation; `raw` receives the exact word for a
-    /// CAS.
+    /// Returns the group's word for a slot, interpreted at the slot's generation; `raw` is set to the exact
+    /// word for a CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
     /// Returns true if a slot holds the frame of that sequence, READY.
@@ -62,11 +62,11 @@ public:
     /// FREE -> FILL for the job. Empty if no slot is free.
     [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;
 
-    /// FILL -> READY of the job's slot; returns true if this call did it. Only after J was read as
-    /// COMMITTED(version).
+    /// FILL -> READY of the job's slot; returns true if this call did it. To be called only after J was read
+    /// as COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
-    /// S7: moves the tail, then frees what lies below it, except the newest frame while a latest member has
-    /// WAIT for it and another slot is FREE. Returns true, and rings, if anything changed.
+    /// S7: moves the tail, then frees the slots below it, except the newest frame while a latest member has
+    /// WAIT for it and another slot is FREE. Returns true, and rings the doorbells, if anything changed.
     bool sweep() noexcept;
     /// Rings the doorbell of every stage at this link.
     void ring() noexcept;
@@ -82,7 +82,7 @@ private:
     shm::link_block* link_;
     shm::frame_header* headers_;
     u32 index_, slots_, window_, blocking_;
-    u32 bells_ = 0;  ///< stages at this link, one bit each
+    u32 bells_ = 0;  ///< stages at this link, one bit per stage
 };
 
 }  // namespace carousel::ring

@@ -10,7 +10,7 @@
 
 namespace carousel::ring {
 
-/// `made`: the supervisor's own copy of the block as made; the index may be any number.
+/// `made`: the supervisor's own copy of the block as it was made; the index may be any number.
 [[nodiscard]] inline std::string stage_name(const shm::control_block& made, u32 stage) {
     return stage < std::min(made.stages, shm::max_stages) ? std::string(made.stage[stage].name)
                                                           : fmt::format("stage {}", stage);

@@ -1,6 +1,6 @@
 #pragma once
-// Which pages of the control block the protocol's steps of one seat write: the pages that its process opens
-// for writing; all others are mapped read-only (shm/block_guard.hpp).
+// Determines the pages of the control block that the protocol's steps of one seat write. The seat's process
+// opens these pages for writing; all others are mapped read-only (shm/block_guard.hpp).
 //
 //   S1, S4 to S6   the job words, which all seats share; the records of its own jobs
 //   S2, S6, S7     the words of its input rings, or a source's numbers
@@ -35,8 +35,8 @@ private:
     u32 count_ = 0;
 };
 
-/// The pages of a stage's process, a standby or a port's program. `token`: that of the GPU on which it takes
-/// turns, or none.
+/// The pages of a stage's process, a standby or a port's program. `token`: the token of the GPU on which it
+/// takes turns, or none.
 [[nodiscard]] page_list pages_of(const shm::control_block& c, const incarnation_id& id, u32 token) noexcept;
 /// The pages of a process outside the pipeline that reads a ring as a `latest` member (a viewer).
 [[nodiscard]] page_list pages_of_reader(const shm::control_block& c, u32 link) noexcept;

@@ -33,14 +33,15 @@ const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_seque
          raw = load(box.state), s = parameter_state::of(raw)) {
         if (!intact(raw)) return nullptr;  // damaged again
 #ifdef CAROUSEL_BUG_HORIZON_STAYS
-        break;  // seeded bug: a number is given its set without a CAS that records it
+        break;  // seeded bug: a number is given its set without a CAS that records this
 #else
         const shm::block_open open;
         if (cas(box.state, raw, parameter_state{s.sets, ring_sequence + 1}.pack()))
             crash_here(crash_point::parameters_chosen);
 #endif
     }
-    // Sets that are published from here on count from the horizon or later, which is above this number.
+    // Sets that are published from now on apply from the horizon or a later frame, which is above this
+    // number.
     raw = load(box.state);
     if (!intact(raw)) return nullptr;
     const u32 newest = parameter_state::of(raw).sets;
@@ -55,10 +56,12 @@ const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_seque
 std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values, u64 oldest) noexcept {
     for (;;) {
         const u64 raw = load(box.state);
-        if (!intact(raw)) return std::nullopt;  // once repaired, there is a horizon to count from
+        if (!intact(raw))
+            return std::nullopt;  // after the repair there is a horizon from which a change can
+                                  // apply
         const parameter_state s = parameter_state::of(raw);
         // After this change `readable_sets` sets can be read; the oldest of them must serve the oldest frame.
-        // During a run's first changes every place holds the first set.
+        // During a run's first changes every place contains the first set.
         if (box.set[index_of(s.sets + 1 - (readable_sets - 1))].from > oldest) return std::nullopt;
         fill(box.set[index_of(s.sets + 1)], values, s.horizon, box.set[index_of(s.sets)].number + 1);
         crash_here(crash_point::parameters_filled);

@@ -1,7 +1,7 @@
 #pragma once
-// Which parameters frame n has: a function of n and of the changes that were made, and of nothing else. A
-// source that dies and makes frame n again, a second instance, a second source: all get the same set. Sets
-// are immutable; each counts from one frame on.
+// The parameters of frame n are a function only of n and of the changes that were made. A source that dies
+// and makes frame n again, a second instance, and a second source all get the same set. Sets are immutable;
+// each applies from one frame on.
 //
 //   state   {parity:1, sets:23, horizon:40}   horizon: every number below it may have been given its set;
 //                                             no number from it on has
@@ -10,15 +10,15 @@
 //                                 most n is the set of n
 //   the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
 //
-// Both are one CAS on one word, so a change counts exactly from the first number that no source has been
-// given a set for: no frame in work changes, and `from` is known at once.
+// Both are one CAS on one word, so a change applies exactly from the first number for which no source has
+// been given a set: no frame in progress changes, and `from` is known at once.
 //
-// Callers: parameters_for() any source; publish() the supervisor only (one thread; the run's lock excludes a
-// second supervisor). Memory order: a set is written before the CAS (acq_rel) that counts it; a reader of the
-// set has read that state (acquire). What a crash leaves: a source between CAS and header: its number's set
-// is decided, and its successor finds the same. The supervisor between filling and CAS: a set that does not
-// count yet, and is filled again by the next change. Room: a set may be refilled only when no frame that may
-// still be made needs it: publish() checks the oldest frame.
+// parameters_for() may be called by any source; publish() only by the supervisor (one thread; the run's lock
+// excludes a second supervisor). Memory order: a set is written before the CAS (acq_rel) that makes it valid;
+// a reader of the set has read that state (acquire). What a crash leaves: a source that dies between CAS and
+// header: the set of its number is decided, and its successor finds the same set. A supervisor that dies
+// between filling and CAS: a set that is not valid yet, and is filled again by the next change. A set may be
+// refilled only when no frame that may still be made needs it, so publish() checks the oldest frame.
 
 #include <optional>
 #include <span>
@@ -27,9 +27,9 @@
 
 namespace carousel::ring {
 
-/// A damaged word reads as no sets and horizon 0: check intact() wherever the result depends on the value.
+/// A damaged word reads as no sets and horizon 0, so check intact() wherever the result depends on the value.
 struct parameter_state {
-    u32 sets = 0;  ///< changes since the block was made, modulo 2^23
+    u32 sets = 0;  ///< number of changes since the block was made, modulo 2^23
     u64 horizon = 0;
     [[nodiscard]] static constexpr parameter_state of(u64 w) {
         if (!intact(w)) return {};
@@ -43,29 +43,29 @@ struct parameter_state {
 inline constexpr u32 readable_sets = shm::max_parameter_sets - 1;  ///< one is being filled
 
 /// The first set of a fresh block, for every frame from `first` on. `number`: the number that is displayed
-/// for it; later changes count up from it.
+/// for this set; later changes are numbered upwards from it.
 void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> values, u64 first,
                            u64 number = 0) noexcept;
 
-/// The set of frame `ring_sequence`, for a source that has leased its number; valid until the frame is below
-/// the tails of all sources. Null: the state is damaged and was not repaired in time (await_repair), so the
-/// set is unknown.
+/// Returns the set of frame `ring_sequence`, for a source that has leased this number; valid until the frame
+/// is below the tails of all sources. Null: the state is damaged and was not repaired in time (await_repair),
+/// so the set is unknown.
 [[nodiscard]] const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_sequence) noexcept;
 
-/// Publishes a change; returns the frame from which it counts. `oldest`: no frame below it can be made any
-/// more (the smallest tail of the sources' links). Empty: frames that still need the oldest sets leave no
-/// room, or the state is damaged; try again later.
+/// Publishes a change; returns the frame from which it applies. `oldest`: the lowest frame that can still be
+/// made (the smallest tail of the sources' links). Empty if frames still need the oldest sets, so that there
+/// is not enough room, or if the state is damaged; the caller tries again later.
 [[nodiscard]] std::optional<u64> publish(shm::parameter_box& box, std::span<const std::byte> values,
                                          u64 oldest) noexcept;
 
-/// Repairs a state that is damaged by one bit, known to count `sets` and to have a horizon within [lowest,
-/// highest]: returns the one with the highest horizon among the values one bit away. The horizon may be
-/// higher than it was: numbers below it that no source has asked for have the newest set, and a change counts
-/// from it. Empty if no value matches.
+/// Repairs a state that is damaged by one bit and is known to contain `sets` and a horizon within [lowest,
+/// highest]: returns the value with the highest horizon among the values that are one bit away. The horizon
+/// may be higher than the original one: numbers below it for which no source has requested a set get the
+/// newest set, and a change applies from the horizon on. Empty if no value matches.
 [[nodiscard]] std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest,
                                                             u64 highest) noexcept;
 
-/// The newest set, which future frames will have. For the supervisor, or on a copy.
+/// The newest set, which future frames will have. For the supervisor, or for a copy of the block.
 [[nodiscard]] const shm::parameter_set& newest_parameters(const shm::parameter_box& box) noexcept;
 
 }  // namespace carousel::ring

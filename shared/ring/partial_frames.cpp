@@ -3,10 +3,10 @@
 namespace carousel::ring {
 namespace {
 
-/// The stage's word of this slot is SKIPPED, and the slot still holds the frame that it was read with. No CAS
-/// follows that would prove the pair of slot word and header, so both words are checked: the group's word
-/// must have the slot's own generation, because a newer one, which a reader takes for SKIPPED, belongs to the
-/// next frame in the slot; and the slot word, read again after the header, must be unchanged.
+/// The stage's word of this slot is SKIPPED, and the slot still contains the frame with which it was read. No
+/// CAS follows that would prove the pair of slot word and header, so both words are checked: the group's word
+/// must have the slot's own generation, because a newer one, which reads as SKIPPED, belongs to the next
+/// frame in the slot; and the slot word, read again after the header, must be unchanged.
 bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept {
     const lease_word w = lease_word::of(load(input.block().group[slot.index][group]));
     if (w.state != lease_state::skipped || w.generation != slot.word.generation) return false;
@@ -14,9 +14,9 @@ bool is_skipped(const link_ref& input, const slot_ref& slot, u32 group) noexcept
     return load(input.block().slot[slot.index]) == slot.word.pack();
 }
 
-/// Returns true if one of the stage's inputs has passed the frame by: its tail is after the frame, or the
-/// word is SKIPPED. A frame that the stage has processed does not match: its inputs are DONE before any of
-/// their tails is after it.
+/// Returns true if the frame has bypassed the stage at one of its inputs: that input's tail is after the
+/// frame, or the word is SKIPPED. A frame that the stage has processed does not match: its inputs are DONE
+/// before any of their tails is after it.
 bool has_passed(const shm::stage_block& stage, const std::optional<link_ref> (&input)[shm::max_inputs],
                 const ready_map (&ready)[shm::max_inputs], u64 n) noexcept {
     for (u32 i = 0; i < stage.inputs; ++i) {

@@ -21,7 +21,7 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
     for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
         if (job_word::of(load(c.job[j])).epoch == w.epoch) return false;
     for (u32 j = seat.first_job; j < std::min(seat.first_job + seat.jobs, shm::max_jobs); ++j)
-        if (!intact(load(c.job[j]))) return false;  // it may carry the epoch
+        if (!intact(load(c.job[j]))) return false;  // the damaged word may contain the epoch
     return true;
 }
 
@@ -45,7 +45,8 @@ void clean(shm::control_block& c, u32 entry) noexcept {
     e.depth.store(0, std::memory_order_relaxed);
     for (shm::word* since : {&e.busy_since_ns, &e.processing_since_ns, &e.device_since_ns,
                              &e.finishing_since_ns, &e.paused_since_ns, &e.pause})
-        since->store(0, std::memory_order_relaxed);  // a process killed at work leaves its clocks running
+        since->store(0, std::memory_order_relaxed);  // the clocks of a process that was killed at work keep
+                                                     // running
     std::memset(c.event_handle[entry], 0, sizeof c.event_handle[entry]);
 }
 }  // namespace
@@ -57,12 +58,12 @@ incarnation_id appoint(shm::control_block& c, u32 seat) noexcept {
         const u64 before = load(e.identity);
         if (!reusable(c, k)) continue;
         const u64 raw = load(c.seat[seat].current);
-        if (!intact(raw)) return {};  // an unknown epoch has no next one
+        if (!intact(raw)) return {};  // an unknown epoch has no successor
         const u32 epoch = next_epoch(seat_word::of(raw).epoch);
         clean(c, k);
         if (!cas(e.identity, before, entry_word{0, epoch, seat, entry_state::starting}.pack())) continue;
         crash_here(crash_point::entry_prepared);
-        // a lock forbids a second supervisor
+        // the run's lock prevents a second supervisor
         if (!cas(c.seat[seat].current, raw, seat_word{epoch, k}.pack())) {
             mark_fenced(c, k);
             return {};
@@ -85,10 +86,10 @@ incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept {
     return {};
 }
 
-// Two CASes, the seat's first. In the other order a supervisor that dies between them leaves an entry with an
-// epoch that the next supervisor gives to another entry, and two entries of one epoch would mix up their
-// events. In this order the seat has an epoch that no process has: the standby keeps waiting and owns no
-// word, and the supervisor that takes the run over raises the epoch once more and ends the standby.
+// Two CASes, first that of the seat. In the other order a supervisor that dies between them leaves an entry
+// with an epoch that the next supervisor gives to another entry, and the events of two entries with the same
+// epoch would be confused. In this order the seat has an epoch that no process has: the standby keeps waiting
+// and owns no word, and the supervisor that takes the run over raises the epoch again and ends the standby.
 incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     CAROUSEL_ASSERT(seat < shm::max_seats && entry < shm::max_incarnations);
     shm::incarnation& e = c.entry[entry];
@@ -97,7 +98,7 @@ incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept {
     if (w.state != entry_state::standby || w.pid == 0 || w.seat != seat || !intact(raw_seat)) return {};
     const u32 epoch = next_epoch(seat_word::of(raw_seat).epoch);
     e.live_since_ns.store(now_ns(), std::memory_order_relaxed);
-    // a lock forbids a second supervisor
+    // the run's lock prevents a second supervisor
     if (!cas(c.seat[seat].current, raw_seat, seat_word{epoch, entry}.pack())) return {};
     crash_here(crash_point::seat_named);
     if (!cas(e.identity, raw_entry, entry_word{w.pid, epoch, seat, entry_state::live}.pack())) return {};
@@ -174,7 +175,7 @@ claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noex
 
 u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept {
     const seat_word holder = seat_word::of(load(c.seat[id.seat].current));
-    // It may be an earlier use of this entry: the entry's own word must agree.
+    // The word may refer to an earlier use of this entry, so the entry's own word must agree.
     if (holder.entry != id.entry) return 0;
     const entry_word w = entry_word::of(load(c.entry[id.entry].identity));
     const bool mine =

@@ -1,8 +1,8 @@
 #pragma once
 // Seats (the instance slots of a stage) and the incarnations that hold them. The supervisor raises a seat's
 // epoch and prepares an entry; the process that it starts claims the entry by CAS before it touches a device.
-// Every step is one CAS, so a supervisor that dies between two steps leaves no worker that a later supervisor
-// does not know of: an unclaimed entry can be withdrawn, and a withdrawn entry cannot be claimed.
+// Every step is one CAS, so a supervisor that dies between two steps leaves no worker that is unknown to a
+// later supervisor: an unclaimed entry can be withdrawn, and a withdrawn entry cannot be claimed.
 
 #include "ring/words.hpp"
 #include "shm/process_id.hpp"
@@ -16,21 +16,21 @@ struct incarnation_id {
 
 // ---- supervisor
 /// Raises the seat's epoch and names a fresh STARTING entry for it. Empty if no entry is free (all are
-/// unfenced) or the seat's word is damaged. Then call recovery::revoke, which gives the seat's IDLE job words
-/// the new epoch (also for the very first start).
+/// unfenced) or the seat's word is damaged. Afterwards call recovery::revoke, which gives the seat's IDLE job
+/// words the new epoch (also for the very first start).
 [[nodiscard]] incarnation_id appoint(shm::control_block& c, u32 seat) noexcept;
 /// Withdraws an entry that no process has claimed: FENCED. Returns false if a process has claimed it.
 bool withdraw(shm::control_block& c, u32 entry) noexcept;
 /// Marks an entry DOOMED: its words are being aborted.
 void doom(shm::control_block& c, u32 entry) noexcept;
-/// UNUSED again: an entry that was reserved and whose index no process can have received.
+/// The entry becomes UNUSED again: it was reserved, and no process can have received its index.
 void discard(shm::control_block& c, u32 entry) noexcept;
-/// FENCED -> DOOMED, for an entry that its seat still names, so that it is not reused. No effect in another
+/// FENCED -> DOOMED, for an entry that its seat still names, so that it is not reused. No effect in any other
 /// state.
 void doom_again(shm::control_block& c, u32 entry) noexcept;
-/// Marks an entry FENCED: its process is gone, device work included.
+/// Marks an entry FENCED: its process and the process's device work have ended.
 void mark_fenced(shm::control_block& c, u32 entry) noexcept;
-/// Returns true if the entry may be used again: UNUSED, or FENCED and no job word carries its epoch.
+/// Returns true if the entry may be used again: UNUSED, or FENCED and no job word contains its epoch.
 [[nodiscard]] bool reusable(const shm::control_block& c, u32 entry) noexcept;
 
 // ---- standbys: an entry that is prepared, claimed and mapped in advance, and gets its epoch when it is
@@ -38,9 +38,9 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept;
 /// Reserves an entry for a standby of this seat. It has epoch 0, which owns no word. Empty if no entry is
 /// free.
 [[nodiscard]] incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept;
-/// Raises the seat's epoch for the standby with this `entry` and makes it the LIVE holder. Call
-/// recovery::revoke for the dead incarnation next, then wake(). Empty if the entry is not a claimed standby
-/// of this seat, or the seat's word is damaged.
+/// Raises the seat's epoch for the standby with this `entry` and makes it the LIVE holder. Afterwards call
+/// recovery::revoke for the dead incarnation, then wake(). Empty if the entry is not a claimed standby of
+/// this seat, or the seat's word is damaged.
 [[nodiscard]] incarnation_id promote(shm::control_block& c, u32 seat, u32 entry) noexcept;
 /// Rings the bell of the seat, on which its new holder sleeps, and the doorbell of its stage, on which the
 /// holder may already wait.
@@ -48,16 +48,16 @@ void wake(shm::control_block& c, u32 seat) noexcept;
 
 // ---- the incarnation itself
 enum class claim_result : u8 { ok, withdrawn };
-/// `as`: how the entry names this process. A process that is not a child of the supervisor (a port's program)
-/// passes the number that it was given, with start time 0, so that no process is found, counted or ended by
-/// that number.
+/// `as`: the identity of this process in the entry. A process that is not a child of the supervisor (a port's
+/// program) passes the number that was assigned to it, with start time 0, so that no process is found,
+/// counted or ended by that number.
 [[nodiscard]] claim_result claim(shm::control_block& c, const incarnation_id& id,
                                  const shm::process_id& as = shm::this_process()) noexcept;
-/// STARTING -> LIVE, once the event handles are published.
+/// STARTING -> LIVE, called after the event handles are published.
 bool go_live(shm::control_block& c, const incarnation_id& id, i32 pid = shm::this_process().pid) noexcept;
 /// The same as claim() for a standby's entry.
 [[nodiscard]] claim_result claim_standby(shm::control_block& c, const incarnation_id& id) noexcept;
-/// The epoch with which this standby's entry has become its seat's LIVE holder; 0: not yet.
+/// Returns the epoch with which this standby's entry has become its seat's LIVE holder; 0: it has not yet.
 [[nodiscard]] u32 promoted_epoch(const shm::control_block& c, const incarnation_id& id) noexcept;
 
 /// EMPTY -> LOADING by `id`. Returns false if the asset is not EMPTY.
@@ -66,9 +66,9 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) n
 [[nodiscard]] bool finish_loading(shm::control_block& c, u32 asset, const incarnation_id& id) noexcept;
 [[nodiscard]] bool asset_is_ready(const shm::control_block& c, u32 asset) noexcept;
 
-/// Since when the entry's process waits for something outside, in ns; 0: it does not wait. The reason is
-/// stored before the time and cleared after it, so a time without a reason is a pause that is just ending, or
-/// a flipped bit.
+/// The time since which the entry's process waits for an external event, in ns; 0: it does not wait. The
+/// reason is stored before the time and cleared after it, so a time without a reason means either that the
+/// pause is just ending, or that a bit has flipped.
 [[nodiscard]] inline u64 paused_since(const shm::incarnation& e) noexcept {
     const u64 since = e.paused_since_ns.load(std::memory_order_acquire);
     const bool has_reason =
@@ -76,10 +76,10 @@ bool begin_loading(shm::control_block& c, u32 asset, const incarnation_id& id) n
     return has_reason ? since : 0;
 }
 
-/// Exit notes: what a dying process could still record. 0: no note. The high half marks the word as a note
-/// and states whether the signal came from outside; the two marks differ from 0 in half of their bits and
-/// from each other in all. The low half is {complement, signal, exit code}. So one flipped bit never turns a
-/// live process's 0 into a note, and it turns a note into a value that is ignored.
+/// Exit notes, which a dying process records. 0: no note. The high half marks the word as a note and states
+/// whether the signal came from outside; the two marks differ from 0 in half of their bits, and from each
+/// other in all bits. The low half is {complement, signal, exit code}. So a single flipped bit never turns
+/// the 0 of a live process into a note, and it turns a note into a value that is ignored.
 inline constexpr u32 note_by_itself = 0x5A0F'C396U, note_from_outside = ~note_by_itself;
 [[nodiscard]] constexpr u64 note_of(u32 mark, u32 text) {
     return u64{mark} << 32U | u64{~text & 0xFFFFU} << 16U | (text & 0xFFFFU);

@@ -8,7 +8,7 @@
 namespace carousel::ring {
 namespace {
 
-/// Owners move a word only a few times; an owner that never stops moving it is faulty.
+/// Owners change a word only a few times; an owner that never stops changing it is faulty.
 constexpr u32 most_moves = 1000;
 
 struct job_range {
@@ -63,13 +63,13 @@ void for_each_slot(shm::control_block& c, u32 seat, u32 job, u64 version, F&& fn
     }
 }
 
-/// Returns true if a word that a job of the seat may have tagged is damaged: then it is not known yet what
-/// the jobs hold.
+/// Returns true if a word that a job of the seat may have tagged is damaged: in that case it is not known yet
+/// what the jobs hold.
 bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
     const shm::stage_block& s = stage_of(c, seat);
     if (s.source != shm::none) {
         const shm::source_block& q = c.source[std::min(s.source, shm::max_sources - 1)];
-        // Words beyond the window hold no number in use, and no process would ever repair them.
+        // Words beyond the window contain no number in use, and no process would ever repair them.
         const u32 window = c.link[std::min(q.link, shm::max_links - 1)].window;
         for (u32 k = 0; k < std::min(window, shm::max_window); ++k)
             if (!intact(load(q.sequence_lease[k]))) return true;
@@ -89,7 +89,7 @@ bool any_damaged(const shm::control_block& c, u32 seat) noexcept {
     return false;
 }
 
-// S6 of a dead owner: its work is complete and committed, only the bookkeeping is missing.
+// Step S6 for a dead owner: its work is complete and committed, only the bookkeeping is missing.
 [[maybe_unused]] void finish_committed(shm::control_block& c, u32 seat, u32 job, u64 raw,
                                        u32 successor) noexcept {
     const job_word j = job_word::of(raw);
@@ -115,7 +115,9 @@ job_census census(const shm::control_block& c, u32 seat, u32 epoch) noexcept {
     const job_range r = jobs_of(c, seat);
     for (u32 j = r.first; j < r.last; ++j) {
         const job_word w = job_word::of(load(c.job[j]));
-        if (w.state == job_state::damaged) ++out.in_flight;  // possibly: then no frame is blamed alone
+        if (w.state == job_state::damaged)
+            ++out.in_flight;  // the job may have had a frame in flight: then
+                              // no frame is blamed alone
         if (w.epoch != epoch || static_cast<u8>(w.state) > 4) continue;
         ++out.by_state[static_cast<u8>(w.state)];
         if (w.state == job_state::open || w.state == job_state::submitted || w.state == job_state::aborted)
@@ -130,10 +132,10 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
     const u32 successor = seat_word::of(sits).epoch;
     const job_range r = jobs_of(c, seat);
     bool clean = true;
-    // The seat was overwritten: the revocation could never finish.
+    // The seat was overwritten, so the revocation could never finish.
     if (successor == dead_epoch || !intact(sits)) return false;
     for (u32 j = r.first; j < r.last; ++j) {
-        // Until the word has another epoch or is ABORTED: its owner may still be moving it.
+        // Repeats until the word has another epoch or is ABORTED, because its owner may still change it.
         for (u32 tries = 0; tries < most_moves; ++tries) {
             const u64 raw = load(c.job[j]);
             const job_word w = job_word::of(raw);
@@ -142,8 +144,8 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
                 cas(c.job[j], raw, job_word{w.version, successor, job_state::idle}.pack());
             } else if (w.state == job_state::committed) {
                 // The sequence belongs to this word if the word is unchanged after the sequence was read: the
-                // owner writes another sequence only after IDLE. An owner that has moved the word on by
-                // itself has made its ledger entry before. A damaged sequence is waited for, as is every
+                // owner writes another sequence only after IDLE. An owner that has advanced the word by
+                // itself has made its ledger entry before. A damaged sequence is waited for, and so is every
                 // damaged word that this job may have tagged.
                 const u64 ring_sequence = load(c.job_info[j].ring_sequence);
                 if (ring_sequence == shm::no_number || any_damaged(c, seat)) {
@@ -156,7 +158,7 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
 #else
                 cas(c.job[j], raw,
                     job_word{w.version, w.epoch, job_state::aborted}
-                        .pack());  // seeded bug: aborts a frame that has happened
+                        .pack());  // seeded bug: aborts a frame that has been committed
 #endif
             } else if (w.state == job_state::open || w.state == job_state::submitted) {
 #ifndef CAROUSEL_BUG_NO_ABORT
@@ -171,7 +173,7 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
                 break;
 #endif
             } else {
-                clean = false;  // damaged, or a state that does not exist
+                clean = false;  // the word is damaged, or has a state that does not exist
                 break;
             }
         }
@@ -211,7 +213,8 @@ bool requeue(shm::control_block& c, u32 seat, u32 dead_epoch, blame why, u32 in_
 #ifndef CAROUSEL_BUG_FREE_BEFORE_FENCE
             cas(at, exact, s.with(slot_state::quarantined).pack());
 #else
-            cas(at, exact, s.freed().pack());  // seeded bug: a zombie may still write into it
+            cas(at, exact, s.freed().pack());  // seeded bug: a process that is not fenced may still write
+                                               // into it
 #endif
         });
     }
@@ -273,7 +276,7 @@ bool close_group(shm::control_block& c, u32 link, u32 group) noexcept {
 }
 
 // A process that has already read CLOSED may still skip the reader for one frame, as if the reader had joined
-// after it.
+// after that frame.
 bool open_group(shm::control_block& c, u32 link, u32 group) noexcept {
     shm::word& at = c.link[link].group_state[group];
     const u64 raw = load(at);
@@ -304,11 +307,11 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
 }
 
 void begin_stop(shm::control_block& c) noexcept {
-    // Once per run: the sources' acknowledgements count for one STOPPING only. An END that was given
-    // (--frames) is replaced by STOPPING the same way; no source leases beyond it, so the END that is then
-    // found is not above it.
+    // Once per run, because the sources' acknowledgements count for only one STOPPING. An END that was given
+    // (--frames) is replaced by STOPPING in the same way; no source leases beyond the given END, so the END
+    // that is then found is not above it.
     if (!cas(c.stop_asked, 0, 1)) return;
-    // A damaged END is replaced, too: it has one writer.
+    // A damaged END is also replaced, because it has only one writer.
     for (u64 raw = load(c.end.raw()); raw != shm::end_word::pack(end_stopping); raw = load(c.end.raw()))
         if (cas(c.end.raw(), raw, shm::end_word::pack(end_stopping))) break;
     for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);
@@ -343,8 +346,8 @@ bool try_finish_stop(shm::control_block& c) noexcept {
         for (u32 i = s.first_seat; i < std::min(s.first_seat + s.seats, shm::max_seats); ++i) {
             if (!intact(load(c.seat[i].current))) return false;
             const seat_word seat = seat_word::of(load(c.seat[i].current));
-            // A predecessor that is doomed but not revoked yet has not been asked, and may still lease: it
-            // must be revoked first.
+            // A predecessor that is doomed but not revoked yet has received no request to stop, and may still
+            // lease: it must be revoked first.
             const job_range r = jobs_of(c, i);
             for (u32 j = r.first; j < r.last; ++j) {
                 const job_word w = job_word::of(load(c.job[j]));

@@ -1,10 +1,11 @@
 #pragma once
-// Exit notes that the supervisor writes for a process before it ends the process at a user's request. Views
-// read them together with the exit notes of processes (participants.hpp), so a requested end is not shown as
-// a crash. The protocol does not read them: exit_note::of() finds no note in such a word.
+// Exit notes that the supervisor writes for a process before it ends that process at a user's request.
+// Observers read these notes together with the exit notes of processes (participants.hpp), so a requested end
+// is not shown as a crash. The protocol does not read them: exit_note::of() treats such a word as no note.
 //
-// A supervisor that dies after the note and before the retirement leaves the note of a process that works. A
-// note of that process itself replaces it; if the process is killed without one, views show the wrong reason.
+// A supervisor that dies between the note and the retirement leaves the note in the entry of a process that
+// still works. A note by that process itself replaces the supervisor's note; if the process is killed without
+// leaving a note, observers show the wrong reason.
 
 #include "ring/participants.hpp"
 
@@ -12,7 +13,7 @@ namespace carousel::ring {
 
 enum class requested_end : u8 {
     none,
-    down,     ///< `carousel down STAGE`: no successor until `carousel up STAGE`
+    down,     ///< `carousel down STAGE`: there is no successor until `carousel up STAGE`
     restart,  ///< `carousel restart STAGE`: the successor is started at once
 };
 

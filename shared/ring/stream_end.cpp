@@ -8,7 +8,8 @@
 namespace carousel::ring {
 namespace {
 
-/// Returns true if the job of the claim is still OPEN at that frame: it has not been revoked.
+/// Returns true if the job of the claim is still OPEN at that frame, which means that it has not been
+/// revoked.
 bool is_open(const shm::control_block& c, const end_claim& claim) noexcept {
     const job_word j = job_word::of(load(c.job[std::min(claim.job, shm::max_jobs - 1)]));
     return j.state == job_state::open && (j.version & claim_version_mask) == claim.version;
@@ -56,7 +57,7 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
 bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept {
     // both are above every number
     static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);
-    // A damaged END reads as a number above all others, so it is overwritten: this is its only writer.
+    // A damaged END reads as a number above all others, so it is overwritten here, by its only writer.
     for (u64 raw = load(c.end.raw()); shm::end_word::unpack(raw) > ring_sequence; raw = load(c.end.raw())) {
         if (!cas(c.end.raw(), raw, shm::end_word::pack(ring_sequence))) continue;
         for (u32 k = 0; k < std::min(c.stages, shm::max_stages); ++k) shm::ring(c.stage[k].doorbell);

@@ -1,17 +1,18 @@
 #pragma once
 // The end of a stream that only its source knows: frame n does not exist, and neither does any later frame.
-// The source reports it by a claim in its own block; END belongs to the supervisor, which lowers it to the
-// lowest claim that stands.
+// The source reports it by a claim in its own block; END belongs to the supervisor, which lowers END to the
+// lowest valid claim.
 //
 //   E[source]   {sequence + 1:40, job:9, parity:1, version:14}   0: none
-// A claim stands as long as its job is OPEN in that version and the number's word is LEASED to it. Its source
-// keeps both until END is at most n (worker::end_stream), so that a claim that stands is seen. A revoked
-// source's job is ABORTED: its claim no longer counts, the number is WAIT again, and the incarnation that
-// leases it next makes the same claim, since the end is a function of the sequence. A wild write cannot end a
-// run: it would have to write the number of a job that holds the claimed ring sequence.
+// A claim is valid as long as its job is OPEN in that version and the number's word is LEASED to it. Its
+// source keeps both until END is at most n (worker::end_stream), so that the supervisor finds a valid claim.
+// A revoked source's job is ABORTED: its claim is no longer valid, the number is WAIT again, and the
+// incarnation that leases the number next makes the same claim, because the end is a function of the
+// sequence. A wild write cannot end a run, because it would have to write the number of a job that holds the
+// claimed ring sequence.
 //
-// Callers: claim_end() is for a source with its number leased; all other functions are for the supervisor
-// only. Memory order: as for all words (ring/words.hpp). Claims and END carry only numbers; they publish no
+// Callers: claim_end() is for a source that has leased the number; all other functions are for the supervisor
+// only. Memory order: as for all words (ring/words.hpp). Claims and END contain only numbers; they publish no
 // other data.
 
 #include <optional>
@@ -20,10 +21,10 @@
 
 namespace carousel::ring {
 
-/// The sequence that a word without a valid claim reads as: it is above every number, so it never lowers END.
+/// The sequence of a word without a valid claim; it is above every number, so it never lowers END.
 inline constexpr u64 no_claim_ring_sequence = ~u64{0};
 
-/// A damaged word is not a claim: its source writes the claim again.
+/// A damaged word is not a claim; its source writes the claim again.
 struct end_claim {
     u64 ring_sequence = 0;  ///< the first number that does not exist
     u32 job = 0;            ///< the job that holds the number
@@ -40,16 +41,16 @@ struct end_claim {
 inline constexpr u64 no_claim = 0;
 inline constexpr u64 claim_version_mask = (u64{1} << 14U) - 1;
 
-/// The source reports that its stream ends before `ring_sequence`, which (job, version) holds. A lower claim
-/// that stands is kept; a claim that no longer stands is overwritten. To be repeated until END is at most
-/// `ring_sequence`.
+/// The source reports that its stream ends before `ring_sequence`, which (job, version) holds. A lower valid
+/// claim is kept; a claim that is no longer valid is overwritten. The call must be repeated until END is at
+/// most `ring_sequence`.
 void claim_end(shm::control_block& c, u32 source, u64 ring_sequence, u32 job, u64 version) noexcept;
 
 struct stream_end {
     u32 source = shm::none;
     u64 ring_sequence = 0;
 };
-/// The lowest claim that stands, among sources that may end their stream (stage_flag::ends).
+/// Returns the lowest valid claim among the sources that may end their stream (stage_flag::ends).
 [[nodiscard]] std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept;
 /// END -> `ring_sequence`, from unknown, from STOPPING or from a higher number; then wakes all stages.
 /// Returns false if END is already at most `ring_sequence`.

@@ -23,7 +23,7 @@ void require(bool holds, const std::string& message) {
 
 u32 frames_under_way(const stage_plan& s) { return s.in_flight * s.instances; }
 
-/// Which output of the input's stage it reads.
+/// Returns the output of the input's stage that this input reads.
 u32 output_read(const stage_plan& s, std::size_t input) {
     return input < s.input_outputs.size() ? s.input_outputs[input] : 0;
 }
@@ -53,8 +53,8 @@ void write_link(shm::control_block& c, const plan& p, u32 stage, u32 output) {
     }
 }
 
-// A source's numbers: the word of index i begins at the lap of the first number >= first_ring_sequence that
-// maps to it. They wrap with the window of the source's first output.
+// Writes a source's numbers: the word of index i begins at the lap of the first number >= first_ring_sequence
+// that maps to it. The numbers wrap around with the window of the source's first output.
 void write_source(shm::control_block& c, const plan& p, u32 stage) {
     const u32 index = c.sources++;
     c.stage[stage].source = index;
@@ -111,7 +111,7 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
         const u32 link = from.output_link[output_read(s, i)];
         shm::link_block& l = c.link[link];
         b.input_link[i] = link;
-        b.input_group[i] = shm::none;  // a latest member joins when it starts
+        b.input_group[i] = shm::none;  // a latest member joins when its process starts
         if (s.latest) continue;
         require(l.blocking < shm::max_blocking,
                 fmt::format("link {}: more than {} consuming stages", l.name, shm::max_blocking));
@@ -122,7 +122,8 @@ void write_inputs(shm::control_block& c, const plan& p, u32 stage) {
     }
 }
 
-// After all rings are written: the sampled ring may lie downstream. A member joins when its process starts.
+// Called after all rings are written, because the sampled ring may be downstream. A member joins when its
+// process starts.
 void write_sampled_inputs(shm::control_block& c, const plan& p, u32 stage) {
     const stage_plan& s = p.stages[stage];
     shm::stage_block& b = c.stage[stage];
@@ -168,7 +169,8 @@ void initialise(shm::control_block& c, const plan& p) {
     c.first_ring_sequence = p.first_ring_sequence;
     c.stages = static_cast<u32>(p.stages.size());
     c.end.store(p.end, std::memory_order_relaxed);
-    initialise_parameters(c.parameters, {}, p.first_ring_sequence);  // a run with parameters does so again
+    initialise_parameters(c.parameters, {}, p.first_ring_sequence);  // a run with parameters initialises them
+                                                                     // again
     for (u32 k = 0; k < c.stages; ++k) {
         const stage_plan& s = p.stages[k];
         shm::stage_block& b = c.stage[k];

@@ -10,7 +10,7 @@
 
 namespace carousel::ring {
 
-/// A further output ring of a stage, after its first.
+/// Another output ring of a stage, after its first.
 struct ring_plan {
     std::string name;
     u32 window = 0;  ///< 0: derived
@@ -26,21 +26,23 @@ struct stage_plan {
     u32 max_attempts = 3;
     u64 frame_timeout_ns = 2'000'000'000;  ///< 0: none
     bool owner_commits = false, latest = false, optional = false, ends = false, skips = false;
-    u32 window = 0;  ///< of its first output's link; 0: derived
+    u32 window = 0;  ///< window of the first output's link; 0: derived
     u64 slot_bytes = 0;
-    std::vector<u32> input_outputs = {};  ///< which output of each input's stage; missing: the first
+    std::vector<u32> input_outputs = {};  ///< the output that each input reads of its stage; missing: the
+                                          ///< first output
     std::vector<ring_plan> more = {};     ///< outputs after the first
-    /// stages whose newest frame it samples, anywhere in the plan
+    /// stages, anywhere in the plan, whose newest frame this stage samples
     std::vector<u32> sampled_inputs = {};
-    std::vector<u32> sampled_outputs = {};  ///< which output of each; missing: the first
+    std::vector<u32> sampled_outputs = {};  ///< the output of each sampled stage; missing: the first output
 };
 
-/// The initial values of the counters in a fresh control block. Any value is valid: all of them wrap.
+/// The initial values of the counters in a fresh control block. Any value is valid, because all counters wrap
+/// around.
 struct first_counters {
     u32 generation = 1;  ///< of slots
     u32 lap = 0;         ///< of sources' numbers
     u64 version = 1;     ///< of jobs
-    u32 epoch = 0;       ///< of seats, before their first holder
+    u32 epoch = 0;       ///< epoch of seats before their first holder
 };
 /// Each counter starts just below its wrap, so that a short run covers all wraps.
 inline constexpr first_counters counters_near_overflow{generation_mask - 2, generation_mask - 2,
@@ -57,13 +59,14 @@ struct plan {
     std::vector<stage_plan> stages;  ///< producers before consumers
 };
 
-/// The window of a link, in frames: the plan's value. If the plan has none: the producer's frames in flight
-/// plus the largest group's, at least 8, so that a hiccup at one end does not immediately stall the other.
+/// Returns the window of a link in frames: the plan's value, if it has one. Otherwise the producer's frames
+/// in flight plus those of the largest group, at least 8, so that a short delay at one end does not
+/// immediately stall the other end.
 [[nodiscard]] u32 derived_window(const plan& p, u32 stage, u32 output = 0);
-/// Buffers of a link: the window, the frames in flight of all instances of the producer, those of one
-/// unfenced incarnation, and one spare.
+/// Returns the number of buffers of a link: the window, the frames in flight of all instances of the
+/// producer, those of one unfenced incarnation, and one spare.
 [[nodiscard]] u32 derived_slots(const plan& p, u32 stage, u32 output = 0);
-/// Throws config_error if a limit of the control block is exceeded (the message names it and its value).
+/// Throws config_error if a limit of the control block is exceeded (the message has the limit and its value).
 void initialise(shm::control_block& c, const plan& p);
 
 }  // namespace carousel::ring

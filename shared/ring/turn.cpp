@@ -28,11 +28,11 @@ turn::taking turn::take(u64 now_ns, u32 limit_us) noexcept {
         const turn_word w = turn_word::of(raw);
         const bool own = w.seat == seat_;
         const bool late = w.kind != turn_kind::free && !own && w.left_us(us(now_ns)) == 0;
-        // A token that this seat already holds was taken by a predecessor on the seat.
+        // If this seat already holds the token, a predecessor on the seat had taken it.
         if (w.kind == turn_kind::free || own || late) {
             if (!block_->token.compare_exchange_strong(raw, mine, std::memory_order_seq_cst)) continue;
-            // The bit of the late seat is cleared too, so that it is offered nothing until it requests the
-            // token again.
+            // The bit of the late seat is cleared, too, so that the token is not offered to it until it
+            // requests the token again.
             block_->wanted.fetch_and(late ? ~(bit(seat_) | bit(w.seat)) : ~bit(seat_),
                                      std::memory_order_seq_cst);
             return late ? taking::from_late : taking::yes;
@@ -58,7 +58,7 @@ u32 turn::next_of(u64 wanted) const noexcept {
     return static_cast<u32>(std::countr_zero(following != 0 ? following : others));
 }
 
-// `from` -> OFFERED to the next seat. False: no other seat wants it.
+// `from` -> OFFERED to the next seat. Returns false if no other seat wants the token.
 bool turn::offer(u64 from, u64 now_ns) noexcept {
     const u32 next = next_of(block_->wanted.load(std::memory_order_seq_cst));
     if (next == shm::none) return false;
@@ -77,7 +77,8 @@ void turn::pass_on(u64 now_ns) noexcept {
     if (offer(held, now_ns)) return;
     u64 expected = held;
     if (!block_->token.compare_exchange_strong(expected, 0, std::memory_order_seq_cst)) return;
-    // A seat that has set its bit since the check may have seen the token held: it is offered now.
+    // A seat that has set its bit since the check may have found the token held, so the token is offered to
+    // it now.
     (void)offer(0, now_ns);
 }
 

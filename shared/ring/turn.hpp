@@ -1,7 +1,7 @@
 #pragma once
-// Turns on a GPU that several contexts of a run share. Contexts that run freely make the GPU switch between
-// them in the middle of their frames. A stage that holds the turn begins several frames in a row, and the
-// others begin theirs when it is their turn.
+// Turns on a GPU that is shared by several contexts of a run. If contexts run without turns, the GPU switches
+// between them in the middle of their frames. A stage that has the turn begins several frames in a row, and
+// the other stages begin theirs when they have the turn.
 //
 //   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: free
 //            HELD     the seat begins frames
@@ -11,19 +11,19 @@
 //   wanted   one bit per seat: it has a frame to begin, and waits
 //
 // The token is a hint. No word of the ring depends on it: a stage may begin a frame at any time, with or
-// without it, and the model (tests/model) lets every stage do so. So no safety property depends on the token,
-// and a wild value in it costs at most one limit.
+// without the token, and the model (tests/model) lets every stage do so. So no safety property depends on the
+// token, and a wild value in it costs at most one limit.
 //
 // What a crash leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most); a bit in
 // `wanted` of a seat, which the process that takes over the late token of that seat clears. A process that is
 // stopped is treated like a dead one, and requests the token again when it resumes.
 //
-// Memory order: no data is published through the token. A stage that wants it sets its bit and then reads the
-// token; a stage that releases it frees it and then reads the bits. Both do so in sequentially consistent
-// order, so one of them sees the other. If a ring of the doorbell is lost all the same (its ringer has died),
-// a wait is bounded by the token's limit.
+// Memory order: the token publishes no data. A stage that wants the token sets its bit and then reads the
+// token; a stage that releases the token frees it and then reads the bits. Both use sequentially consistent
+// order, so at least one of them reads the other's store. If a ring of the doorbell is lost nevertheless
+// (because the process that should ring has died), the wait is bounded by the token's limit.
 //
-// Caller: the process that holds the seat.
+// Called by the process that holds the seat.
 
 #include "ring/words.hpp"
 
@@ -35,7 +35,7 @@ struct turn_word {
     turn_kind kind = turn_kind::free;
     u32 seat = 0;
     u32 limit_us = 0;  ///< its maximum age
-    u64 since_us = 0;  ///< CLOCK_MONOTONIC, its low 40 bits
+    u64 since_us = 0;  ///< the low 40 bits of CLOCK_MONOTONIC
 
     static constexpr unsigned clock_bits = 40;
     [[nodiscard]] static constexpr turn_word of(u64 w) {
@@ -46,11 +46,11 @@ struct turn_word {
         return place(static_cast<u64>(kind), 62, 2) | place(seat, 56, 6) | place(limit_us, 40, 16) |
                place(since_us, 0, clock_bits);
     }
-    /// Time in us until any process may take it over; 0: now.
+    /// Time in us until any process may take the token over; 0: now.
     [[nodiscard]] constexpr u64 left_us(u64 now_us) const {
         constexpr u64 mask = (u64{1} << clock_bits) - 1;
         const u64 age = (now_us - since_us) & mask, ahead = (since_us - now_us) & mask;
-        if (age != 0 && ahead <= limit_us) return limit_us;  // written by a clock read after ours
+        if (age != 0 && ahead <= limit_us) return limit_us;  // written by a clock that was read after ours
         return age >= limit_us ? 0 : limit_us - age;
     }
     bool operator==(const turn_word&) const = default;
@@ -62,22 +62,23 @@ inline constexpr u32 offer_us = 2'000;
 
 class turn {
 public:
-    /// `token`: an index below shm::max_turns. Does not throw; an index out of range ends the process.
+    /// `token`: an index below shm::max_turns. Does not throw; an out-of-range index ends the process.
     turn(shm::control_block& c, u32 token, u32 seat) noexcept;
 
     enum class taking : u8 { no, yes, from_late };
-    /// Takes a token that is free, offered to this seat, or late. `no`: the seat's bit is set, and the
-    /// doorbell of its stage rings when the token is offered to it.
+    /// Takes a token that is free, offered to this seat, or late. If the result is `no`, the seat's bit is
+    /// set, and the doorbell of its stage rings when the token is offered to the seat.
     [[nodiscard]] taking take(u64 now_ns, u32 limit_us) noexcept;
-    /// Holds the token from now on for another limit. False: it is not this seat's any more.
+    /// Holds the token for another limit from now on. Returns false if the token does not belong to this seat
+    /// any more.
     [[nodiscard]] bool renew(u64 now_ns, u32 limit_us) noexcept;
-    /// Offers the token to the next seat that wants it, in the order of seats from this one on, else frees
-    /// it. No effect if the token is not this seat's any more.
+    /// Offers the token to the next seat that wants it, in the order of seats after this one; frees it if
+    /// there is none. No effect if the token does not belong to this seat any more.
     void pass_on(u64 now_ns) noexcept;
-    /// This seat has nothing to begin any more.
+    /// To be called when this seat no longer has a frame to begin.
     void cancel_wait() noexcept;
     [[nodiscard]] bool has_waiters() const noexcept;
-    /// How long the wait for the token may last, in ns: until it is late. At least 1 us.
+    /// Time in ns for which the wait for the token may last, until the token is late. At least 1 us.
     [[nodiscard]] u64 patience_ns(u64 now_ns) const noexcept;
 
 private:

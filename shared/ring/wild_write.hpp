@@ -1,12 +1,12 @@
 #pragma once
-// What a process could record about an access of its own that went out of bounds: one word in its incarnation
-// entry, next to the exit note.
+// The record that a process makes about its own out-of-bounds access: one word in its incarnation entry, next
+// to the exit note.
 //
 //   {recorded:1, what:3, index:8, slot:8, offset:44}
 //
 // Writer: the process itself, in its SIGSEGV handler or on the thread that received its device's fault,
 // before the exit note (release). Reader: the supervisor, after the exit note (acquire). A death between the
-// two leaves a word that no process reads, and the next incarnation's entry begins with 0.
+// two leaves a word that no process reads, and the word in the next incarnation's entry starts as 0.
 
 #include "core/types.hpp"
 
@@ -15,12 +15,12 @@ namespace carousel::ring {
 enum class wild_write_target : u8 {
     nothing = 0,
     input = 1,   ///< the output ring of another stage: index of the link, slot, offset in the slot
-    asset = 2,   ///< another stage's asset: its index, offset in it
-    device = 3,  ///< a GPU reports no address: offset is the oldest frame in flight, index the number of
+    asset = 2,   ///< another stage's asset: index of the asset, offset in it
+    device = 3,  ///< a GPU reports no address, so offset is the oldest frame in flight, index the number of
                  ///< frames in flight, slot the distance to the newest one (255: 255 or more)
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
-    output = 5,  ///< the gap after a slot of its own output: link, slot, offset from that slot's start
-    after_input = 6,  ///< the gap after a slot of an input; a read, as likely as a write
+    output = 5,  ///< the gap after a slot of its own output ring: link, slot, offset from that slot's start
+    after_input = 6,  ///< the gap after a slot of an input; may have been a read or a write
     block = 7,  ///< the control block: index of the part (shm/block_parts.hpp), slot: which element of the
                 ///< part, offset
 };
@@ -35,7 +35,7 @@ struct wild_write {
         return u64{1} << 63U | (static_cast<u64>(what) & 7U) << 60U | u64{index & 0xFFU} << 52U |
                u64{slot & 0xFFU} << 44U | (offset & offset_mask);
     }
-    /// `nothing`: nothing was recorded, or a kind that no version writes.
+    /// `nothing`: no access was recorded, or it has a kind that no version writes.
     [[nodiscard]] static constexpr wild_write of(u64 raw) noexcept {
         const u64 what = raw >> 60U & 7U;
         if (raw >> 63U == 0 || what == 0 || what > static_cast<u64>(wild_write_target::block)) return {};

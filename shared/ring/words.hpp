@@ -2,10 +2,9 @@
 // The authoritative words: their fields within 64 bits, and the only legal changes. Every change is one CAS
 // that expects the exact word that was read; no process uses a plain store on a word of a running pipeline.
 //
-//   J[job]            {version:36, epoch:24, parity:1, state:3}
-//                     IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
-//                     OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
-//                     This word alone is authoritative on whether a stage's work on a frame happened.
+//   J[job] {version:36, epoch:24, parity:1, state:3} IDLE -> OPEN -> SUBMITTED -> COMMITTED ->
+//   IDLE(version+1) OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch) Only this word is
+//   authoritative on whether a stage's work on a frame happened.
 //   S[slot]           {generation:24, job:12, version:24, parity:1, state:3}
 //                     FREE -> FILL -> READY -> FREE(generation+1)
 //                     FILL -> QUARANTINED -> FREE(generation+1)
@@ -18,18 +17,19 @@
 //                     WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
 //
 // Each word has even parity over all of its bits (shm/number_word.hpp), set by pack() and checked by of(). A
-// word with odd parity is *damaged*: a state of its own that equals no other state and carries no tag. No
-// process acts on it: stages wait for a bounded time (await_repair), and the supervisor repairs it. No CAS
-// produces a damaged word.
+// word with odd parity is *damaged*: this is a separate state that equals no other state and has no tag. No
+// process acts on a damaged word: stages wait for a bounded time (await_repair), and the supervisor repairs
+// the word. No CAS produces a damaged word.
 //
 // Counters wrap (24 bits within hours, a version's 36 within years), so no counter is ever treated as larger
-// than another: words are compared for equality, generations by their distance (seen_at), and 0 means "none"
-// only for an epoch (next_epoch). Two values that must be distinguished are never a whole wrap apart: a tag
-// is removed before its job gets its next version, and every column is closed when a READY slot is freed.
+// than another one: words are compared for equality, generations by their distance (seen_at), and 0 means
+// "none" only for an epoch (next_epoch). Two values that must be distinguished are never a whole wrap apart,
+// because a tag is removed before its job gets its next version, and every column is closed when a READY slot
+// is freed.
 //
-// Memory order: every CAS is acq_rel and every read of a word is acquire, so a process that sees a word also
-// sees everything that its writer wrote before (header before SUBMITTED, event record before SUBMITTED,
-// payload before COMMITTED on the CPU backend).
+// Memory order: every CAS is acq_rel and every read of a word is acquire, so a process that reads a word can
+// also read everything that the word's writer wrote before it (header before SUBMITTED, event record before
+// SUBMITTED, payload before COMMITTED on the CPU backend).
 
 #include <atomic>
 
@@ -60,14 +60,14 @@ inline constexpr u64 version_mask = (u64{1} << 24) - 1;
 inline constexpr u64 generation_mask = (u64{1} << 24) - 1;
 inline constexpr u64 epoch_mask = (u64{1} << 24) - 1;
 
-/// Epoch 0 belongs to no incarnation, also after the epochs wrap.
+/// Epoch 0 belongs to no incarnation, even after the epochs wrap around.
 constexpr u32 next_epoch(u32 epoch) { return epoch + 1 > epoch_mask ? 1 : epoch + 1; }
-/// Number of next_epoch() steps from `first` to `epoch`. Epochs wrap after the mask and skip 0.
+/// Number of next_epoch() steps from `first` to `epoch`. Epochs wrap around after the mask and skip 0.
 constexpr u32 epochs_between(u32 first, u32 epoch) {
     return epoch >= first ? epoch - first : static_cast<u32>(epoch + epoch_mask - first);
 }
-/// The lap of number n of a source whose link has this window: the generation of the number's word in that
-/// lap.
+/// Returns the lap of number n of a source whose link has this window: the generation of the number's word in
+/// that lap.
 constexpr u32 lap_of(const shm::source_block& q, u64 n, u64 window) {
     return static_cast<u32>((n / window + q.first_lap) & generation_mask);
 }
@@ -139,11 +139,11 @@ struct lease_word {
     [[nodiscard]] constexpr bool tagged(u32 j, u64 v) const {
         return state == lease_state::leased && job == j && version == (v & version_mask);
     }
-    /// What the word means for a slot that was read at `slot_generation`. An older word is stale and reads as
-    /// WAIT. A newer word means that the reader's slot word is outdated (the slot was freed and filled again
-    /// in the meantime). It reads as SKIPPED: if it read as WAIT, a CAS from it would lease a slot that has
-    /// moved on. (Distances are modulo 2^24. Freeing a READY slot closes every column; only R5 and E3 free a
-    /// slot without that, and leave its columns one generation older each time.)
+    /// Returns the meaning of the word for a slot that was read at `slot_generation`. An older word is stale
+    /// and reads as WAIT. A newer word means that the reader's slot word is outdated (the slot was freed and
+    /// filled again in the meantime). It reads as SKIPPED: if it read as WAIT, a CAS from it would lease a
+    /// slot that has been reused. (Distances are modulo 2^24. Freeing a READY slot closes every column; only
+    /// R5 and E3 free a slot without that, and leave its columns one generation older each time.)
     [[nodiscard]] constexpr lease_word seen_at(u32 slot_generation) const {
         if (generation == slot_generation || state == lease_state::damaged) return *this;
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE
@@ -157,7 +157,7 @@ struct lease_word {
 };
 inline constexpr u32 max_failures = 7;
 
-/// A damaged word reads as epoch 0 and no entry: check intact() wherever the result depends on the value.
+/// A damaged word reads as epoch 0 and no entry, so check intact() wherever the result depends on the value.
 struct seat_word {
     u32 epoch = 0;
     u32 entry = shm::none;  ///< index of the incarnation that holds the seat, or none
@@ -172,10 +172,10 @@ struct seat_word {
     bool operator==(const seat_word&) const = default;
 };
 
-/// An asset: EMPTY -> LOADING by one process -> READY; back to EMPTY when the loader is fenced.
+/// An asset: epoch and seat of the process that loads the asset or has loaded it
 struct asset_word {
     shm::asset_state state = shm::asset_state::empty;
-    u32 epoch = 0, seat = 0;  ///< of the process that loads the asset or has loaded it
+    u32 epoch = 0, seat = 0;  ///< 0: not yet claimed by a process
     [[nodiscard]] static constexpr asset_word of(u64 w) {
         if (!intact(w)) return {shm::asset_state::damaged, 0, 0};
         return {static_cast<shm::asset_state>(field(w, 0, 3)), static_cast<u32>(field(w, 4, 24)),
@@ -188,7 +188,7 @@ struct asset_word {
 
 enum class entry_state : u8 { unused, starting, standby, live, doomed, fenced, damaged = 15 };
 struct entry_word {
-    u32 pid = 0;  ///< 0: not claimed by a process yet
+    u32 pid = 0;  ///< for a latest group: the entry of the member
     u32 epoch = 0;
     u32 seat = 0;
     entry_state state = entry_state::unused;
@@ -220,13 +220,13 @@ struct group_word {
     }
 };
 
-/// END: the first sequence that will not exist.
+/// END: the first sequence that does not exist.
 inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;
 
-/// What the CPU backend stores in a slot's event word, and the identifier of a job's completion everywhere:
-/// {parity:1, job:11, version:28, epoch:24}. Tags are compared as whole values. Any two differ in at least
-/// two bits, so a flipped bit makes no tag into another one.
+/// The value that the CPU backend stores in a slot's event word, which identifies the completion of a job
+/// everywhere: {parity:1, job:11, version:28, epoch:24}. Tags are compared as whole values. Any two tags
+/// differ in at least two bits, so a flipped bit never turns a tag into another one.
 [[nodiscard]] constexpr u64 event_tag(u32 job, u64 version, u32 epoch) {
     return with_parity(place(job, 52, 11) | place(version, 24, 28) | place(epoch, 0, 24), 63);
 }
@@ -239,11 +239,12 @@ inline u64 load(const word& at) noexcept { return at.load(std::memory_order_acqu
 using shm::cas;   // the same for words that
 using shm::load;  // hold a plain number
 
-/// The longest time that a process waits for a damaged word of its own; the supervisor checks about fifty
-/// times per second. After that the process treats the word as owned by another process, and the supervisor's
-/// audit finds what is left.
+/// The longest time that a process waits for the repair of its own damaged word; the supervisor checks about
+/// fifty times per second. After that the process treats the word as owned by another process, and the
+/// supervisor's audit finds the remaining damage.
 inline constexpr u64 repair_timeout_ns = 500'000'000;
-/// Returns true if the word is intact, at once or within repair_timeout_ns; false if it is still damaged.
+/// Returns true if the word is intact, either at once or within repair_timeout_ns; false if it is still
+/// damaged.
 bool await_repair(const word& at) noexcept;
 /// A CAS by the word's owner: if the word is damaged, waits for its repair and tries once more.
 bool cas_after_repair(word& at, u64 expected, u64 desired) noexcept;

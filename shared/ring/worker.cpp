@@ -53,8 +53,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
         if (!inputs_are_whole(j)) return outcome::empty;
-        // An idle job word of our own epoch. IDLE names the only epoch that may open it, so a successor's CAS
-        // cannot interfere with ours.
+        // An idle job word of this incarnation's epoch. IDLE contains the only epoch that may open the word,
+        // so a successor's CAS cannot interfere with this one.
         u64 raw = 0;
         job_word jw;
         for (u32 k = first_job_; k < first_job_ + jobs_; ++k) {
@@ -70,8 +70,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
-        // Release: a process that reads this sequence also sees that the word has left the COMMITTED of its
-        // previous frame (revoke() relies on it).
+        // Release: a process that reads this sequence also reads that the word has left the COMMITTED of its
+        // previous frame (revoke() relies on this).
         control_->job_info[j.index].ring_sequence.store(j.ring_sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) {
@@ -83,7 +83,7 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         crash_here(crash_point::job_opened);
         if (!lease_all(j)) {
             if (revoked()) return outcome::revoked;
-            continue;  // another instance was faster: choose again
+            continue;  // another instance was faster: chooses again
         }
         const outcome o = fill(j);
         if (o == outcome::ok) out = j;
@@ -118,7 +118,9 @@ u64 worker::done_below() const noexcept {
 outcome worker::await_due() noexcept { return check_end(load(control_->end)); }
 
 outcome worker::check_end(u64 end) noexcept {
-    if (end == shm::no_number) return outcome::empty;  // damaged: nothing begins until it is repaired
+    if (end == shm::no_number)
+        return outcome::empty;  // the word is damaged: nothing begins until it is
+                                // repaired
     if (end == end_stopping) {
         // This thread is not in the middle of a lease: END may be computed from the words.
         const shm::block_open open;
@@ -130,11 +132,13 @@ outcome worker::check_end(u64 end) noexcept {
     return through ? outcome::closed : outcome::ok;
 }
 
-// How far beyond an output's tail a frame may begin: the ring's window, or less by this process's own choice.
+// Returns how far beyond an output's tail a frame may begin: the ring's window, or less if this process has
+// chosen so.
 u64 worker::within(const link_ref& output) const noexcept { return std::min(output.window(), reach_); }
 
-// The first output that has no room for that frame. Every output is checked: else a fork fills one ring with
-// frames for which the other has no slot, and the join downstream waits for a frame that no process can make.
+// Returns the first output that has no room for that frame. Every output is checked; otherwise a fork could
+// fill one ring with frames for which the other ring has no slot, and the join downstream would wait for a
+// frame that no process can make.
 const link_ref* worker::without_room(u64 ring_sequence) const noexcept {
     for (u32 k = 0; k < outputs_; ++k)
         if (ring_sequence >= output_[k]->tail() + within(*output_[k]) || !output_[k]->has_free_slot())
@@ -167,7 +171,7 @@ outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
         take_attempts(j, w);
         return outcome::ok;
     }
-    // No number below END is left: wait for the ring whose tail has not reached END.
+    // No number below END is left: waits for the ring whose tail has not reached END.
     for (u32 k = 1; k < outputs_ && t >= end; ++k)
         if (output_[k]->tail() < end) return no_room(*output_[k], last);
     return no_room(*output_[0], last);
@@ -185,12 +189,12 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         for (u32 i = 0; i < stage_->inputs; ++i) through = through && ready[i].tail >= end;
         if (through) return outcome::closed;
     }
-    outcome none = outcome::empty;  // the result if every frame that the ring can hold is taken; own_work if
-                                    // this stage still holds the oldest
+    outcome none = outcome::empty;  // the result if every frame in the ring is taken; own_work if this stage
+                                    // still holds the oldest one
     for (u32 k = 0; k < ready[0].window; ++k) {
         const slot_ref& first = ready[0].at[k];
-        if (t + k >= end) return outcome::empty;  // another source's frame: no stage begins it
-        if (!first) return outcome::empty;        // in order: the next frame is not there yet
+        if (t + k >= end) return outcome::empty;  // the frame of another source: no stage begins it
+        if (!first) return outcome::empty;        // in order: the next frame is not present yet
         u64 raw = 0;
         const lease_word w = input_[0]->lease(first, stage_->input_group[0], raw);
         if (w.state == lease_state::leased && in_order_ && !is_mine(w)) return outcome::empty;
@@ -202,7 +206,7 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
         j.input[0] = first;
         j.input_lease[0] = raw;
         take_attempts(j, w);
-        // the first input decides which frame; the others must have it too
+        // the first input determines the frame; the other inputs must have it, too
         for (u32 i = 1; i < j.inputs; ++i) {
             if (j.ring_sequence < ready[i].tail || j.ring_sequence - ready[i].tail >= ready[i].window)
                 return outcome::empty;
@@ -219,8 +223,9 @@ outcome worker::choose_inputs(job& j, u32 in_flight) noexcept {
     return none;
 }
 
-// What blocks `ring_sequence`: the oldest frame of the ring either is READY and waits for its readers, or is
-// still this stage's own work. Only for accounting: the tail may have moved in the meantime.
+// Determines what blocks `ring_sequence`: the oldest frame of the ring is either READY and waits for its
+// readers, or still in progress in this stage. Used only for accounting, because the tail may have moved in
+// the meantime.
 outcome worker::no_room(const link_ref& output, u64 ring_sequence) noexcept {
     const u64 oldest = output.tail();
     return oldest < ring_sequence && !output.is_ready(oldest) ? outcome::own_work : outcome::full;
@@ -249,7 +254,7 @@ bool worker::lease_all(job& j) noexcept {
     return true;
 }
 
-// Gives back what was leased, and the job word. Always returns false, for lease_all() to return.
+// Gives back the leased words and the job word. Always returns false, for lease_all() to return.
 bool worker::abandon(job& j, u32 leased) noexcept {
     for (u32 i = 0; i < leased; ++i) {
         const lease_word w = lease_word::of(j.input_lease[i]);
@@ -264,8 +269,8 @@ bool worker::abandon(job& j, u32 leased) noexcept {
 }
 
 // The window checks at the lease guarantee that a slot becomes free at each output; until then the job stays
-// OPEN, which has no deadline. Outputs are filled one after the other: a crash between them leaves FILL at
-// some, and R4 checks all of them.
+// OPEN, a state without a deadline. Outputs are filled one after the other: a crash in between leaves FILL at
+// some outputs, and R4 checks all of them.
 outcome worker::fill(job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         link_ref& out = *output_[k];
@@ -282,7 +287,7 @@ outcome worker::fill(job& j) noexcept {
         }
         crash_here(crash_point::slot_filled);
         // Event tags wrap after 2^28 versions, and a slot may have been unused for that long: cleared so that
-        // no process finds this job's tag here before the job is complete.
+        // no process finds this job's tag in it before the job is complete.
         out.block().event_tag[j.output[k].index].store(0, std::memory_order_relaxed);
     }
     if (!write_header(j)) return outcome::revoked;
@@ -313,7 +318,7 @@ bool worker::commit(job& j) noexcept {
     const shm::block_open open;
     const job_word submitted{j.version, epoch_, job_state::submitted};
 #ifdef CAROUSEL_BUG_COMMIT_UNCHECKED
-    // Seeded bug: a revoked owner commits all the same.
+    // Seeded bug: a revoked owner still commits.
     control_->job[j.index].store(submitted.with(job_state::committed).pack(), std::memory_order_release);
     return true;
 #else
@@ -322,8 +327,8 @@ bool worker::commit(job& j) noexcept {
         crash_here(crash_point::job_committed);
         return true;
     }
-    // A failed CAS is read again: COMMITTED of our own epoch and version means that a consumer helped;
-    // anything else means revoked.
+    // After a failed CAS the word is read again: COMMITTED with this incarnation's epoch and version means
+    // that a consumer has helped; any other value means revoked.
     if (job_word::of(load(control_->job[j.index])) == submitted.with(job_state::committed)) {
         stage_->counters.helped.fetch_add(1, std::memory_order_relaxed);
         return true;
@@ -367,7 +372,7 @@ bool worker::complete(job& j) noexcept {
     return ours;
 }
 
-// The job stays OPEN until END is known: as long as it is OPEN, the claim stands.
+// The job stays OPEN until END is known, because the claim is valid only as long as the job is OPEN.
 outcome worker::end_stream(const job& j) noexcept {
     if (!intact(load(control_->job[j.index]))) return outcome::empty;
     if (job_word::of(load(control_->job[j.index])) != job_word{j.version, epoch_, job_state::open})
@@ -378,7 +383,7 @@ outcome worker::end_stream(const job& j) noexcept {
     return outcome::empty;
 }
 
-// The job word comes last, as in complete(): after IDLE no word is tagged with the old version.
+// The job word comes last, as in complete(), so that no word is tagged with the old version after IDLE.
 bool worker::give_back(const job& j) noexcept {
     const shm::block_open words;
     for (u32 k = 0; k < outputs_; ++k)

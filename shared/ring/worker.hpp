@@ -1,18 +1,17 @@
 #pragma once
-// One incarnation's side of the protocol: from choosing a frame to recycling the job word. One object per
-// process; begin() and submit() are called by its main thread, commit() and complete() by its completion
+// One incarnation's side of the protocol: from choosing a frame until the job word is recycled. One object
+// per process; begin() and submit() are called by its main thread, commit() and complete() by its completion
 // thread (the two threads use disjoint jobs).
 //
 // The steps of a job, and what a crash leaves after each (recovery.hpp, in the supervisor, repairs all of
 // them):
-//   begin     J IDLE -> OPEN          nothing else: the word is aborted and recycled
+//   begin     J IDLE -> OPEN          no other word: the word is aborted and recycled
 //             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
-//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed. At each
-//                                     output, in their order; the same holds for headers, READY and FREE
-//                                     below
-//   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write:
-//                                     quarantine covers it. From here on consumers may commit, once they have
-//                                     seen the event complete.
+//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed. This is
+//             done at each output, in their order; the same applies to headers, READY and FREE below
+//   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write;
+//   quarantine covers that. From here on consumers may commit, after they
+//                                     have found the event complete.
 //   commit    J SUBMITTED -> COMMITTED  the frame has happened. The supervisor finishes a dead owner's
 //                                       remaining steps.
 //   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that a process that
@@ -29,17 +28,18 @@ namespace carousel::ring {
 
 enum class outcome : u8 {
     ok,
-    empty,     ///< no frame to work on yet
+    empty,     ///< there is no frame to work on yet
     full,      ///< the window or the buffers of an output are used up by frames that wait for their readers
-    own_work,  ///< earlier frames of this stage must complete first: a suspect frame must run alone, the
-               ///< output waits for one of them, or all input frames or job words are in use
-    closed,    ///< every frame of the run has passed this stage: exit 0
-    stopping,  ///< a source: no more leases until END is known
-    revoked,   ///< the seat has a successor: _exit(exit_code::revoked), touch nothing
+    own_work,  ///< earlier frames of this stage must complete first, because a suspect frame must run alone,
+               ///< because the output waits for one of them, or because all input frames or job words are in
+               ///< use
+    closed,    ///< every frame of the run has passed this stage: the process exits with 0
+    stopping,  ///< for a source: leases no more numbers until END is known
+    revoked,   ///< the seat has a successor: the process calls _exit(exit_code::revoked) and touches nothing
 };
 
-/// A frame in work. Plain data, owned by the runner. `tombstone_stage`, if set: pass on a tombstone frame, do
-/// not call process().
+/// A frame in work. Plain data, owned by the runner. If `tombstone_stage` is set, the stage passes on a
+/// tombstone frame and does not call process().
 struct job : shm::frame_meta {
     u32 index = shm::none;
     u64 version = 0;
@@ -47,7 +47,7 @@ struct job : shm::frame_meta {
     slot_ref input[shm::max_inputs];
     u64 input_lease[shm::max_inputs] = {};  ///< the exact LEASED words
     u32 inputs = 0;
-    u32 sequence_index = shm::none;  ///< source: index of the number's word
+    u32 sequence_index = shm::none;  ///< for a source: index of the number's word
     u64 sequence_lease = 0;
     slot_ref output[shm::max_outputs];
     bool alone = false;  ///< suspect frame: no other frame may be in flight at the same time
@@ -55,7 +55,7 @@ struct job : shm::frame_meta {
     alignas(8) std::byte parameters[shm::max_parameter_bytes] = {};  ///< the first parameter_box::bytes
 };
 
-/// Writes into the header what the frame's producer knows by itself. Called again before each seal, so that a
+/// Writes the producer's own data of the frame into the header. Called again before each seal, so that a
 /// value that another process has written there in the meantime is overwritten. For the owner of the FILL
 /// word, or of a job that no helper can commit.
 void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_header& h) noexcept;
@@ -69,47 +69,48 @@ public:
     void note_sampled_frame(u32 index, u64 ring_sequence) noexcept {
         if (index < shm::max_sampled_inputs) sampled_frame_[index] = ring_sequence;
     }
-    /// Chooses a frame and takes it (S1 to S3). `in_flight`: jobs of this process not yet completed. On `ok`
-    /// the caller must bring the job to submit() or end the process.
+    /// Chooses a frame and takes it (S1 to S3). `in_flight`: number of jobs of this process that are not yet
+    /// completed. On `ok` the caller must bring the job to submit() or end the process.
     [[nodiscard]] outcome begin(job& out, u32 in_flight) noexcept;
-    /// What begin() would find now, without taking anything: `ok` if there is a frame. Valid only at the
-    /// moment of the call.
+    /// Returns the result that begin() would have now, without taking anything: `ok` if there is a frame.
+    /// Valid only at the moment of the call.
     [[nodiscard]] outcome peek(u32 in_flight) noexcept;
-    /// The same, and returns which frame that is.
+    /// The same, and also returns which frame that is.
     [[nodiscard]] outcome peek(u32 in_flight, u64& ring_sequence) noexcept;
-    /// A source: the first number that is not committed; all numbers below it are.
+    /// For a source: returns the first number that is not committed; all lower numbers are committed.
     [[nodiscard]] u64 done_below() const noexcept;
     /// Replaces begin() for a source whose next frame is not due yet. Returns `stopping` (acknowledged) or
-    /// `closed` as begin() would, `empty` while END is damaged, else `ok`, without taking anything.
+    /// `closed` in the same cases as begin(), `empty` while END is damaged, and otherwise `ok`, without
+    /// taking anything.
     [[nodiscard]] outcome await_due() noexcept;
     /// Records the start of process() in the job's own record, for display. Deadlines use the words of
     /// shm::incarnation.
     void start_clock(const job& j) noexcept;
-    /// The CAS of S4, after the event is recorded. Returns false if revoked, or if an input's header is no
-    /// longer as it was sealed, so that the output made from it may be wrong: the process ends, and the frame
-    /// is made again.
+    /// The CAS of S4; called after the event is recorded. Returns false if the incarnation is revoked, or if
+    /// an input's header no longer matches its seal, so that the output made from this input may be wrong:
+    /// the process ends, and the frame is made again.
     [[nodiscard]] bool submit(job& j) noexcept;
-    /// Returns true if the headers of the job's inputs are those of its frame, as they were sealed.
+    /// Returns true if the headers of the job's inputs are those of its frame and match their seals.
     [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
-    /// S5 by the owner, after the event has completed. Returns true if the job is committed, by this call or
-    /// by a helper; false if revoked.
+    /// S5 by the owner; called after the event has completed. Returns true if the job is committed, by this
+    /// call or by a helper; false if the incarnation is revoked.
     [[nodiscard]] bool commit(job& j) noexcept;
-    /// S6. Returns false if revoked (nothing is lost: the supervisor finishes it).
+    /// S6. Returns false if the incarnation is revoked (nothing is lost: the supervisor completes the job).
     bool complete(job& j) noexcept;
-    /// E1, instead of submit(): a source reports that its stream ends before the job's frame. `ok`: END is at
-    /// most the job's number; give the job back. `empty`: not yet; call again when the stage's doorbell next
-    /// rings. `revoked`: see `outcome`.
+    /// E1, instead of submit(): a source reports that its stream ends before the job's frame. `ok`: `ok`: END
+    /// is at most the job's number, and the caller must give the job back. `empty`: END is not known yet; to
+    /// be called again when the stage's doorbell next rings. `revoked`: see `outcome`.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
-    /// E3: gives back slots and number of a frame that does not exist, once END excludes it and no process
-    /// writes into the slots. Returns false if revoked.
+    /// E3: gives back the slots and the number of a frame that does not exist, after END excludes it and no
+    /// process writes into the slots. Returns false if revoked.
     [[nodiscard]] bool give_back(const job& j) noexcept;
 
     [[nodiscard]] u64 tag(const job& j) const noexcept { return event_tag(j.index, j.version, epoch_); }
     [[nodiscard]] shm::stage_block& stage() const noexcept { return *stage_; }
     [[nodiscard]] u32 stage_index() const noexcept { return stage_index_; }
     [[nodiscard]] u32 epoch() const noexcept { return epoch_; }
-    /// A standby takes over its seat: sets the epoch whose words it may change. Only before the first
-    /// begin().
+    /// Called when a standby takes over its seat: sets the epoch whose words it may change. Allowed only
+    /// before the first begin().
     void set_epoch(u32 epoch) noexcept { epoch_ = epoch; }
     /// 0: a sink.
     [[nodiscard]] u32 outputs() const noexcept { return outputs_; }
@@ -117,8 +118,9 @@ public:
     [[nodiscard]] link_ref& input(u32 i) noexcept { return *input_[i]; }
     [[nodiscard]] bool revoked() const noexcept;
     /// Begins no frame that lies `frames` or more beyond an output's tail: a soft bound within the ring's
-    /// window. It is local to this process, not a word of the ring, and may change at any time. At least 1,
-    /// so that the oldest frame can always begin. Called by the thread that calls begin().
+    /// window. The bound is local to this process, is not a word of the ring, and may change at any time.
+    /// Must be at least 1, so that the oldest frame can always begin. Called by the thread that calls
+    /// begin().
     void reach(u32 frames) noexcept { reach_ = frames > 0 ? frames : 1; }
 
 private:

@@ -1,5 +1,4 @@
-// What a worker writes into its frame's header: between FILL and SUBMITTED the header belongs to this
-// process.
+// The worker's writes into its frame's header: between FILL and SUBMITTED the header belongs to this process.
 #include <algorithm>
 #include <cstring>
 
@@ -24,10 +23,10 @@ void take_tombstone(const shm::frame_meta& from, shm::frame_meta& to) noexcept {
 
 }  // namespace
 
-// Called twice. Before the lease: the headers are those of the slots' generations if the leases that follow
-// succeed, because a free in between changes the words that those leases expect. And before SUBMITTED: it
-// proves that everything read from the headers since the lease was as sealed, and of this frame. A header
-// that is not as it was sealed is left to the supervisor.
+// Called twice. Called before the lease: if the leases that follow succeed, the headers are those of the
+// slots' generations, because a free in between would change the words that the leases expect. Called again
+// before SUBMITTED: proves that all data read from the headers since the lease matched the seal and belongs
+// to this frame. A header that does not match its seal is left to the supervisor.
 bool worker::inputs_are_whole(const job& j) const noexcept {
     for (u32 i = 0; i < j.inputs; ++i) {
         const shm::frame_header& h = input_header(j, i);
@@ -44,15 +43,17 @@ bool worker::write_header(job& j) noexcept {
     const std::size_t bytes = std::min(control_->parameters.bytes, shm::max_parameter_bytes);
     if (j.inputs > 0) {
         const shm::frame_meta own = j.meta();
-        // at a join the first input's; a frame has the same number in every ring
+        // for a join, that of the first input; a frame has the same number in every ring
         j.meta() = input_header(j, 0).meta;
         std::memcpy(j.parameters, input_header(j, 0).parameters, bytes);
         if (!j.is_tombstone()) take_tombstone(own, j);
         for (u32 i = 1; i < j.inputs; ++i) {
             const shm::frame_meta& from = input_header(j, i).meta;
-            if (from.is_tombstone()) take_tombstone(from, j);  // it keeps its position through all rings
+            if (from.is_tombstone())
+                take_tombstone(from, j);  // a tombstone keeps its position through all
+                                          // rings
             if (j.clock != shm::capture_clock::none) continue;
-            j.clock = from.clock;  // the first input's that has one
+            j.clock = from.clock;  // that of the first input which has a clock
             j.capture_ns = from.capture_ns;
         }
     } else {
@@ -97,12 +98,12 @@ void worker::seal_headers(const job& j) noexcept {
         shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);
         if (k > 0) share_metadata(output_[0]->header(j.output[0].index), to);
         enter(j, seat_, epoch_, control_->parameters.bytes, to);
-        seal(to, control_->parameters.bytes);  // the last write into it
+        seal(to, control_->parameters.bytes);  // the last write into the header
     }
 }
 
-// The entries that the stage finds and may add to until SUBMITTED: its inputs' entries, the first input's
-// first.
+// Writes the entries that the stage finds, and to which it may add until SUBMITTED: those of its inputs,
+// beginning with the first input.
 void worker::forward_metadata(const job& j, shm::frame_header& to) noexcept {
     to.metadata_bytes = to.metadata_omitted = 0;
     for (u32 i = 0; i < j.inputs; ++i) {

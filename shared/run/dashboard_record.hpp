@@ -2,7 +2,7 @@
 // Record of the process that serves the web UI of `carousel run --http`, written by that process into the
 // run's folder. Like the stages, the process survives a killed supervisor. The next supervisor reads the
 // record and keeps the process, or starts another one with the same address and token: open browser pages and
-// scrapers stay valid.
+// scrapers continue to work.
 
 #include <optional>
 #include <string>
@@ -26,7 +26,7 @@ struct dashboard_record {
 void write_dashboard_record(const std::string& folder, const dashboard_record& r);
 /// Empty if there is no readable record.
 [[nodiscard]] std::optional<dashboard_record> read_dashboard_record(const std::string& folder);
-/// Terminates exactly that process: SIGTERM, after 1 s SIGKILL. Blocks for at most 2 s.
+/// Terminates exactly that process: Sends SIGTERM, and after 1 s SIGKILL. Blocks for at most 2 s.
 void end_dashboard(const shm::process_id& process) noexcept;
 /// The address to open in a browser: "http://127.0.0.1:8080/?token=...".
 [[nodiscard]] std::string dashboard_url(const http_address& address, const std::string& token);

@@ -101,7 +101,8 @@ std::vector<record> recorded_runs() {
     for (fs::directory_iterator at(runs_folder(), failed), end; !failed && at != end; at.increment(failed)) {
         std::optional<record> r = read_record(at->path().string());
         if (!r) continue;
-        r->name = at->path().filename().string();  // the socket is in this folder, whatever the record's name
+        r->name = at->path().filename().string();  // the socket is in this folder, whatever name the record
+                                                   // contains
         runs.push_back(std::move(*r));
     }
     std::sort(runs.begin(), runs.end(), [](const record& a, const record& b) { return a.name < b.name; });

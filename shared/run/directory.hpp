@@ -1,5 +1,5 @@
 #pragma once
-// Folder of a run: its socket, record, ledgers and logs, and how other processes find it:
+// Folder of a run, with its socket, record, ledgers and logs, where other processes find it:
 //   $XDG_RUNTIME_DIR/carousel/NAME/   else   /tmp/carousel-UID/NAME/      (0700, owned by this user)
 //     control.sock   SOCK_SEQPACKET: stages attach; `carousel kill` and other commands send requests
 //     run.json       identity of the run: {pid, start_time, run_id, name, file, pid_namespace, boot_id,
@@ -13,10 +13,10 @@
 //                    ledger-*.bin, logs/, pictures/, dead-letters/ (dead_letter.hpp)
 // What is kept of a run that lost its supervisor is in a separate folder (lost_run.hpp).
 //
-// Callable from any process of the user. A record is written atomically (temporary file, rename) and removed
-// with its folder. A pid and a start time identify a process only in the pid and time namespace, and the
-// boot, in which they were read. A record from another namespace or boot is therefore judged by the locks of
-// its run (shm/folder_lock.hpp), which the kernel releases when the processes exit.
+// May be called from any process of the user. A record is written atomically (temporary file, rename) and
+// removed with its folder. A pid and a start time identify a process only in the pid and time namespace, and
+// the boot, in which they were read. A record from another namespace or boot is therefore judged by the locks
+// of its run (shm/folder_lock.hpp), which the kernel releases when the processes exit.
 
 #include <optional>
 #include <string>
@@ -32,7 +32,7 @@ struct record {
     shm::process_id supervisor;
     std::string run_id, name, file;
     std::string pid_namespace, boot_id;  ///< filled in by write_record
-    std::string folder = {};             ///< the folder that read_record read
+    std::string folder = {};             ///< the folder from which read_record read the record
     clock_identity clock = {};           ///< the supervisor's; filled in by write_record
     [[nodiscard]] std::string socket() const;
 };
@@ -43,7 +43,7 @@ struct record {
 [[nodiscard]] std::string run_folder(const std::string& name);
 /// Path at which the supervisor of the run in that folder listens.
 [[nodiscard]] std::string control_socket(const std::string& folder);
-/// File that the program on a port's seat keeps locked while it has memory of the run.
+/// File that the program at a port keeps locked while it has memory of the run.
 [[nodiscard]] std::string port_lock(const std::string& folder, u32 seat, u32 epoch);
 /// Creates the folder of all runs and the run's folder, both with mode 0700. Throws as
 /// shm::make_private_folder does.
@@ -54,8 +54,8 @@ void write_record(const std::string& folder, record r);
 /// Empty if there is no readable record.
 [[nodiscard]] std::optional<record> read_record(const std::string& folder);
 
-/// True if the record's pid and start time are valid here: same boot, same pid and time namespace as the
-/// supervisor's.
+/// True if the record's pid and start time are valid here: same boot, and same pid and time namespace as the
+/// supervisor.
 [[nodiscard]] bool is_of_here(const record& r);
 /// True if the record's supervisor is alive: checked by its pid if is_of_here(r), otherwise by the folder's
 /// lock. Also true if that cannot be determined. `lock_is_ours`: the caller holds the folder's lock.

@@ -37,12 +37,12 @@ bool has_members(const std::string& folder) { return shm::has_joined(folder) || 
 orphaned_stages orphaned_stages_of(const record& r) {
     try {
         return orphaned_stages_in(r, &shm::segment::observe(r.run_id).block());
-    } catch (const error&) {  // no such block here, or of another version
+    } catch (const error&) {  // there is no such block here, or it is of another version
         return orphaned_stages_in(r, nullptr);
     }
 }
 
-// A stage of an older build holds no lock: only its entry shows that it is alive.
+// A stage of an older build holds no lock, so only its entry shows that it is alive.
 liveness liveness_of(const record& r, bool lock_is_ours) {
     if (is_alive(r, lock_is_ours)) return liveness::led;
     const bool any = has_members(r.folder) || shm::segment::is_held(r.run_id) || orphaned_stages_of(r).any;

@@ -1,14 +1,14 @@
 #pragma once
-// Liveness of a run: has it a supervisor, do its stages continue alone, or has it ended, and how? `ps`,
-// `down`, `clean`, the start of a run and the observers all use this check. A missing sign of life (a
-// heartbeat, a pid of another namespace) never counts as death: `liveness::over` is proven by the run's
-// locks, which the kernel keeps as long as its processes are alive. The supervisor leads the run's folder,
-// stages take part in it (shm/folder_lock.hpp) and in the control block (shm/segment.hpp; a container may
-// have a separate /dev/shm), and a port's program holds the flock() of its own file,
+// Liveness of a run: whether it has a supervisor, whether its stages continue alone, or whether and how it
+// has ended. `ps`, `down`, `clean`, the start of a run and the observers all use this check. The absence of a
+// sign of life (a heartbeat, a pid of another namespace) never counts as death: `liveness::over` is proven by
+// the run's locks, which the kernel keeps as long as its processes are alive. The supervisor leads the run's
+// folder, stages hold shared locks on it (shm/folder_lock.hpp) and on the control block (shm/segment.hpp; a
+// container may have a separate /dev/shm), and a port's program holds the flock() of its own file,
 // FOLDER/port-SEAT-EPOCH.lock.
 //
-// Read-only. A run is identified by (folder, run id): another run in the same folder is another run. Any
-// process of the user, any thread.
+// Read-only. A run is identified by (folder, run id): another run in the same folder is another run. May be
+// called from any process of the user, on any thread.
 
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ namespace carousel::run {
 
 enum class liveness : u8 {
     led,    ///< has a supervisor
-    alone,  ///< the supervisor is gone, stages continue: another supervisor may take them over
+    alone,  ///< the supervisor has ended and stages continue: another supervisor may take them over
     over,
 };
 /// Returns `over` only if no process of the run can be left: no supervisor, stage or port's program, and no
@@ -34,9 +34,9 @@ enum class liveness : u8 {
 /// Stages that continue without their supervisor.
 struct orphaned_stages {
     bool any = false;
-    u32 count = 0;  ///< 0 with `any`: not countable from here (another pid or time namespace)
+    u32 count = 0;  ///< 0 with `any`: they cannot be counted from here (another pid or time namespace)
 };
-/// For a run whose supervisor is gone.
+/// For a run whose supervisor has ended.
 [[nodiscard]] orphaned_stages orphaned_stages_of(const record& r);
 
 /// Runs that can be observed: the supervisor is alive, or stages continue without it. Sorted by name.
@@ -54,8 +54,8 @@ struct liveness_report {
 [[nodiscard]] std::string alone_text(u32 stages);
 
 /// Maps the run's present control block read-only if it is not `watched`: a run that restarts keeps its name
-/// and its id, but its words and its memory are rebuilt. Returns nothing if the block is the same, or if
-/// there is none at the moment (the caller keeps the old one mapped).
+/// and its id, but has new words and new memory. Returns nothing if the block is the same, or if there is
+/// none at the moment (the caller keeps the old one mapped).
 [[nodiscard]] std::optional<shm::segment> recreated_block(const record& r,
                                                           const shm::control_block& watched) noexcept;
 /// "demo begins again with new memory"

@@ -38,7 +38,7 @@ std::string utc_now() {
     return text;
 }
 
-/// Per sink with a ledger: the deliveries that the file alone certifies.
+/// For each sink with a ledger: the deliveries that the file alone proves.
 json sinks_of(const std::string& run_folder, u64 first) {
     constexpr std::string_view head = "ledger-", ending = ".bin";
     json sinks = json::array();
@@ -97,12 +97,12 @@ void drop_oldest(const std::string& kept, const std::string& newest) {
 std::optional<shm::segment> block_of(const std::string& run_id) {
     try {
         return shm::segment::observe(run_id);
-    } catch (const error&) {  // gone, or of another version
+    } catch (const error&) {  // the block does not exist any more, or is of another version
         return std::nullopt;
     }
 }
 
-/// A full disk does not prevent keeping the files: moving them needs no space.
+/// Files can be kept even if the disk is full, because moving them needs no space.
 void write_account(const std::string& folder, const json& account) {
     try {
         shm::write_whole_file(folder + "/account.json",

@@ -1,13 +1,13 @@
 #pragma once
-// Lost runs: a run is lost if its supervisor died and no other supervisor took it over. What is known of it
-// is kept, so that its log lines, its crashes and its account outlive every process of the run:
+// Lost runs: a run is lost if its supervisor died and no other supervisor took it over. The data known about
+// it is kept, so that its log lines, its crashes and its account outlive every process of the run:
 //   $XDG_RUNTIME_DIR/carousel-lost/NAME.RUN_ID/   else   /tmp/carousel-UID-lost/NAME.RUN_ID/
 //                       (0700, owned by this user)
 //     account.json      what the run delivered, from its ledgers and its control block (account_of)
 //     logs/             log lines of its stages and of its supervisor, also those without a supervisor
 //     recoveries.jsonl, state.json, pipeline.json   files of the run's folder, unchanged
 //
-// The process that removes the run's folder keeps it first: the last stage of the run
+// The process that removes the run's folder first keeps this data: the last stage of the run
 // (runner/orphan_cleanup.hpp), the next start of a run of that name, or `carousel clean`. That process holds
 // the run's lock, or knows that no process of the run is alive. Files are moved by rename(2) within one file
 // system; account.json is written atomically before the first move. A crash between any two steps leaves the
@@ -34,19 +34,20 @@ struct lost_run {
     [[nodiscard]] std::string logs() const { return folder + "/logs"; }
 };
 
-/// Account of the run in that folder. `block` is its control block, null if that is gone. A part that cannot
-/// be read is omitted. Keys: name, run_id, file, supervisor_pid, lost_at (UTC), silent_s (seconds since the
-/// supervisor's last heartbeat; null without a block), first_frame, frames_planned (null: no `frames`), sinks
-/// [{stage, delivered, first_missing, repeated}], stages [{name, frames, tombstones, torn}], why.
+/// Returns the account of the run in that folder. `block` is the run's control block; null if it does not
+/// exist any more. A part that cannot be read is omitted. Keys: name, run_id, file, supervisor_pid, lost_at
+/// (UTC), silent_s (seconds since the supervisor's last heartbeat; null without a block), first_frame,
+/// frames_planned (null: no `frames`), sinks [{stage, delivered, first_missing, repeated}], stages [{name,
+/// frames, tombstones, torn}], why.
 [[nodiscard]] nlohmann::json account_of(const std::string& run_folder, const shm::control_block* block);
 
-/// Moves what is known of the run in that folder to the lost runs, and removes the oldest lost runs beyond
+/// Moves the known data of the run in that folder to the lost runs, and removes the oldest lost runs beyond
 /// the limit. `block`: its control block; null: the block of the record's run id is used, if it still exists.
 /// Returns the folder of the lost run; "" if the folder has no record of a run, or nothing could be kept (a
 /// full disk): the caller continues. Never throws.
 std::string keep_lost_run(const std::string& run_folder, const shm::control_block* block = nullptr) noexcept;
 
-/// Folder of the lost runs that belongs to that folder of runs.
+/// Folder of the lost runs that belongs to the given folder of runs.
 [[nodiscard]] std::string lost_runs_folder(const std::string& runs);
 /// The lost runs of this user with that name ("": with any name), newest first.
 [[nodiscard]] std::vector<lost_run> lost_runs(const std::string& name = "");

@@ -1,7 +1,7 @@
 #pragma once
-// What a process counts in the control block about itself and its frames: plain sums, for display and for the
-// supervisor's policies; no step of the protocol depends on them. Any thread; a crash loses the last
-// addition.
+// The counts that a process keeps in the control block about itself and its frames: plain sums, for display
+// and for the supervisor's policies; no step of the protocol depends on them. May be used from any thread; a
+// crash loses the last addition.
 
 #include "core/clock.hpp"
 #include "ring/worker.hpp"
@@ -10,7 +10,7 @@
 
 namespace carousel::session {
 
-/// The heartbeat of the process that holds `entry`.
+/// Stores the heartbeat of the process that holds `entry`.
 inline void beat(shm::incarnation& entry, shm::stage_counters& n) noexcept {
     const u64 now = now_ns();
     entry.heartbeat_ns.store(now, std::memory_order_release);
@@ -18,7 +18,7 @@ inline void beat(shm::incarnation& entry, shm::stage_counters& n) noexcept {
     telemetry::count_busy(entry, n, now, false);
 }
 
-/// The latencies of a frame that leaves the run here, in a stage without an output.
+/// Counts the latencies of a frame that leaves the run here, in a stage without an output.
 inline void count_delivery(shm::stage_counters& n, const shm::frame_meta& of, u64 committed_ns) noexcept {
     if (of.born_ns != 0 && of.born_ns < committed_ns) {
         telemetry::add_sample(n.end_to_end, committed_ns - of.born_ns);
@@ -27,8 +27,9 @@ inline void count_delivery(shm::stage_counters& n, const shm::frame_meta& of, u6
     telemetry::count_from_capture(n, of, committed_ns);
 }
 
-/// A frame that the process of `entry` has committed. A tombstone frame is not a delivery: an incarnation
-/// that commits only tombstones (because of a full disk, for example) counts as one without frames.
+/// Counts a frame that the process of `entry` has committed. A tombstone frame is not a delivery: an
+/// incarnation that commits only tombstones (because of a full disk, for example) counts as an incarnation
+/// without frames.
 inline void count_commit(ring::worker& w, shm::incarnation& entry, const ring::job& j,
                          u64 committed_ns) noexcept {
     shm::stage_counters& n = w.stage().counters;

@@ -1,8 +1,8 @@
 #pragma once
-// How a process joins a run: HELLO over the supervisor's socket, ATTACH in answer, with the descriptors of
-// the memory (control/stage_message.hpp, control/attach_message.hpp); and the rings as the process then maps
-// them. The connection stays open as long as the process takes part: its EOF informs the supervisor of a
-// death.
+// How a process joins a run: it sends HELLO over the supervisor's socket and receives ATTACH with the
+// descriptors of the memory (control/stage_message.hpp, control/attach_message.hpp); and the rings as the
+// process then maps them. The connection stays open as long as the process takes part: its EOF informs the
+// supervisor of a death.
 
 #include <memory>
 #include <span>
@@ -17,7 +17,8 @@
 
 namespace carousel::session {
 
-/// Refused now, perhaps not later: the seat is held, by a process whose death may be about to be detected.
+/// The request is refused now, but may be accepted later: the seat is held by a process whose death may be
+/// about to be detected.
 class seat_taken : public config_error {
 public:
     using config_error::config_error;
@@ -29,42 +30,43 @@ struct attached_block {
     device::memory_handle memory;
     u64 canary_bytes = 0;       ///< per slot of a ring, at its end; 0: no canaries
     bool others_write = false;  ///< processes other than one instance of the producer can write into canaries
-    bool readers_write = false;  ///< a reader is among those processes
+    bool readers_write = false;  ///< a reader is among these processes
 };
 
 struct attached {
     run::attach_message message;
-    std::vector<shm::unique_fd> fds;            ///< all that came with the message
-    std::vector<attached_block> links, assets;  ///< of the message: refer to `fds`
+    std::vector<shm::unique_fd> fds;            ///< all descriptors that came with the message
+    std::vector<attached_block> links, assets;  ///< blocks of the message; they refer to `fds`
 };
 
-/// The block of link `link`. Throws shm_error if the supervisor sent none.
+/// The block of link `link`. Throws shm_error if the supervisor sent no such block.
 [[nodiscard]] const attached_block& block_of_link(std::span<const attached_block> blocks, u32 link);
 
-/// Introduces this process by `hello`, which is completed with its pid, start time and clock.
-/// `descriptors` are sent with it. Waits up to `patience_ns` for the answer. Throws seat_taken, config_error
-/// (refused permanently), shm_error (no answer, or none that can be read).
+/// Introduces this process by `hello`, which is completed with its pid, start time and clock. `descriptors`
+/// are sent with the message. Waits up to `patience_ns` for the answer. Throws seat_taken, config_error
+/// (refused permanently), or shm_error (no reply, or one that cannot be read).
 [[nodiscard]] attached introduce(int socket, run::hello_message hello, u64 patience_ns,
                                  const std::vector<int>& descriptors = {});
 
 /// Moves a descriptor above those of a GPU driver: at exit files are closed in the order of their numbers,
-/// and closing a driver's takes about 90 ms. On failure (a low RLIMIT_NOFILE) it stays, and a death is seen
-/// later.
+/// and closing those of the driver takes about 90 ms. On failure (a low RLIMIT_NOFILE) the descriptor is not
+/// moved, and a death is detected later.
 void move_above_driver(shm::unique_fd& fd);
 
 /// The mapped ring memory of one link.
 struct mapped_link {
     u32 index = shm::none;
     std::unique_ptr<device::mapping> memory;
-    u64 slot_bytes = 0;    ///< without what follows the payload
+    u64 slot_bytes = 0;    ///< without the area that follows the payload
     u64 canary_bytes = 0;  ///< after the payload; 0: no canary
     u32 slots = 0;
     /// For an output: the canary_key() that this process has planted after each slot; 0: none.
     std::vector<u64> planted;
-    /// processes other than one of the producer can write to its canaries: each frame plants
+    /// processes other than one instance of the producer can write to its canaries, so each frame plants them
+    /// again
     bool others_write = false;
-    bool readers_write = false;  ///< a reader is among them, according to the plan
-    /// for a ring on another GPU: one slot on this process's GPU (stages/runner/reach.hpp); else null
+    bool readers_write = false;  ///< a reader is among these processes, according to the plan
+    /// for a ring on another GPU: one slot on this process's GPU (stages/runner/reach.hpp); otherwise null
     std::unique_ptr<device::mapping> staging;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }
     [[nodiscard]] u64* canary(u32 k) const noexcept { return reinterpret_cast<u64*>(slot(k) + slot_bytes); }
@@ -73,12 +75,12 @@ struct mapped_link {
     }
 };
 
-/// Maps a link's ring for `wanted` access. Throws shm_error if the slots do not fit the memory (a damaged
-/// control block), device_error if the device cannot map it.
+/// Maps a link's ring with the access `wanted`. Throws shm_error if the slots do not fit the memory (a
+/// damaged control block), device_error if the device cannot map it.
 [[nodiscard]] mapped_link map_link(const shm::control_block& c, const attached_block& block,
                                    device::context& on, device::access wanted);
 
-/// The bits of shm::memory_guard that follow from how a process has mapped its rings.
+/// Returns the bits of shm::memory_guard that follow from the way in which a process has mapped its rings.
 [[nodiscard]] u32 guards_of(std::span<const mapped_link> inputs,
                             std::span<const mapped_link> outputs) noexcept;
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr u64 connection_check_ns = 100 * ns_per_ms, answer_patience_ns = 200 * ns_per_ms;
 
-/// The only event on this connection is its end.
+/// The only event on this connection is that it ends.
 bool has_ended(const shm::process_fd& connection) {
     return !connection || events_of(connection.get(), POLLIN) != 0;
 }
@@ -40,8 +40,8 @@ void newest_frame::join() {
 }
 
 // Another supervisor leases the same memory, which is already mapped. A supervisor that is still taking the
-// run over refuses, and another process may take a free place first: both are retried. The owner of the
-// block's mapping detects that the run is over or has other memory.
+// run over refuses, and another process may take a free place first; in both cases the request is repeated.
+// The owner of the block's mapping detects that the run is over or has different memory.
 void newest_frame::check_connection(u64 now) {
     if (now < next_check_ns_) return;
     next_check_ns_ = now + connection_check_ns;
@@ -84,14 +84,14 @@ bool newest_frame::take(device::queue& q, std::byte* to, u64 offset, u64 bytes, 
     return true;
 }
 
-// The ring's tail passes a frame that no blocking reader needs any more: its slot is free, or soon will be,
-// except the newest frame's slot, which is kept for latest members.
+// The ring's tail passes a frame that no blocking reader needs any more, so the frame's slot is free or will
+// soon be, except the newest frame's slot, which is kept for latest members.
 bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
     const ring::link_ref& link = reader_.link();
     return ring_sequence >= reader_.next() && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }
 
-// The reader's doorbell: the producer's also rings for its inputs.
+// The reader's own doorbell, because the producer's doorbell also rings for its inputs.
 shm::doorbell_word& newest_frame::bell() const noexcept {
     const shm::link_block& l = control_->link[from_.link];
     const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;

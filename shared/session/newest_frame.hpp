@@ -3,14 +3,14 @@
 // memory from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; others are
 // discarded. The lease covers only the copy: the caller may use the copy for any time.
 //
-// If the supervisor dies, the ring remains and frames are read as before. A supervisor that takes the run
-// over receives a new request (retried ten times per second) and assigns another place instead of the old
-// one: from then on it knows this process.
+// If the supervisor dies, the ring remains, and frames are still read. A supervisor that takes the run over
+// receives a new request (retried ten times per second) and assigns another place instead of the old one;
+// from then on it has a record of this process.
 //
-// One thread at a time. Crash: the supervisor frees the place in the link's groups when the connection of the
-// mapped ring ends; a lease that is held is revoked then, or earlier when it is too old. A process that dies
-// while there is no supervisor keeps its place until the run ends, but not its lease. Even for such a place,
-// the ring's newest frame stays in its slot as long as another slot is free.
+// Not thread-safe: one thread at a time. Crash: the supervisor frees the place in the link's groups when the
+// connection of the mapped ring ends; a held lease is revoked at that time, or earlier if it is too old. A
+// process that dies while there is no supervisor keeps its place until the run ends, but not its lease. Even
+// for such a place, the ring's newest frame stays in its slot as long as another slot is free.
 
 #include <memory>
 #include <vector>
@@ -30,8 +30,8 @@ struct discarded {
 class newest_frame {
 public:
     /// Joins the ring and maps it. `c` is a writable mapping of the run's block; `c` and `on` must outlive
-    /// this object. Throws config_error: all places are taken; device_error: the memory cannot be mapped on
-    /// this device.
+    /// this object. Throws config_error if all places are taken; device_error if the memory cannot be mapped
+    /// on this device.
     newest_frame(shm::control_block& c, run::mapped_ring from, device::context& on);
 
     struct about : ring::frame_facts {
@@ -39,8 +39,8 @@ public:
     };
     /// Copies `bytes` bytes from byte `offset` of the newest frame's slot on queue `q`, and waits for the
     /// copy. Returns true if `to` holds an intact frame that is newer than the last one; `what` describes it.
-    /// Returns false if there is none at the moment, or if it was discarded. `only`: accept only the frame
-    /// with this ring sequence.
+    /// Returns false if there is none at the moment, or if the frame was discarded. `only`: accept only the
+    /// frame with this ring sequence.
     [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what,
                             u64 only = ring::any_ring_sequence);
     /// True if the frame with this ring sequence can still be read: it is in the ring, or not yet committed.

@@ -11,7 +11,7 @@ newest_reader::newest_reader(shm::control_block& c, u32 link, device::context& o
       event_(on.make_event(&event_word_)) {}
 
 bool newest_reader::join(u32 entry) {
-    member_.reset();  // at most one place at a time
+    member_.reset();  // the reader has at most one place at a time
     member_ = std::make_unique<ring::latest_reader>(*control_, link_.index(), entry, next_);
     return member_->joined();
 }
@@ -22,7 +22,8 @@ bool newest_reader::acquire(u64 only) {
     next_ = slot_.ring_sequence + 1;
     torn_words_ = 0;
     crash_here(crash_point::latest_leased);
-    // Read under the lease: if it is revoked meanwhile, this may belong to another frame, and is discarded.
+    // Read under the lease: if the lease is revoked in the meantime, this value may belong to another frame,
+    // and is discarded.
     is_tombstone_ = header().meta.is_tombstone();
     return true;
 }

@@ -1,11 +1,12 @@
 #pragma once
 // Reads the newest frame of one ring, as a `latest` member of the link: takes a lease, reads the slot between
-// two checks of its status word, releases the lease. It never blocks a producer. What was read is the frame's
-// only if release() returns `whole`: the lease may be revoked meanwhile (a reader that is too slow), and a
-// status word or a header that does not match means that another process has written to the slot.
+// two checks of its status word, releases the lease. It never blocks a producer. The data that was read
+// belongs to the frame only if release() returns `whole`: the lease may be revoked meanwhile (a reader that
+// is too slow), and a status word or a header that does not match means that another process has written to
+// the slot.
 //
-// One thread at a time. Crash: a lease that a dead or stopped process leaves is revoked by a process that
-// finds it too old, or by the supervisor together with its place in the group (ring/latest.hpp).
+// Not thread-safe: one thread at a time. Crash: a lease that a dead or stopped process leaves is revoked by a
+// process that finds it too old, or by the supervisor together with its place in the group (ring/latest.hpp).
 
 #include <memory>
 
@@ -18,16 +19,16 @@ enum class read_result : u8 {
     whole,
     tombstone,  ///< no payload
     torn,       ///< the status word did not match
-    changed,    ///< the header is not as it was sealed: what was read of the frame may be another's
-    revoked,    ///< the same: the lease was revoked
+    changed,    ///< the header does not match its seal: the data may belong to another frame
+    revoked,    ///< the same, because the lease was revoked
 };
 
 class newest_reader {
 public:
-    /// `c` and `on` must outlive this object. It is not a member of the link yet.
+    /// `c` and `on` must outlive this object. The object is not a member of the link yet.
     newest_reader(shm::control_block& c, u32 link, device::context& on);
 
-    /// Becomes a member as `entry`, instead of the member that it was. Returns false if all places are taken.
+    /// Becomes a member as `entry`, replacing its previous membership. Returns false if all places are taken.
     [[nodiscard]] bool join(u32 entry);
     [[nodiscard]] bool joined() const noexcept { return member_ && member_->joined(); }
     /// Leases the newest frame that is newer than the last one; with `only`, only the frame with this ring
@@ -37,8 +38,8 @@ public:
     /// The header of the leased frame.
     [[nodiscard]] const shm::frame_header& header() const noexcept { return link().header(slot_.index); }
     [[nodiscard]] bool is_tombstone() const noexcept { return is_tombstone_; }
-    /// Calls `enqueue`, which enqueues on `q` the work that reads the leased slot, whose status word is at
-    /// `status`, and waits for that work.
+    /// Calls `enqueue`, which must enqueue on `q` the work that reads the leased slot (its status word is at
+    /// `status`), and waits for that work.
     template <typename Enqueue>
     void read(device::queue& q, const std::byte* status, Enqueue&& enqueue) {
         const device::status_word expected{slot_.ring_sequence, header().epoch,
@@ -54,7 +55,7 @@ public:
         torn_words_ = *words();
     }
     [[nodiscard]] read_result release();
-    /// How often the status word of the last frame did not match.
+    /// Number of times that the status word of the last frame did not match.
     [[nodiscard]] u32 torn_words() const noexcept { return torn_words_; }
     /// Frames below this ring sequence are not leased any more.
     [[nodiscard]] u64 next() const noexcept { return next_; }

@@ -1,10 +1,10 @@
 #pragma once
-// The status words of a frame's slots (device/backend.hpp): a reader expects its inputs' words as their
-// producers left them, before and after its work; a producer sets its outputs'. The device counts words that
-// do not match, in one word per frame in flight, for all of its inputs; if the CPU can access the ring, the
-// affected input is determined.
+// The status words of a frame's slots (device/backend.hpp): a reader checks before and after its work that
+// its inputs' words are as their producers left them; a producer sets those of its outputs. The device counts
+// words that do not match, in one word per frame in flight, for all of its inputs; if the CPU can access the
+// ring, the affected input is determined.
 //
-// Threads: step() on the thread that enqueues, report() on the thread that commits.
+// Threads: step() is called on the thread that enqueues, report() on the thread that commits.
 
 #include <memory>
 #include <span>
@@ -18,15 +18,16 @@ namespace carousel::session {
 
 struct torn_input {
     std::string_view ring;   ///< its name
-    std::string_view maker;  ///< the stage that fills it
-    bool differs = false;    ///< the CPU sees a word other than the expected one: differs_now()
+    std::string_view maker;  ///< the stage that fills the slot
+    bool differs = false;    ///< the CPU reads a word other than the expected one: differs_now()
 };
 
-/// Call it while the slot is still leased. False if the CPU can't read the memory (of a GPU).
+/// To be called while the slot is still leased. Returns false if the CPU can't read the memory (which is on a
+/// GPU).
 [[nodiscard]] bool differs_now(const device::mapping& of, const device::status_word* at,
                                const device::status_word& expected) noexcept;
 
-/// One thread at a time.
+/// Not thread-safe: one thread at a time.
 class torn_lines {
 public:
     /// Reports a frame for which the device has counted `words` mismatching status words among its `inputs`:
@@ -40,16 +41,17 @@ private:
 
 class status_words {
 public:
-    /// All arguments must outlive this object. `frames`: in flight at most.
+    /// All arguments must outlive this object. `frames`: the maximum number of frames in flight.
     status_words(shm::control_block& c, ring::worker& w, device::context& on,
                  std::span<const mapped_link> inputs, std::span<const mapped_link> outputs,
                  std::size_t frames);
     /// The step that expects the words of job `j`'s inputs and sets its outputs' to `state`, and counts in
     /// word `frame`. A tombstone's inputs are not checked.
     [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
-    /// Counts and logs words that have not matched since the last call for `frame`. While the inputs are
-    /// leased, so that no process with a right to their slots fills them meanwhile. If a helper has released
-    /// them already, a word may differ because of that; then one ring too many is named.
+    /// Counts and logs words that did not match since the last call for `frame`. Called while the inputs are
+    /// leased, so that no process with a right to their slots fills them in the meantime. If a helper has
+    /// already released the inputs, a word may differ for that reason, and then an unaffected ring may be
+    /// named.
     void report(const ring::job& j, u32 frame);
 
 private:
@@ -57,7 +59,7 @@ private:
     ring::worker* worker_;
     std::span<const mapped_link> inputs_, outputs_;
     std::unique_ptr<device::mapping> torn_;  ///< one u32 per frame, written by the device
-    std::vector<u32> seen_;                  ///< how many of them are counted
+    std::vector<u32> seen_;                  ///< number of mismatching words that are already counted
     torn_lines lines_;
 };
 

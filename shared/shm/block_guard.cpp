@@ -19,18 +19,19 @@ namespace {
 
 constexpr std::size_t most_ranges = 128;
 
-// Written once by guard_block(), before it stores `block` and `closes` (release); then only read, also by
-// signal handlers.
+// Written once by guard_block(), before it stores `block` and `closes` (release); after that it is only read,
+// also by signal handlers.
 std::array<page_range, most_ranges> own_ranges;
 std::size_t ranges = 0;
 int key = -1;
 std::atomic<control_block*> block{nullptr};
 std::atomic<block_guard> how{block_guard::off};
 
-thread_local u32 depth = 0;  ///< of this thread's scopes; the outermost one changes the thread's rights
+thread_local u32 depth = 0;  ///< nesting depth of this thread's scopes; only the outermost scope changes the
+                             ///< thread's rights
 thread_local u64 outermost = 0;
 
-// Emulation: rights are per process, so the scopes of all threads are counted together.
+// For the emulation: rights are per process there, so the scopes of all threads are counted together.
 std::mutex emulation;
 u32 open_scopes = 0;
 std::atomic<bool> open_for_good{false};
@@ -71,7 +72,7 @@ const probe& probed() noexcept {
 }
 
 bool take_key(control_block& c) {
-    key = ::pkey_alloc(0, PKEY_DISABLE_WRITE);  // closed to this thread and to the threads that it creates
+    key = ::pkey_alloc(0, PKEY_DISABLE_WRITE);  // closed to this thread and to threads that it creates later
     if (key < 0) return false;
     for (std::size_t k = 0; k < ranges; ++k)
         if (::pkey_mprotect(at(c, own_ranges[k].from), own_ranges[k].bytes, PROT_READ | PROT_WRITE, key) != 0)

@@ -1,26 +1,26 @@
 #pragma once
-// Which pages of the control block this process can write to, and when.
+// Determines which pages of the control block this process can write to, and when.
 //
 // A stage's process guards the block once, at set-up: the block becomes read-only, except for the pages that
 // the protocol's steps of its own seat write (ring/own_pages.hpp). If the CPU has memory protection keys,
-// those pages get a key and are closed to writes as well; a thread opens them with a block_open on its stack
-// while it is in a function that writes. A wild write of the stage's own code to any address in the block
+// those pages get a key and are also closed to writes; a thread opens them with a block_open on its stack
+// while it executes a function that writes. A wild write of the stage's own code to any address in the block
 // then faults, while the ring's functions write without restriction. This stops accidental writes, not
 // malicious ones: any code may open the pages.
 //
-// Who may call: guard_block() is called by the main thread before it creates threads that write into the
-// block (PKRU is per thread and inherited at creation; a thread that existed before can't even read pages
-// with the key). block_open may be used by any thread and nested to any depth; it must not span a stage's own
-// code, a call of the GPU driver or the creation of a thread. A signal handler starts with the kernel's
-// default rights, in which every key is closed to reads, too: it calls open_block_for_good(). The kernel
-// applies the key of the calling thread: a futex on a closed page can be waited on (a read), and changed only
+// Callers: guard_block() is called by the main thread before it creates threads that write into the block
+// (PKRU is per thread and inherited at creation; a thread that existed before can't even read pages with the
+// key). block_open may be used by any thread and nested to any depth; it must not span a stage's own code, a
+// call of the GPU driver or the creation of a thread. A signal handler starts with the kernel's default
+// rights, in which every key is also closed to reads, so it calls open_block_for_good(). The kernel applies
+// the key of the calling thread: a thread can wait on a futex on a closed page (a read), but change it only
 // while the page is open.
 //
 // Each outermost scope costs two writes of the thread's rights, so the runner keeps one scope over several
 // consecutive functions of the ring; tests/stages/test_closed_run.cpp counts the scopes per frame.
 //
 // In processes that guard nothing (supervisor, observers, programs with ports, tests) a scope costs one
-// branch that is not taken. Crash: the rights are per process and end with it.
+// branch that is not taken. Crash: the rights belong to the process and end with it.
 
 #include <atomic>
 #include <optional>
@@ -32,7 +32,7 @@ namespace carousel::shm {
 
 enum class block_guard : u8 {
     off = 0,       ///< all words are writable
-    pages = 1,     ///< only own pages are writable
+    pages = 1,     ///< only the process's own pages are writable
     keys = 2,      ///< and those only inside a block_open, by a protection key
     emulated = 3,  ///< the same by mprotect, for all threads at once: for tests on CPUs without keys
 };

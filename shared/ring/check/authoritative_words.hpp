@@ -1,8 +1,8 @@
 #pragma once
-// All authoritative words of a block, one after the other, each with its place: for code that checks or
+// All authoritative words of a block, one after the other, each with its place, for code that checks or
 // repairs them. The set of words is taken from `made` (the supervisor's copy), never from the block itself.
 //
-// Any process that maps the block may call this; it changes nothing. A few thousand reads at most.
+// Any process that maps the block may call this; it changes nothing. Makes at most a few thousand reads.
 
 #include <algorithm>
 #include <string>
@@ -24,7 +24,7 @@ enum class word_kind : u8 {
     seat,           ///< (seat)
     entry,          ///< (entry)
     job,            ///< (job)
-    ring_sequence,  ///< (job): of the frame that the job works on
+    ring_sequence,  ///< (job): the sequence of the frame that the job works on
     asset,          ///< (asset)
 };
 inline constexpr u32 word_kinds = 14;
@@ -35,7 +35,7 @@ struct word_place {
     bool operator==(const word_place&) const = default;
 };
 
-/// The name of the word, for messages: "ring of vertex: slot 3, group 1"
+/// Returns the name of the word, for messages: "ring of vertex: slot 3, group 1"
 [[nodiscard]] std::string name_of(const shm::control_block& made, const word_place& at);
 
 /// Calls fn(word, place) for each word. `Block`: a control_block, const or not.

@@ -116,7 +116,8 @@ void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter
     }
 }
 
-// A source moves the horizon only past a number that it has leased, and leases no number beyond its window.
+// A source moves the horizon only past a number that it has leased, and it leases no number beyond its
+// window.
 void check_parameters(findings& f, const shm::control_block& c, const shm::control_block& made) {
     const u64 raw = load(c.parameters.state);
     if (!intact(raw)) return;  // check_parity
@@ -131,8 +132,8 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
     u64 reach = 0;
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
         const u32 link = std::min(made.source[k].link, shm::max_links - 1);
-        const u64 tail = load(c.link[link].tail.raw());  // after the state, since tails only grow
-        if (!intact(tail)) return;                       // a damaged tail gives no bound: check_parity
+        const u64 tail = load(c.link[link].tail.raw());  // read after the state, since tails only grow
+        if (!intact(tail)) return;                       // a damaged tail is not a bound: see check_parity
         reach = std::max(reach, shm::tail_word::unpack(tail) + made.link[link].window);
     }
     if (made.sources > 0 && is.horizon > reach)
@@ -140,11 +141,11 @@ void check_parameters(findings& f, const shm::control_block& c, const shm::contr
               fmt::format("is {}, no source can have leased a number from {} on", is.horizon, reach));
 }
 
-// A claim was made for a number that was leased to a job of a source that may end its stream. The claim need
-// not stand any more.
+// A claim was made for a number that was leased to a job of a source that may end its stream. The claim may
+// no longer be valid.
 void check_claims(findings& f, const shm::control_block& c, const shm::control_block& made) {
     for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
-        const u64 raw = load(c.source[k].ended);  // before the tail, which only grows
+        const u64 raw = load(c.source[k].ended);  // read before the tail, which only grows
         if (raw == no_claim || !intact(raw)) continue;
         const u32 stage = std::min(made.source[k].stage, shm::max_stages - 1),
                   link = std::min(made.source[k].link, shm::max_links - 1);
@@ -251,7 +252,7 @@ std::vector<finding> check_known(const shm::control_block& c, const shm::control
         if (known.end != end_unknown && known.end != end_stopping &&
             tail > std::max(known.end + known.surplus, before))
             f.add(object, fmt::format("is {}, beyond the end of the run ({})", tail, known.end));
-        // the tail is read first: it follows `committed`
+        // the tail is read first, because it follows `committed`
         const u64 begun = made.first_ring_sequence, committed = load(c.link[k].committed);
         if (known.miscounted < ~u64{0} && tail > begun && tail - begun > known.miscounted &&
             tail - begun - known.miscounted > committed)

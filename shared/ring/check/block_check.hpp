@@ -1,17 +1,17 @@
 #pragma once
-// Checks for impossible states in a control block: a wild write may have hit any word of it. The checks
-// compare a block with what was written when it was made, with what the supervisor knows by itself, and with
+// Checks for impossible states in a control block: a wild write may have changed any word of it. The checks
+// compare a block with the data that was written when it was made, with the supervisor's own data, and with
 // the protocol's rules; each finding names the word, its owner, and the contradiction. Pure functions over a
 // const block: they read each word once, check every index, and change nothing.
 //
-// Callers: the supervisor's thread; tests. When each check may run:
-//   check_static  any time: static parts are written before the block is published and never again, sets of
-//                 parameters by the caller alone;
+// Called by the supervisor's thread and by tests. Each check may run at the following times: check_static any
+// time, because static parts are written before the block is published and never again, and sets of
+// parameters only by the caller;
 //   check_known   any time, by the only process that changes these words (END, seats, entries) or that has
 //                 recorded their growth (tails);
 //   check_parity  any time: which words are damaged by one bit;
-//   check_words   when nothing moves. In a running pipeline a frame that moves between two reads looks like
-//                 damage; only a finding that persists over several checks is damage
+//   check_words   when nothing moves. In a running pipeline a frame that advances between two reads can
+//   appear as damage; only a finding that persists over several checks is damage
 //                 (supervisor/engine/word_audit.hpp).
 // A block without findings may still be damaged (a frame's own copy of its parameters, a counter): the checks
 // cover only these rules.
@@ -34,22 +34,24 @@ struct finding {
 struct known_process {
     u32 seat = shm::none, entry = shm::none, epoch = 0;
     u32 pid = 0;           ///< 0: not known
-    bool current = false;  ///< holds its seat: the seat's word names it
+    bool current = false;  ///< the incarnation holds its seat: the seat's word names it
     bool standby = false;
-    bool ready = false;  ///< it has reported that it is LIVE, or could take over
+    bool ready = false;  ///< it has reported that it is LIVE, or ready to take over
     u64 start_time = 0;  ///< with the pid, identifies the process uniquely; 0: not known
 };
 
-/// What the supervisor knows without reading the block.
+/// The data that the supervisor has without reading the block.
 struct known_run {
-    u64 end = end_unknown;  ///< as it was set: unknown, stopping or a number
-    u64 surplus = 0;  ///< frames from END on that may be in work or in rings: a source has ended its stream
-    std::vector<u64> tails;    ///< by link, as last seen; empty: none yet
-    u64 miscounted = ~u64{0};  ///< frames that `committed` of a ring may lack: marked READY by a process that
-                               ///< was interrupted or ended before it counted them
+    u64 end = end_unknown;  ///< END as it was set: unknown, stopping or a number
+    u64 surplus = 0;  ///< number of frames from END on that may be in progress or in rings, because a source
+                      ///< has ended its stream
+    std::vector<u64> tails;    ///< by link, as last observed; empty: none yet
+    u64 miscounted = ~u64{0};  ///< number of frames that may be missing from `committed` of a ring, because
+                               ///< they were marked READY by a process that was interrupted or ended before
+                               ///< it counted them
     std::vector<u32> epochs;   ///< by seat: the present epoch; empty: not known
-    std::vector<bool> paused;  ///< by seat: `carousel stop` has stopped it; empty: not known
-    std::vector<known_process> processes;  ///< of all seats, including dead and unfenced ones
+    std::vector<bool> paused;  ///< by seat: `carousel stop` has paused it; empty: not known
+    std::vector<known_process> processes;  ///< processes of all seats, including dead and unfenced ones
 };
 
 inline constexpr std::size_t most_findings = 16;

@@ -1,5 +1,5 @@
-// check_words(): the protocol's rules, word by word, over a block in which nothing moves. The comment
-// of each rule states the invariant that it checks.
+// check_words(): the protocol's rules, word by word, over a block in which no frame advances. The comment of
+// each rule states the invariant that it checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,8 +52,8 @@ private:
         return end_is_number() && ring_sequence >= known_.end + known_.surplus;
     }
 
-    // A tag is only ever written by a job that is OPEN, and the job word leaves that version only after its
-    // tags are gone.
+    // A tag is written only by a job that is OPEN, and the job word leaves that version only after its tags
+    // are removed.
     void tag(const std::string& object, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
             add(object,
@@ -68,13 +68,15 @@ private:
                                     w.version & version_mask));
     }
 
-    // A job word carries the epoch of an incarnation that exists or existed: the present one, or one that is
-    // not reclaimed yet.
+    // A job word contains the epoch of an incarnation that exists or existed: the present one, or an earlier
+    // one that is not reclaimed yet.
     void jobs_of(u32 seat) {
         const shm::seat_block& s = made_.seat[seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j) {
             const job_word w = job(j);
-            if (w.state == job_state::damaged) continue;  // check_parity reports words damaged by one bit
+            if (w.state == job_state::damaged)
+                continue;  // check_parity reports words that are damaged by
+                           // one bit
             const std::string object = fmt::format("job {} ({})", j, name_of_stage(s.stage));
             if (static_cast<u8>(w.state) > static_cast<u8>(job_state::aborted)) {
                 add(object, fmt::format("is in the invalid state {}", static_cast<u32>(w.state)));
@@ -88,7 +90,7 @@ private:
         }
     }
 
-    // SUBMITTED comes after all leases and after FILL at all outputs, and both stay until COMMITTED (or
+    // SUBMITTED comes after all leases and after FILL at all outputs, and both remain until COMMITTED (or
     // ABORTED): a slot becomes READY, or is quarantined, only after that.
     void submitted(u32 j, const job_word& w, u32 stage, const std::string& object) {
         const shm::stage_block& b = made_.stage[stage];
@@ -226,8 +228,8 @@ private:
                 fmt::format("is {}, which is not a valid clock", static_cast<u32>(h.meta.clock)));
     }
 
-    // Number n in [T, T+N) is WAIT or LEASED at its own lap, or it is done: then it is WAIT at the next lap.
-    // The word is still LEASED at the previous lap if a helper has committed that frame and its owner has not
+    // Number n in [T, T+N) is WAIT or LEASED at its own lap, or, if it is done, WAIT at the next lap. The
+    // word is still LEASED at the previous lap if a helper has committed that frame and its owner has not
     // completed it yet.
     void source(u32 k) {
         const shm::source_block& q = made_.source[k];
@@ -255,7 +257,7 @@ private:
         }
     }
 
-    /// The READY slot of a frame, or none.
+    /// Returns the READY slot of a frame, or none.
     [[nodiscard]] u32 ready_slot(u32 link, u64 ring_sequence) const {
         for (u32 n = 0; n < std::min(made_.link[link].slots, shm::max_slots); ++n)
             if (slot_word::of(load(c_.link[link].slot[n])).state == slot_state::ready &&
@@ -264,7 +266,7 @@ private:
         return shm::none;
     }
 
-    // The frame at a ring's tail is in the ring, in work, or still to come. A frame that its producer has
+    // The frame at a ring's tail is in the ring, in progress, or not yet begun. A frame that its producer has
     // completed is in the ring.
     void frame_at_tail(u32 k) {
         const shm::link_block& m = made_.link[k];
@@ -277,7 +279,7 @@ private:
                 if (job(j).state != job_state::idle && load(c_.job_info[j].ring_sequence) == t) return;
         const std::string object = fmt::format("ring of {}: frame {}", m.name, t);
         if (maker.source < shm::max_sources) {
-            // the numbers wrap with the window of the first output
+            // the numbers wrap around with the window of the first output
             const u64 n = std::clamp(made_.link[std::min(maker.output_link[0], shm::max_links - 1)].window,
                                      1U, shm::max_window);
             const lease_word w = lease_word::of(load(c_.source[maker.source].sequence_lease[t % n]));

@@ -5,13 +5,13 @@
 namespace carousel::ring {
 namespace {
 
-/// A value that an entry's word may have had: its identity, and the state that its bits show.
+/// A value that an entry's word may have had: its identity, and the state shown by its bits.
 struct possible_entry {
     entry_word w;
     bool state_is_known = false;  ///< the wrong bit belongs to the identity
     bool named = false, alive = false, recorded = false;
-    /// The evidence for this value. A seat's word is the supervisor's own; a live process could be another
-    /// one of the run; the file may be older than the block.
+    /// Returns the weight of the evidence for this value. A seat's word is the supervisor's own; a live
+    /// process could be another process of the run; the file may be older than the block.
     [[nodiscard]] u32 weight() const noexcept {
         return (named ? 4U : 0U) + (alive ? 2U : 0U) + (recorded ? 1U : 0U);
     }
@@ -20,7 +20,7 @@ struct possible_entry {
     }
 };
 
-/// The fields of a word whose parity is wrong.
+/// Returns the fields of a word whose parity is wrong.
 entry_word unchecked(u64 w) noexcept { return entry_word::of(with_parity(w & ~(u64{1} << 3U), 3)); }
 
 class unidentified_entry {
@@ -30,14 +30,17 @@ public:
 
     [[nodiscard]] std::optional<u64> value() {
         for (u32 k = 0; k < std::min(c_.seats, shm::max_seats); ++k)
-            if (!intact(load(c_.seat[k].current))) return std::nullopt;  // it may name this entry
+            if (!intact(load(c_.seat[k].current)))
+                return std::nullopt;  // the damaged word may name this
+                                      // entry
         collect();
         if (all_.empty()) return std::nullopt;
         u32 most = 0;
         for (const possible_entry& p : all_) most = std::max(most, p.weight());
         std::erase_if(all_, [&](const possible_entry& p) { return p.weight() < most; });
         if (most == 0) return unowned();
-        // If only pids differ and none of them lives, the process is gone, whichever it was.
+        // If only the pids differ and no process has one of them, the process has ended, whichever pid it
+        // had.
         const bool gone = std::none_of(all_.begin(), all_.end(), [](const auto& p) { return p.alive; });
         for (const possible_entry& p : all_)
             if (!p.same_place(all_.front()) || (!gone && p.w.pid != all_.front().w.pid)) return std::nullopt;
@@ -49,7 +52,8 @@ public:
     }
 
 private:
-    // The first candidate is the word as found, except for its state: if no process lives, its pid is used.
+    // The first candidate is the word as found, except for its state; if none of the processes is alive, this
+    // candidate's pid is used.
     void collect() {
         constexpr unsigned first_of_identity = 4;
         add(unchecked(raw_), false);
@@ -102,7 +106,7 @@ private:
         return false;
     }
 
-    /// Returns true if a job word of that seat carries the epoch, or is damaged and may carry it.
+    /// Returns true if a job word of that seat contains the epoch, or is damaged and may contain it.
     [[nodiscard]] bool is_referenced(const entry_word& w) const {
         const shm::seat_block& s = c_.seat[w.seat];
         for (u32 j = s.first_job; j < std::min(s.first_job + s.jobs, shm::max_jobs); ++j)
@@ -111,7 +115,7 @@ private:
         return false;
     }
 
-    // No seat and no process matches: only job words that carry the entry's epoch may be left.
+    // No seat and no process matches: only job words with the entry's epoch may be left.
     [[nodiscard]] std::optional<u64> unowned() {
         std::erase_if(all_, [&](const possible_entry& p) { return p.w.epoch == 0 || !is_referenced(p.w); });
         if (all_.empty()) return entry_word{}.pack();

@@ -31,7 +31,7 @@ private:
     std::vector<std::string> repaired_;
 };
 
-// A process that attaches checks version, bytes and uid and refuses the block while they are wrong, so no
+// A process that attaches checks version, bytes and uid and refuses the block while these are wrong, so no
 // process acts on a wrong value. The magic is stored last, by the block's maker, and read by a process that
 // attaches.
 void repair_head(static_repairer& m, shm::control_block& c, const shm::control_block& made) {
@@ -62,7 +62,7 @@ u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcep
 
 void repair_sets(static_repairer& m, shm::parameter_box& now, const shm::parameter_box& then, u64 oldest) {
     const u64 raw = load(then.state);
-    if (!intact(raw)) return;  // the supervisor does not know itself which of them count
+    if (!intact(raw)) return;  // the supervisor itself does not know which of the sets are valid
     const u32 newest = parameter_state::of(raw).sets, used = sets_in_use(then, oldest);
     for (u32 back = used; back < shm::max_parameter_sets; ++back) {
         const u32 k = (newest - back) % shm::max_parameter_sets;

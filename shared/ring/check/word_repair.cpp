@@ -13,7 +13,7 @@
 namespace carousel::ring {
 namespace {
 
-/// The word of a place; null: the supervisor must not write this place.
+/// Returns the word of a place; null: the supervisor must not write this place.
 template <typename Block>
 auto* word_at(Block& c, const shm::control_block& made, const word_place& place) {
     using at_word = std::conditional_t<std::is_const_v<Block>, const word, word>;
@@ -29,7 +29,7 @@ bool is_ready(const shm::control_block& c, u32 link, u32 slot) {
     return slot_word::of(load(c.link[link].slot[slot])).state == slot_state::ready;
 }
 
-/// A copy in which to try values, with the headers that the rules read.
+/// A copy of the block in which values are tried, with the headers that the rules read.
 shm::private_block copy_of(const shm::control_block& c, const shm::control_block& made) {
     shm::private_block copy = shm::make_private_block();
     shm::copy_words(*copy, c);
@@ -87,10 +87,10 @@ private:
         return false;
     }
 
-    // READY is set at one output after the other, always after COMMITTED, and DONE after the last READY (S6,
-    // C20). So a frame that is READY only at some outputs is still LEASED, a frame that is WAIT is READY at
-    // none, and a frame that is DONE is READY at all. A crash between two READYs leaves the same words:
-    // COMMITTED keeps them until R2.
+    // READY is set at one output after the other, always after COMMITTED, and DONE is set after the last
+    // READY (S6, C20). So a frame that is READY only at some outputs is still LEASED, a frame that is WAIT is
+    // READY at no output, and a frame that is DONE is READY at all outputs. A crash between two READY stores
+    // leaves words of the same form: COMMITTED preserves them until R2.
     [[nodiscard]] bool agrees_with_outputs(const shm::stage_block& stage, u64 n, lease_state now) const {
         u32 outputs = 0, in = 0;
         for (u32 k = 0; k < std::min(stage.outputs, shm::max_outputs); ++k) {
@@ -102,7 +102,7 @@ private:
         return in == (now == lease_state::wait ? 0 : outputs);
     }
 
-    // A word that is WAIT names no job.
+    // A word that is WAIT refers to no job.
     [[nodiscard]] bool lease_is_possible(const lease_word& w) const {
         const u32 link = w_.at.first, g = w_.at.third;
         const slot_word slot = slot_of(link, w_.at.second);
@@ -117,7 +117,7 @@ private:
         const shm::stage_block& stage =
             made_.stage[std::min(made_.link[link].group_stage[g], shm::max_stages - 1)];
         const bool may_skip =
-            // its group may have been closed earlier
+            // the group may have been closed earlier
             (stage.flags & (shm::stage_flag::skips | shm::stage_flag::optional)) != 0 ||
             group_word::of(load(copy_->link[link].group_state[g])).state == group_state::closed;
         if (now == lease_state::skipped && !may_skip) return false;
@@ -177,15 +177,15 @@ private:
         }
     }
 
-    /// Of two values with the same meaning: the one with fewer attempts or joins recorded.
+    /// Returns true if, of two values with the same meaning, `value` has fewer attempts or joins recorded.
     [[nodiscard]] bool is_plainer(u64 value, u64 than) const {
         if (w_.at.kind == word_kind::group) return group_word::of(value).joins < group_word::of(than).joins;
         if (w_.at.kind != word_kind::lease && w_.at.kind != word_kind::sequence) return false;
         return lease_word::of(value).attempts < lease_word::of(than).attempts;
     }
 
-    // An idle word's version may be any that the job has not had recently: far from all versions that it can
-    // have had.
+    // The version of an idle word may be any that the job has not had recently, so it is chosen far from all
+    // versions that the job can have had.
     [[nodiscard]] static u64 fresh(u64 value) {
         job_word w = job_word::of(value);
         if (w.state == job_state::idle) w.version += (u64{1} << 34U) + (u64{1} << 22U);
@@ -199,15 +199,15 @@ private:
     word* at_ = nullptr;
 };
 
-/// The incarnation that holds the seat, as the supervisor knows by itself; null if there is none.
+/// The incarnation that holds the seat, according to the supervisor's own data; null if there is none.
 const known_process* current_of(const known_run& known, u32 seat) {
     for (const known_process& p : known.processes)
         if (p.seat == seat && p.current) return &p;
     return nullptr;
 }
 
-// The supervisor knows how many sets it has published, and a number that has its set is begun. Sources wait
-// while the word is damaged, so the value is soon the same at each check, however fast the rings are.
+// The supervisor knows how many sets it has published, and a number that has its set has been begun. Sources
+// wait while the word is damaged, so the value soon is the same at each check, however fast the rings are.
 std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
     const u64 known = load(made.parameters.state);
     const std::optional<u64> unbegun = first_unbegun(c);
@@ -217,9 +217,9 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
     return is ? std::optional(is->pack()) : std::nullopt;
 }
 
-// Only identities that name what the supervisor knows to exist are restored. An entry that it has given to no
-// process is UNUSED: an epoch that words may still carry is known from them, and its event handles are no
-// longer queried.
+// Only identities of incarnations that the supervisor knows to exist are restored. An entry that was not
+// given to any process becomes UNUSED: an epoch that words may still contain is known from those words, and
+// the entry's event handles are no longer queried.
 std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
     std::optional<u64> only;
     bool given = known.processes.empty();
@@ -242,7 +242,7 @@ std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
     return given ? only : entry_word{}.pack();
 }
 
-// A job at work holds the frame that it names; an idle one names none.
+// A job in progress holds the frame that it names; an idle job names no frame.
 std::optional<u64> sequence_value(const shm::control_block& c, const shm::control_block& made, u32 job) {
     const job_word j = job_word::of(load(c.job[job]));
     if (j.state == job_state::damaged) return std::nullopt;
@@ -283,7 +283,7 @@ std::optional<u64> repaired_value(const shm::control_block& c, const shm::contro
     switch (w.at.kind) {
         case word_kind::end:
             return shm::end_word::pack(known.end);
-        case word_kind::claim:  // its source writes it again
+        case word_kind::claim:  // the claim's source writes it again
             return no_claim;
         case word_kind::seat: {
             const known_process* p = current_of(known, w.at.first);
@@ -298,7 +298,7 @@ std::optional<u64> repaired_value(const shm::control_block& c, const shm::contro
         default:
             break;
     }
-    // The rules need every other word to be intact.
+    // The rules require that every other word is intact.
     if (damaged_words(c, made).size() != 1) return std::nullopt;
     if (w.at.kind == word_kind::ring_sequence) return sequence_value(c, made, w.at.first);
     return candidates(c, made, known, w).only_meaning();
