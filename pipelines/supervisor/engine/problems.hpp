@@ -1,7 +1,7 @@
 #pragma once
 // Conditions that degrade or delay a run without ending it. Each problem names its cause, is logged once, is
-// listed by `carousel ps` while it lasts, and is kept in the report. pipelines/README.md ("When it goes
-// badly") states how the run reacts. One thread.
+// listed by `carousel ps` while it lasts, and is kept in the report. pipelines/docs/failures.md states how
+// the run reacts. One thread.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 // Policy for stages that share an MPS domain (isolation = "mps"). These functions only evaluate;
-// mps_seats.hpp acts. Properties of stages in an MPS domain (measured; pipelines/README.md "Limits"):
+// mps_seats.hpp acts. Properties of stages in an MPS domain (measured; pipelines/docs/failures.md):
 //   - A client whose words are aborted can be ended alone by terminate_client, even in a kernel that never
 //     ends; the client is fenced after terminate_client has succeeded and its pidfd is readable. The words
 //     must be aborted first, because the client's
