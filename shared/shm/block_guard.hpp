@@ -33,8 +33,8 @@ namespace carousel::shm {
 enum class block_guard : u8 {
     off = 0,       ///< all words are writable
     pages = 1,     ///< only the process's own pages are writable
-    keys = 2,      ///< and those only inside a block_open, by a protection key
-    emulated = 3,  ///< the same by mprotect, for all threads at once: for tests on CPUs without keys
+    keys = 2,      ///< only the process's own pages, and those only inside a block_open, by a protection key
+    emulated = 3,  ///< the same rights by mprotect, for all threads at once; for tests on CPUs without keys
 };
 
 /// Whole pages of the block; `from` is the offset from the block's start.
@@ -43,23 +43,23 @@ struct page_range {
     bool operator==(const page_range&) const noexcept = default;
 };
 
-/// Makes the block read-only except for `own`. `wanted` == keys falls back to pages where there are no keys.
-/// Returns the guard that is in effect. Called once per process. Throws shm_error.
+/// Makes the block read-only except for the ranges in `own`. `wanted` == keys falls back to pages if there
+/// are no keys. Returns the guard that is in effect. Called once per process. Throws shm_error.
 block_guard guard_block(control_block& c, std::span<const page_range> own, block_guard wanted);
-/// The same for another mapping, with pages only: for processes that write a few words and aren't stages.
-/// Throws shm_error.
+/// The same for another mapping, with pages only: for processes that are not stages and write only a few
+/// words. Throws shm_error.
 void guard_pages(control_block& c, std::span<const page_range> own);
 /// Makes more pages of a mapping that was given to guard_pages() writable. Throws shm_error.
 void open_pages(control_block& c, std::span<const page_range> own);
 
-/// Whether this CPU and kernel have protection keys; checked once.
+/// True if this CPU and kernel have protection keys; checked once.
 [[nodiscard]] bool has_protection_keys() noexcept;
-/// The reason why there are none, to be used in a sentence; "" if there are.
+/// The reason why there are no protection keys, to be used in a sentence; "" if there are.
 [[nodiscard]] const char* why_no_keys() noexcept;
 
-/// Whether a write at `offset` of the guarded block faults now, outside of any block_open.
+/// True if a write at `offset` of the guarded block would fault now, outside of any block_open.
 [[nodiscard]] bool is_closed(u64 offset) noexcept;
-/// The guarded block; null if none is.
+/// The guarded block; null if no block is guarded.
 [[nodiscard]] const control_block* guarded_block() noexcept;
 /// Opens the block for this thread permanently; may be called in a signal handler.
 void open_block_for_good() noexcept;
@@ -70,10 +70,10 @@ void enter() noexcept;
 void leave() noexcept;
 }  // namespace guard_state
 
-/// Number of outermost scopes that this thread has begun since the block was guarded: each costs two writes
-/// of its rights.
+/// Number of outermost scopes that this thread has begun since the block was guarded; each scope costs two
+/// writes of the thread's rights.
 [[nodiscard]] u64 scopes_of_this_thread() noexcept;
-/// Whether this thread is inside a scope.
+/// True if this thread is inside a scope.
 [[nodiscard]] bool is_open_here() noexcept;
 
 /// Opens the guarded pages to this thread during its lifetime.
@@ -91,10 +91,11 @@ public:
     block_open& operator=(const block_open&) = delete;
 
 private:
-    bool counted_;  ///< a scope that began before the guard was set must not close the pages at its end
+    bool counted_;  ///< whether this scope is counted: a scope that began before the guard was set must not
+                    ///< close the pages at its end
 };
 
-/// A scope that begins at the first write, if there is one: for a function that mostly reads.
+/// A scope that begins at the first write, if there is one; for functions that mostly read.
 class block_open_late {
 public:
     void now() noexcept {
@@ -105,7 +106,7 @@ private:
     std::optional<block_open> open_;
 };
 
-/// A scope over several consecutive functions of the ring, interrupted for the code between them.
+/// A scope over several consecutive functions of the ring, with interruptions for the code between them.
 class block_open_between {
 public:
     /// Runs `work`, a stage's own code or a wait, outside of this scope.

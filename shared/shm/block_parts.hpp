@@ -8,17 +8,17 @@ namespace carousel::shm {
 /// The numeric values are stored in a word (ring/wild_write.hpp) and must not change.
 enum class block_part : u8 {
     head = 0,  ///< identity, sizes, END, the supervisor's own words; static, or written by the supervisor
-    pace = 1,  ///< when the next frame is due
-    parameters = 2,    ///< which set applies from which frame, and the sets
-    stage = 3,         ///< a stage's description; the index is the stage's, likewise below
+    pace = 1,  ///< the time when the next frame is due
+    parameters = 2,    ///< the frames from which each parameter set applies, and the sets
+    stage = 3,         ///< a stage's description; the index is that of the stage, likewise below
     doorbell = 4,      ///< of a stage
     telemetry = 5,     ///< a stage's counters
     seat = 6,          ///< the process on a seat
-    seat_asked = 7,    ///< what was requested of a seat, and its bell
+    seat_asked = 7,    ///< the requests to a seat, and its bell
     ring = 8,          ///< a ring's description
-    ring_words = 9,    ///< its tail, slots, groups, event tags
+    ring_words = 9,    ///< a ring's tail, slots, groups, event tags
     source = 10,       ///< a source's description
-    numbers = 11,      ///< its lap words and claim
+    numbers = 11,      ///< a source's lap words and claim
     asset = 12,        ///< description and state of an asset
     turn = 13,         ///< a GPU's token
     jobs = 14,         ///< the job words of all seats
@@ -30,7 +30,7 @@ enum class block_part : u8 {
 
 struct block_place {
     block_part part = block_part::head;
-    u32 index = 0;   ///< of the stage, ring, incarnation ...
+    u32 index = 0;   ///< index of the stage, ring, incarnation ...
     u64 offset = 0;  ///< in that part
 };
 

@@ -26,7 +26,7 @@ u32 ticket(const doorbell_word& bell) noexcept {
 
 namespace {
 
-/// Returns false if the word has changed; `now` is then its new value.
+/// Returns false if the word has changed; `now` is set to its new value.
 bool set_sleeping(doorbell_word& bell, u32& now) noexcept {
     const block_open open;
     return bell.value.compare_exchange_weak(now, now | sleeping, std::memory_order_acq_rel,
@@ -35,7 +35,7 @@ bool set_sleeping(doorbell_word& bell, u32& now) noexcept {
 
 }  // namespace
 
-// The sleep itself needs no open page: the kernel reads the word.
+// Sleeping needs no open page, because the kernel reads the word.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept {
     u32 now = bell.value.load(std::memory_order_acquire);
     while ((now & ~sleeping) == seen) {

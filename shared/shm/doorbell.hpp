@@ -1,14 +1,14 @@
 #pragma once
-// A doorbell in shared memory: signals that a word that a process waits for may have changed. A raw,
-// non-private futex, since std::atomic::wait does not wake another process.
+// A doorbell in shared memory: signals that a word for which a process waits may have changed. A raw,
+// non-private futex, because std::atomic::wait does not wake another process.
 //
-// Protocol: the waiter reads ticket(), checks the words it waits for, then sleeps if the ticket is still
-// valid. ring() increments the count and wakes only if the sleep bit is set, so a ring without a waiter costs
-// one atomic add. Ordering: both sides do a read-modify-write on the same word (acq_rel). The later one sees
-// the effect of the earlier one: a ring after the sleep bit wakes the waiter; setting the sleep bit after a
-// ring fails on the ticket. Crash: every sleep is bounded (max_sleep_ns) because a process may die between
-// its change and ring(); a waiter that dies leaves the sleep bit set, which costs the next ring() one system
-// call.
+// Protocol: the waiter reads ticket(), checks the words for which it waits, and then sleeps if the ticket is
+// still valid. ring() increments the count and wakes waiters only if the sleep bit is set, so a ring without
+// a waiter costs one atomic add. Ordering: both sides do a read-modify-write on the same word (acq_rel). The
+// later operation observes the effect of the earlier one: a ring after the sleep bit wakes the waiter;
+// setting the sleep bit after a ring fails on the ticket. Crash: every sleep is bounded (max_sleep_ns)
+// because a process may die between its change and ring(); a waiter that dies leaves the sleep bit set, which
+// costs the next ring() one system call.
 
 #include "shm/control_block.hpp"
 
@@ -16,12 +16,13 @@ namespace carousel::shm {
 
 inline constexpr u64 max_sleep_ns = 100'000'000;
 
-/// Returns the count of rings, to be passed to wait() later. Any process, any thread, as wait() and ring().
+/// Returns the count of rings, to be passed to wait() later. May be called from any process and any thread,
+/// like wait() and ring().
 [[nodiscard]] u32 ticket(const doorbell_word& bell) noexcept;
 /// Sleeps until a ring after the ticket `seen`, at most `timeout_ns` (bounded by max_sleep_ns). Returns true
-/// if rung. A signal may end the sleep early: the caller checks its own deadline.
+/// if rung. A signal may end the sleep early, so the caller checks its own deadline.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept;
-/// Wakes all sleepers. Call it after the change.
+/// Wakes all sleepers. To be called after the change.
 void ring(doorbell_word& bell) noexcept;
 
 }  // namespace carousel::shm

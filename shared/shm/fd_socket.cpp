@@ -29,8 +29,8 @@ namespace {
 
 bool would_block(int error_number) noexcept { return error_number == EAGAIN || error_number == EWOULDBLOCK; }
 
-/// Returns true if a failed call is to be repeated: after EINTR, or once `event` occurs before the deadline
-/// if the call would have blocked.
+/// Returns true if a failed call must be repeated: after EINTR, or, if the call would have blocked, after
+/// `event` has occurred before the deadline.
 bool restart(int socket, short event, u64 deadline_ns) noexcept {
     const int why = errno;
     if (why == EINTR) return true;
@@ -123,7 +123,7 @@ sockaddr_un address_of(const std::string& path) {
 }
 
 // connect() waits while the listener's queue is full, and SO_SNDTIMEO bounds that. A signal ends the wait
-// before the kernel has connected anything, so the call can be repeated with the remaining time.
+// before the kernel has made a connection, so the call can be repeated with the remaining time.
 bool connect_until(int socket, const sockaddr_un& to, u64 deadline_ns) noexcept {
     for (;;) {
         const u64 now = now_ns(), left = std::max(deadline_ns > now ? deadline_ns - now : 0, ns_per_us);
@@ -143,8 +143,8 @@ unique_fd listen_at(const std::string& path) {
     const sockaddr_un a = address_of(path);
     ::unlink(path.c_str());
     unique_fd s(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    // Linux gives the socket's file the mode that the socket has when it is bound. A umask would do the same,
-    // but it belongs to the whole process, whose other threads create files meanwhile.
+    // Linux gives the socket's file the mode that the socket has when it is bound. A umask would have the
+    // same effect, but it applies to the whole process, whose other threads may be creating files.
     if (!s || ::fchmod(s.get(), S_IRUSR | S_IWUSR) != 0 ||
         ::bind(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 || ::listen(s.get(), 64) != 0)
         throw shm_error(fmt::format("listening at {}: {}", path, errno_text(errno)));
@@ -159,8 +159,8 @@ unique_fd connect_to(const std::string& path, u64 timeout_ns) {
         s.reset();
         errno = why;
     }
-    // Any user can create folders under /tmp first, so a listener of another user is not a supervisor of this
-    // user.
+    // Any user can create folders under /tmp first, so a listener that belongs to another user is not a
+    // supervisor of this user.
     if (s && peer_of(s.get()).uid != ::getuid()) {
         s.reset();
         errno = EPERM;

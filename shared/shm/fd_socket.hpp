@@ -44,20 +44,20 @@ struct message {
 
 enum class receive_status { ok, would_block, closed, failed };
 
-/// Sends one message. Returns false with errno if the peer is gone (never raises SIGPIPE), the socket is full
-/// (EAGAIN) or the message is too large (EMSGSIZE). With timeout_ns > 0 waits up to that long for room, else
-/// does not wait.
+/// Sends one message. Returns false with errno if the peer has closed (never raises SIGPIPE), the socket is
+/// full (EAGAIN) or the message is too large (EMSGSIZE). With timeout_ns > 0 waits up to that time for room;
+/// otherwise does not wait.
 bool send_message(int socket, const std::string& text, const std::vector<int>& fds = {},
                   u64 timeout_ns = 0) noexcept;
-/// Receives one message; with timeout_ns > 0 waits up to that long, else does not wait. `failed` leaves
+/// Receives one message; with timeout_ns > 0 waits up to that time; otherwise does not wait. `failed` leaves
 /// errno. Signals shorten neither wait.
 receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
 
-/// A listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
+/// Returns a listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
-/// Connects. Returns an empty descriptor with errno if no process listens, another user's process listens
-/// (EPERM), or the listener has not accepted within `timeout_ns` (EAGAIN). Throws shm_error if the path is
-/// too long.
+/// Connects. Returns an empty descriptor with errno if no process listens, a process of another user listens
+/// (EPERM), or the listener has not accepted within `timeout_ns` (EAGAIN). Returns pid and uid of the peer at
+/// the time when it connected (SO_PEERCRED); zeros on failure.
 [[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 10 * ns_per_s);
 /// A connected pair. Throws shm_error.
 [[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();

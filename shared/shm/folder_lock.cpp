@@ -26,8 +26,8 @@ unique_fd lead_folder(const std::string& folder, absent_lock a) {
     if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};
     struct stat held {
     }, there{};
-    // The previous leader may have removed the folder between open() and flock(): then this descriptor is of
-    // a file that no longer has a name.
+    // The previous leader may have removed the folder between open() and flock(): in that case this
+    // descriptor refers to a file that no longer has a name.
     if (::fstat(lock.get(), &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_ino == there.st_ino &&
         held.st_dev == there.st_dev)
         return lock;

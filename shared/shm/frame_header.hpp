@@ -1,18 +1,19 @@
 #pragma once
-// A frame's header, and the segment of a ring that holds the headers of its slots: everything that a frame
-// carries in addition to its payload.
+// A frame's header, and the segment of a ring that contains the headers of its slots: all data of a frame in
+// addition to its payload.
 //
-// Who writes: the owner of the slot's FILL word, between FILL and SUBMITTED; then the header is final until
-// the slot is FREE. Who reads: a process that has read the slot as READY, or holds a lease on it
+// Writer: the owner of the slot's FILL word, between FILL and SUBMITTED; after that the header is final until
+// the slot is FREE. Readers: a process that has read the slot as READY, or holds a lease on it
 // (ring/link.hpp). Memory order: header (plain stores) before SUBMITTED (release) before COMMITTED before
 // READY, which the reader acquires. `ring_sequence` is also read without a lease, and is therefore an atomic
 // word. A crash leaves a partly written header in a slot that is FILL or QUARANTINED, which no process reads.
 //
-// `seal` covers all other fields in use (ring/header_check.hpp): written last before SUBMITTED, verified by
-// each process that leases the frame. `ring_sequence`, which is read without a lease, has its own parity.
+// `seal` covers all other fields in use (ring/header_check.hpp): it is written as the last field before
+// SUBMITTED, verified by each process that leases the frame. `ring_sequence`, which is read without a lease,
+// has its own parity.
 //
-// A reader must assume that a stage of another build or a faulty one has written the header, and clamps every
-// count and index before it uses it.
+// A reader must assume that a stage of another build or a faulty one has written the header, and must clamp
+// every count and index before using it.
 
 #include <atomic>
 #include <cstddef>
@@ -31,35 +32,36 @@ inline constexpr u32 max_metadata_bytes = 1024;  ///< per frame, frame/metadata.
 inline constexpr u32 max_used_planes = 8;        ///< planes of a payload that may be partly used
 inline constexpr u32 max_plane_rank = 4;
 inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
-inline constexpr u64 no_sampled_frame = ~u64{0};  ///< instead of a sequence: no frame existed yet
+inline constexpr u64 no_sampled_frame = ~u64{0};  ///< used instead of a sequence: no frame existed yet
 inline constexpr u64 frame_page = 4096;           ///< access rights apply to whole pages
 
-/// The used part of each payload plane: elements along each dimension, at most as many as the format
-/// specifies. The content of the rest of the plane is unspecified.
+/// The used part of each payload plane: the number of elements along each dimension, at most that of the
+/// format. The content of the rest of the plane is unspecified.
 struct used_extents {
     u32 planes;  ///< one bit per plane whose row below is valid; 0: all planes are used as declared
     u32 reserved;
     u64 of[max_used_planes][max_plane_rank];
 };
 
-/// Next to its frame_meta, which is the same in all rings: what belongs to this ring, and what a frame
-/// carries of changing size.
+/// In addition to frame_meta, which is the same in all rings: the data that belongs to this ring, and the
+/// data of variable size.
 struct alignas(64) frame_header {
-    frame_meta meta;               ///< not a base: the layout of the block has to be a standard one
+    frame_meta meta;               ///< a member instead of a base, because the block must have standard
+                                   ///< layout
     sequence_word ring_sequence;   ///< the frame's position in the ring
     u64 claimed_ns, submitted_ns;  ///< of this link's producer
-    u32 epoch;  ///< of the producer: the epoch that the status word in ring memory must have
+    u32 epoch;  ///< the producer's epoch, which the status word in ring memory must contain
     u32 maker_seat;
-    u64 seal;              ///< over what the frame carries: ring/header_check.hpp
+    u64 seal;              ///< checksum over the frame's data: ring/header_check.hpp
     u32 metadata_bytes;    ///< bytes of `metadata` in use
     u32 metadata_omitted;  ///< entries dropped at a join for lack of room, here or upstream
-    used_extents used;     ///< of this ring's payload only: not forwarded
-    /// For each of the producer's sampled inputs the newest frame when work on this frame began, or
-    /// no_sampled_frame. Not forwarded either: a retried frame may have other ones.
+    used_extents used;     ///< for this ring's payload only: not forwarded
+    /// For each of the producer's sampled inputs: the newest frame at the time when work on this frame began,
+    /// or no_sampled_frame. This field is not forwarded, because a retried frame may have other values.
     u32 sampled_inputs;
     u32 reserved;
     u64 sampled_sequence[max_sampled_inputs];
-    /// a copy of the set: the source's, forwarded from ring to ring
+    /// a copy of the parameter set: that of the source, forwarded from ring to ring
     alignas(8) std::byte parameters[max_parameter_bytes];
     alignas(8) std::byte metadata[max_metadata_bytes];
 };
@@ -70,7 +72,7 @@ struct alignas(frame_page) frame_segment {
 };
 static_assert(sizeof(frame_segment) % frame_page == 0);
 
-/// Bytes of the frame segment of a ring with `slots` slots: whole pages.
+/// Returns the size in bytes of the frame segment of a ring with `slots` slots: whole pages.
 [[nodiscard]] constexpr u64 frame_bytes(u32 slots) noexcept {
     const u64 bytes = u64{slots < max_slots ? slots : max_slots} * sizeof(frame_header);
     return (bytes + frame_page - 1) / frame_page * frame_page;

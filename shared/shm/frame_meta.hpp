@@ -1,6 +1,6 @@
 #pragma once
-// What every copy of a frame has in common: in its headers (frame_header.hpp), in the job that makes it, and
-// in all that a program reads of it. Copied as a whole: `to.meta() = from.meta()`.
+// The data that every copy of a frame has in common: in its headers (frame_header.hpp), in the job that makes
+// it, and in everything that a program reads of the frame. Copied as a whole: `to.meta() = from.meta()`.
 
 #include "core/types.hpp"
 
@@ -12,31 +12,31 @@ inline constexpr u32 none = ~0U;  ///< "no such index"
 enum class capture_clock : u32 {
     none = 0,      ///< not given
     live = 1,      ///< CLOCK_MONOTONIC of this machine, since it was started
-    recorded = 2,  ///< of a recording: no latency can be derived from it
+    recorded = 2,  ///< the clock of a recording: no latency can be derived from it
 };
 
-/// A member of the header, a base of the structs outside shared memory.
+/// A member of the header, and a base of the structs outside shared memory.
 struct frame_meta {
-    /// The number that stages see. Equal to the ring sequence, except where these rings hold only some of
-    /// another host's frames: those keep the number that they have on that host.
+    /// The frame number that stages see. Equal to the ring sequence, except if these rings contain only some
+    /// of another host's frames: those frames keep the number that they have on that host.
     u64 frame_number = 0;
     f64 time_s = 0;            ///< frame_number / fps
     u64 born_ns = 0;           ///< source's claim
-    u64 capture_ns = 0;        ///< when the event that the frame shows happened, as reported by its source
-    u64 parameter_number = 0;  ///< which set of parameters: 0 at the start, incremented with each change
+    u64 capture_ns = 0;        ///< the time of the event that the frame shows, as reported by its source
+    u64 parameter_number = 0;  ///< number of the parameter set: 0 at the start, incremented with each change
     capture_clock clock = capture_clock::none;  ///< of capture_ns
-    u32 tombstone_stage = none;  ///< stage that abandoned the frame, or `none`: the payload is complete
+    u32 tombstone_stage = none;  ///< the stage that abandoned the frame; `none`: the payload is complete
     u32 tombstone_reason = 0;    ///< exit_note of the last attempt
     u32 reserved = 0;
 
     [[nodiscard]] constexpr frame_meta& meta() noexcept { return *this; }
     [[nodiscard]] constexpr const frame_meta& meta() const noexcept { return *this; }
     [[nodiscard]] constexpr bool is_tombstone() const noexcept { return tombstone_stage != none; }
-    /// The capture time by this machine's clock; 0: it has another clock or was not given.
+    /// Returns the capture time on this machine's clock; 0: it is on another clock or was not given.
     [[nodiscard]] constexpr u64 live_capture_ns() const noexcept {
         return clock == capture_clock::live ? capture_ns : 0;
     }
-    /// Sets a capture time of this machine's clock; 0: none.
+    /// Sets a capture time on this machine's clock; 0: none.
     constexpr void set_capture_ns(u64 ns) noexcept {
         clock = ns != 0 ? capture_clock::live : capture_clock::none;
         capture_ns = ns;

@@ -1,11 +1,11 @@
 #pragma once
-// A fault that a user injects into one process (`carousel inject`, the viewer's buttons) to see what its
-// death does to the others.
+// A fault that a user injects into one process (`carousel inject`, the viewer's buttons) to show the effect
+// of its death on the others.
 //
 // The word lies in the stage's seat (control_block.hpp): {epoch:56, kind:8}. The supervisor stores it; the
-// process whose epoch it has takes it by one CAS to 0 between two frames, and only then performs the fault. A
-// process that dies before the CAS leaves a word that its successor ignores, since the epoch differs; a
-// process that dies after the CAS leaves 0.
+// process whose epoch the word contains takes the word by one CAS to 0 between two frames, and performs the
+// fault only after that. A process that dies before the CAS leaves a word that its successor ignores, because
+// the epoch differs; a process that dies after the CAS leaves 0.
 
 #include <array>
 #include <string>
@@ -17,25 +17,27 @@ namespace carousel::shm {
 
 enum class injected_fault : u8 {
     nothing = 0,
-    hang,              ///< never returns from process(): detected at frame_timeout_ms
-    gpu_fault,         ///< a kernel that writes to an illegal address; stages on a GPU only
-    exit,              ///< exit code 3 in the middle of a frame, at once and without destructors
-    abort,             ///< std::abort() in the middle of a frame
-    scribble_input,    ///< writes into its input, which belongs to its producer
-    overrun_output,    ///< writes past the slot that it fills, where another frame might lie
+    hang,              ///< never returns from process(): detected after frame_timeout_ms
+    gpu_fault,         ///< launches a kernel that writes to an illegal address; only for stages on a GPU
+    exit,              ///< exits with code 3 in the middle of a frame, at once and without destructors
+    abort,             ///< calls std::abort() in the middle of a frame
+    scribble_input,    ///< writes into the stage's input, which belongs to the input's producer
+    overrun_output,    ///< writes past the slot that the stage fills, where another frame might be
     scribble_control,  ///< writes into the control block directly, without the ring's functions
 };
 
-/// Everything about a fault in one place: options, completion, checks, buttons and messages use this table.
+/// All data about a fault in one place: options, completion, checks, buttons and messages use this table.
 struct injected_fault_row {
     injected_fault kind;
     const char* name;     ///< as given by the user
-    bool needs_gpu;       ///< not available in stages on the CPU
+    bool needs_gpu;       ///< not available for stages on the CPU
     bool needs_deadline;  ///< only frame_timeout_ms ends it
-    bool needs_input;     ///< refused for sources, and where it would harm other stages (writable inputs)
-    bool needs_output;    ///< refused for sinks, and where it would harm other stages (no gap after a slot)
-    const char* remark;   ///< follows the name in the list of options; ""
-    char letter;          ///< of its button in the viewer; its key is Ctrl with this character
+    bool needs_input;     ///< refused for sources, and where the fault would harm other stages (writable
+                          ///< inputs)
+    bool needs_output;    ///< refused for sinks, and where the fault would harm other stages (no gap after a
+                          ///< slot)
+    const char* remark;   ///< text after the name in the list of options; ""
+    char letter;          ///< its button in the viewer; its key is Ctrl with this character
     const char* title;    ///< of that button
     const char* help;
 };
@@ -67,13 +69,14 @@ inline constexpr std::array<injected_fault_row, 7> injected_faults{{
     const injected_fault_row* row = row_of(kind);
     return row == nullptr ? "nothing" : row->name;
 }
-/// Returns `nothing` if there is no fault of that name.
+/// Returns `nothing` if there is no fault with that name.
 [[nodiscard]] constexpr injected_fault fault_named(std::string_view name) noexcept {
     for (const injected_fault_row& row : injected_faults)
         if (row.name == name) return row.kind;
     return injected_fault::nothing;
 }
-/// The names, "hang, gpu-fault, exit, ... or overrun-output"; `last` is the separator before the last name.
+/// Returns the names, "hang, gpu-fault, exit, ... or overrun-output"; `last` is the separator before the last
+/// name.
 [[nodiscard]] inline std::string fault_names(std::string_view last) {
     std::string out;
     for (const injected_fault_row& row : injected_faults)
@@ -87,7 +90,7 @@ inline constexpr std::array<injected_fault_row, 7> injected_faults{{
 [[nodiscard]] constexpr u64 fault_word(injected_fault kind, u32 epoch) noexcept {
     return u64{epoch} << 8U | static_cast<u64>(kind);
 }
-/// The fault that the word requests of the incarnation `epoch`.
+/// Returns the fault that the word requests of the incarnation `epoch`.
 [[nodiscard]] constexpr injected_fault fault_for(u64 raw, u32 epoch) noexcept {
     const injected_fault_row* row = row_of(static_cast<injected_fault>(raw & 0xFFU));
     return raw >> 8U == epoch && row != nullptr ? row->kind : injected_fault::nothing;

@@ -1,14 +1,15 @@
 #pragma once
 // Parity: each word that protocol decisions depend on has an even number of set bits. One flipped bit makes
-// that number odd, and an odd word has no valid value: its reader takes no action and leaves the word to the
-// supervisor (ring/words.hpp).
+// that number odd, and an odd word has no valid value: a process that reads it takes no action and leaves the
+// word to the supervisor (ring/words.hpp).
 //
-// number_word holds a plain number with that bit: the tail of a ring, END, the sequence of a job. The number
-// has 63 bits; the highest bit of the word is the parity. The eight largest 64-bit numbers, which stand for
-// "not known" and similar values, are stored as the eight largest 63-bit numbers. An odd word is read as
-// `Damaged`, a number that triggers no action.
+// number_word holds a plain number with this parity bit: the tail of a ring, END, or the sequence of a job.
+// The number has 63 bits; the highest bit of the word is the parity bit. The eight largest 64-bit numbers,
+// which stand for "not known" and similar values, are stored as the eight largest 63-bit numbers. An odd word
+// is read as `Damaged`, a number that triggers no action.
 //
-// Who may call: as for any word. Memory order: that of the underlying word: load, store and CAS as requested.
+// May be used by any process, like any word. Memory order: that of the underlying word; load, store and CAS
+// as requested.
 
 #include <atomic>
 #include <bit>
@@ -17,7 +18,7 @@
 
 namespace carousel::shm {
 
-/// Even parity: no single bit of the word has been flipped.
+/// Returns `bits` with their parity stored in bit `at`, which must be 0 in `bits`.
 [[nodiscard]] constexpr bool intact(u64 raw) noexcept { return (std::popcount(raw) & 1) == 0; }
 /// `bits` with its parity stored in bit `at`, which must be 0 in `bits`.
 [[nodiscard]] constexpr u64 with_parity(u64 bits, unsigned at) noexcept {
@@ -65,8 +66,8 @@ u64 load(const number_word<Damaged>& at) noexcept {
     return at.load();
 }
 
-/// T: a damaged tail reads as 0, which triggers no action: no position lies below it, and every frame in the
-/// window after it is still checked by the word of its lease.
+/// T: a damaged tail reads as 0, which triggers no action, because no position is below 0, and every frame in
+/// the window after it is still checked by its lease word.
 using tail_word = number_word<0>;
 /// END, or a job's sequence: "no number".
 inline constexpr u64 no_number = ~u64{0} - 2;

@@ -8,7 +8,7 @@
 namespace carousel::shm {
 
 // All objects, under a mutex that fork() holds, so that no descriptor is replaced while the child is created.
-// Never destroyed: a thread of the program may fork while the process exits.
+// Never destroyed, because a thread of the program may fork while the process exits.
 struct process_fd_list {
     std::mutex mutex;
     process_fd* first = nullptr;

@@ -14,10 +14,10 @@ struct process_id {
     bool operator==(const process_id&) const = default;
 };
 
-/// Start time of a process; 0 if there is none.
+/// Returns the start time of a process; 0 if there is no such process.
 [[nodiscard]] u64 start_time_of(i32 pid) noexcept;
-/// Start time of the process that `pidfd` refers to and that has this pid; 0 once it has been reaped, since
-/// the pid may then belong to another process.
+/// Start time of the process that `pidfd` refers to and that has this pid; 0 after it has been reaped,
+/// because the pid may then belong to another process.
 [[nodiscard]] u64 start_time_of(int pidfd, i32 pid) noexcept;
 [[nodiscard]] process_id this_process() noexcept;
 /// Returns false if the pid does not exist, belongs to a later process, or is a zombie.

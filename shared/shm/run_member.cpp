@@ -27,7 +27,7 @@ unique_fd open_member(process_id id, const std::string& run_id) {
     if (guessed) id.start_time = start_time_of(id.pid);
     unique_fd fd(id.start_time != 0 ? open_pidfd(id) : -1);
     if (!fd || events_of(fd.get(), POLLIN) != 0) return {};
-    // The maps are read after the open, so they are those of the process that the pidfd pins.
+    // The maps are read after the open, so they are those of the process to which the pidfd refers.
     if (guessed && !maps_run(id.pid, run_id)) return {};
     return fd;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Folders of this user for what runs, one per run and one per space, and the files in them.
+// Folders of this user for runs and spaces, one per run and one per space, and the files in them.
 
 #include <string>
 
@@ -7,7 +7,7 @@ namespace carousel::shm {
 
 /// $XDG_RUNTIME_DIR/NAME if the variable names a folder of this user, otherwise /tmp/NAME-UID; not created.
 [[nodiscard]] std::string runtime_folder(const std::string& name);
-/// Creates a folder of this user with mode 0700, or checks an existing one. Throws shm_error: it belongs to
+/// Creates a folder of this user with mode 0700, or checks an existing one. Throws shm_error if it belongs to
 /// another user, is not a folder, or cannot be created.
 void make_private_folder(const std::string& folder);
 /// Writes a file of such a folder atomically (temporary file, rename), mode 0600: a reader finds either the

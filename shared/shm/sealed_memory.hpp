@@ -17,12 +17,12 @@ struct sealed_memory {
     u64 bytes = 0;
 };
 /// Creates `bytes` (rounded up to whole pages) of zeros; pages are allocated on first access. `name` appears
-/// in /proc/PID/maps. Throws shm_error: 0 bytes or more than 64 TiB, more than the machine or its cgroup has
-/// free, no memfd.
+/// in /proc/PID/maps. Throws shm_error for 0 bytes or more than 64 TiB, for more than the machine or its
+/// cgroup has free, or if memfd is not available.
 [[nodiscard]] sealed_memory make_sealed_memory(std::string_view name, u64 bytes);
 
-/// Bytes that this process can still allocate: the smaller of MemAvailable and what its cgroup leaves; all
-/// ones if unknown.
+/// Returns the number of bytes that this process can still allocate: the smaller of MemAvailable and the rest
+/// of its cgroup's limit; all ones if unknown.
 [[nodiscard]] u64 available_host_bytes() noexcept;
 
 }  // namespace carousel::shm

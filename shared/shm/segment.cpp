@@ -103,7 +103,7 @@ bool is_linked(int fd) {
 }
 
 // Takes the shared lock. Returns false if the object has been removed, or is being removed by the process
-// that holds the exclusive lock. While the lock is held only this run removes the object.
+// that holds the exclusive lock. While the lock is held, only this run removes the object.
 bool lock_object(int fd, const std::string& name) {
     const int failed = lock_shared(fd);
     if (failed != 0 && failed != EAGAIN)
@@ -150,7 +150,7 @@ segment segment::create(const std::string& run_id) {
         }
         m->region = bi::mapped_region(m->object, bi::read_write, 0, sizeof(control_block));
         segment made(std::move(m));
-        control_block& c = made.block();  // a new object is zero: every word starts as 0
+        control_block& c = made.block();  // a new object is zero-filled, so every word starts as 0
         c.version = control_version;
         c.uid = getuid();
         c.bytes = sizeof(control_block);

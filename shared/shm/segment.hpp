@@ -1,16 +1,16 @@
 #pragma once
 // Creates, attaches to and removes the control block: a Boost.Interprocess shared_memory_object and a
-// mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user; the error states
-// the value found.
+// mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user; the error
+// contains the value that was found.
 //
 // The frame segments are part of the same object, so observers, the next supervisor and `carousel clean` find
 // them with the run. Their pages have separate access rights in each process: a process that attaches can
-// read all of them and write to none until it opens that of its own output ring.
+// read all segments and write to none until it opens the segment of its own output ring.
 //
 // A process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on it
-// (shm/file_lock.hpp) as long as the segment, or a child that was forked meanwhile, exists. Observers hold
-// none. A block without a lock is dead; only the process that removes it takes the exclusive lock, for the
-// duration of the removal.
+// (shm/file_lock.hpp) as long as the segment, or a child that was forked in the meantime, exists. Observers
+// hold none. A block without a lock is dead; only the process that removes it takes the exclusive lock, for
+// the duration of the removal.
 
 #include <memory>
 #include <string>
@@ -22,24 +22,25 @@ namespace carousel::shm {
 class segment {
 public:
     /// Creates a zeroed block named carousel-RUN_ID, entirely writable until guard_frames(). Holds the shared
-    /// lock. Throws shm_error: the block exists, no /dev/shm, no space. Memory is reserved here and in
-    /// publish(), so that a full /dev/shm is reported now instead of raising SIGBUS later.
+    /// lock. Throws shm_error if the block exists, or if there is no /dev/shm or no space. Memory is reserved
+    /// here and in publish(), so that a full /dev/shm is reported now instead of raising SIGBUS later.
     [[nodiscard]] static segment create(const std::string& run_id);
     /// Maps an existing block for reading and writing, its frame segments read-only. Throws shm_error.
     [[nodiscard]] static segment attach(const std::string& run_id);
-    /// The same, and takes the shared lock. Throws shm_error also if the block has been removed meanwhile.
+    /// Like attach(), and also takes the shared lock. Also throws shm_error if the block has been removed in
+    /// the meantime.
     [[nodiscard]] static segment join(const std::string& run_id);
-    /// As attach(), but read-only: an observer can't disturb a run.
+    /// Like attach(), but read-only, so that an observer can't disturb a run.
     [[nodiscard]] static segment observe(const std::string& run_id);
-    /// Maps a block whose descriptor came over a socket: for processes that don't see its name. The caller
-    /// keeps ownership of the descriptor. Throws shm_error.
+    /// Maps a block whose descriptor was received over a socket, for processes to which its name is not
+    /// visible. The caller keeps ownership of the descriptor. Throws shm_error.
     [[nodiscard]] static segment attach_by(int descriptor);
     /// Returns true if a block of that run exists.
     [[nodiscard]] static bool exists(const std::string& run_id) noexcept;
     /// Returns true if a process holds the shared lock on the block of that run, in any namespace, or if that
     /// can't be determined. Returns false also if there is no such block.
     [[nodiscard]] static bool is_held(const std::string& run_id) noexcept;
-    /// Removes the name; existing mappings stay valid. Returns false if there is none.
+    /// Removes the name; existing mappings stay valid. Returns false if there is no such name.
     static bool remove(const std::string& run_id) noexcept;
     [[nodiscard]] static std::string object_name(const std::string& run_id) { return "carousel-" + run_id; }
 
@@ -52,7 +53,7 @@ public:
     segment& operator=(segment&&) noexcept;
     ~segment();
     [[nodiscard]] control_block& block() const noexcept { return *block_; }
-    /// For passing to another process; this object keeps ownership.
+    /// The descriptor, for passing to another process; this object keeps ownership.
     [[nodiscard]] int descriptor() const noexcept;
     /// Releases the shared lock before the mapping ends: this process no longer takes part in the run.
     void release() const noexcept;

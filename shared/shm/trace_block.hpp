@@ -3,12 +3,12 @@
 // separate from the control block. It is created when a trace is first requested;
 // control_block::trace_until_ns determines whether stages write.
 //
-// Who writes: the threads of the process on the seat, and possibly for a short time a predecessor that is
-// being retired. A writer takes a number from `head` (fetch_add), then fills record [number % trace_records].
-// A record is valid exactly if its check word matches its number and its other words: no store depends on the
-// order of another. A writer that dies between two stores, or two writers in the same record, leave an
-// invalid record. Readers skip such a record. Who reads: any process, read-only. No process waits for these
-// words, and a reader has no effect on a writer.
+// Writers: the threads of the process on the seat, and possibly for a short time a predecessor that is being
+// retired. A writer takes a number from `head` (fetch_add), then fills record [number % trace_records]. A
+// record is valid if and only if its check word matches its number and its other words, so no store depends
+// on the order of another one. A writer that dies between two stores, or two writers in the same record,
+// leave an invalid record. Readers skip such a record. Readers: any process, read-only. No process waits for
+// these words, and a reader has no effect on a writer.
 
 #include "shm/control_block.hpp"
 
@@ -16,12 +16,13 @@ namespace carousel::shm {
 
 inline constexpr u64 trace_magic = 0x4543'4152'5443'4143ULL;  // "CACTRACE"
 inline constexpr u32 trace_version = 1;
-inline constexpr u32 trace_records = 8192;  ///< per seat: most of a second at 2,000 frames/s
+inline constexpr u32 trace_records = 8192;  ///< number of records per seat: most of a second at 2,000
+                                            ///< frames/s
 inline constexpr u32 trace_words = 7;
 
 struct trace_record {
     word field[trace_words];  ///< telemetry/trace_ring.hpp
-    word check;               ///< over the record's number and its fields
+    word check;               ///< checksum over the record's number and its fields
 };
 
 struct trace_ring {

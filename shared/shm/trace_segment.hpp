@@ -13,9 +13,9 @@ inline constexpr const char* trace_suffix = ".trace";
 
 class trace_segment {
 public:
-    /// Creates the block for `seats` seats with its memory reserved, or opens the one that an earlier
+    /// Creates the block for `seats` seats with its memory reserved, or opens the block that an earlier
     /// supervisor of this run has created. Holds a shared lock on it (shm/file_lock.hpp) while the object
-    /// exists. Throws shm_error: no /dev/shm, no room.
+    /// exists. Throws shm_error if there is no /dev/shm or no room.
     [[nodiscard]] static trace_segment create(const std::string& run_id, u32 seats);
     /// Maps an existing block, for a stage (writable) or a reader. Throws shm_error.
     [[nodiscard]] static trace_segment attach(const std::string& run_id, bool writable);
@@ -26,9 +26,9 @@ public:
     trace_segment& operator=(trace_segment&&) noexcept;
     ~trace_segment();
     [[nodiscard]] trace_block& block() const noexcept { return *block_; }
-    /// Rings that the mapping contains; the block's own count never exceeds it.
+    /// Number of rings in the mapping; the block's own count never exceeds it.
     [[nodiscard]] u32 seats() const noexcept { return seats_; }
-    /// The ring of a seat, or nullptr.
+    /// Returns the ring of a seat, or nullptr.
     [[nodiscard]] trace_ring* ring(u32 seat) const noexcept;
 
 private:

@@ -12,8 +12,8 @@
 namespace carousel::telemetry {
 namespace {
 
-/// True if the source waits for its clock, and not more for room in its output: then the bottleneck is the
-/// rate in the pipeline file.
+/// True if the source waits for its clock more than for room in its output: in that case the bottleneck is
+/// the rate in the pipeline file.
 bool pace_limits(const std::vector<stage_load>& stages) {
     bool any = false;
     for (const stage_load& s : stages) {
@@ -37,8 +37,8 @@ stage_condition condition_of(const seat_view& s) noexcept {
     }
 }
 
-/// True if the supervisor has closed the groups of an optional stage. A stage that is only down is still
-/// waited for.
+/// True if the supervisor has closed the groups of an optional stage. For a stage that is only down, the
+/// pipeline still waits.
 bool frames_pass_by(const snapshot& s, u32 stage) noexcept {
     const stage_view& v = s.stages[stage];
     if ((v.flags & shm::stage_flag::skips) != 0) return true;

@@ -1,15 +1,15 @@
 #pragma once
-// The bottleneck of a pipeline: one rule over the time shares of its stages (busy_time.hpp defines the
-// shares), for every view and report alike.
+// The bottleneck of a pipeline: one rule based on the time shares of its stages (busy_time.hpp defines the
+// shares), used by every view and report.
 //
 // The bottleneck is the stage that could always continue: it waits neither for frames nor for room in its
-// output. Its own share, the time in which it waits for neither and has a frame in work, is therefore near 1,
-// while upstream stages wait for room and downstream stages for frames. Two other cases are distinguished:
-// pipelines that are held up from outside (a stage is down or paused) and pipelines that are slow by
-// intention (a source that waits for its clock). Where contexts take turns on one GPU the stages wait for
-// their turns, and the GPU is the bottleneck.
+// output. Its own share, which is the time in which it waits for neither and has a frame in progress, is
+// therefore near 1, while upstream stages wait for room and downstream stages for frames. Two other cases are
+// distinguished: pipelines that are stopped from outside (a stage is down or paused) and pipelines that are
+// intentionally slow (a source that waits for its clock). Where contexts take turns on one GPU the stages
+// wait for their turns, and the GPU is the bottleneck.
 //
-// Pure functions of plain data; any thread.
+// Pure functions of plain data; may be called from any thread.
 
 #include <string>
 #include <vector>
@@ -31,24 +31,25 @@ struct stage_time {
 /// Shares of a seat's time, each 0..1; the sum of the waits is at most 1.
 struct stage_shares {
     f64 busy = 0, wait_input = 0, wait_output = 0, wait_own = 0, wait_turn = 0;
-    /// The share in which the stage waits for no other one and has a frame in work.
+    /// The share of time in which the stage waits for no other stage and has a frame in progress.
     [[nodiscard]] f64 own() const noexcept;
 };
-/// The shares of the time from `before` to `now`, over `span_ns` of each of `seats`. A wait is counted when
-/// it ends, at most 0.1 s of it: waiting time from before a short span is removed by scaling the waits to a
-/// sum of 1.
+/// Returns the shares of the time from `before` to `now`, over `span_ns` of each of the `seats` seats. A wait
+/// is counted when it ends, with at most 0.1 s; waiting time from before a short span is removed by scaling
+/// the waits to a sum of 1.
 [[nodiscard]] stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span_ns,
                                      u32 seats) noexcept;
 
-/// A stage's condition as the pipeline sees it: the state of its best seat.
+/// A stage's condition from the point of view of the pipeline: the state of its best seat.
 enum class stage_condition : u8 { up, starting, paused, down };
 
 struct stage_load {
     stage_shares shares;
     stage_condition condition = stage_condition::up;
     bool source = false;
-    bool waited_for = true;  ///< false: reads only the newest frame (group = "latest") and blocks no stage
-    bool required = true;    ///< false: frames bypass the stage
+    bool waited_for = true;  ///< false: the stage reads only the newest frame (group = "latest") and blocks
+                             ///< no stage
+    bool required = true;    ///< nothing has been measured, because the run is starting or has ended
 };
 
 struct bottleneck {
@@ -59,9 +60,9 @@ struct bottleneck {
         gpu,     ///< stages wait for their turns on a GPU, and no single stage is the bottleneck
         pace,    ///< the source waits for its clock
         paused,  ///< a stage is paused by the user; the others wait
-        down,    ///< a stage has no process; the others wait
+        down,    ///< the stage, for kinds stage, paused and down
     } what = kind::unknown;
-    u32 stage = shm::none;  ///< for kinds stage, paused and down
+    u32 stage = shm::none;  ///< a stage with a lower share has time to spare and is not the bottleneck
     f64 busy = 0;           ///< for kind stage
 };
 
@@ -70,14 +71,15 @@ inline constexpr f64 least_lead = 0.05;      ///< over the second stage
 inline constexpr f64 least_turn_share = 0.25;  ///< share of a stage's time spent waiting for its GPU turn
 inline constexpr f64 least_pace_share = 0.05;  ///< share of a source's time spent waiting for its clock
 
-/// `fps`: the source's rate in frames per second; 0: none.
+/// Finds the bottleneck for the span of `r`.
 [[nodiscard]] bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps);
 /// For the span of `r`.
 [[nodiscard]] bottleneck find_bottleneck(const snapshot& s, const rates& r);
 
 /// One phrase: "bottleneck: fragment (busy 98 %)", "limited by fps: 60 frames/s", "bottleneck: the GPU (its
 /// stages take turns)", "no bottleneck found", "fragment is stopped: the others wait for it", "fragment is
-/// down: the others wait for it"; "" for unknown. `name`: the name of b.stage.
+/// down: the others wait for it"; "" for unknown. "stage", "pace" and so on: the name of the kind in reports
+/// and on the dashboard.
 [[nodiscard]] std::string describe(const bottleneck& b, const std::string& name, f64 fps);
 /// "stage", "pace" and so on: the name of the kind in reports and on the dashboard.
 [[nodiscard]] const char* name_of(bottleneck::kind k) noexcept;

@@ -1,8 +1,8 @@
 #pragma once
 // A bottleneck in reports, `ps --json` and /status.json: {"kind": "stage" | "gpu" | "pace" | "none" |
 // "paused" | "down" | "vacant" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence
-// for users}. The supervisor sets "vacant": a port that no program has opened, which is "down" for this
-// library.
+// for users}. The supervisor sets "vacant": a port that no program has opened, which this library treats as
+// "down".
 
 #include "core/json.hpp"
 #include "telemetry/bottleneck.hpp"

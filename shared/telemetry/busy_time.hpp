@@ -1,6 +1,6 @@
 #pragma once
-// How a stage spends its time, as counted by its processes (shm::stage_counters). Each value is a sum over
-// the stage's seats:
+// The time of a stage by activity, as counted by its processes (shm::stage_counters). Each value is a sum
+// over the stage's seats:
 //
 //   busy_ns         at least one frame is in flight: claimed and not yet committed by its owner
 //   wait_input_ns   the thread that claims frames has a free lane and no frame to claim: none is ready or, at
@@ -11,29 +11,31 @@
 //                   alone, or the frame that the output ring waits for is this stage's own
 //   wait_turn_ns    it has a frame to begin, and another stage has its turn on the GPU (ring/turn.hpp)
 //
-// A thread waits for one of them at a time, so the sum of a seat's waits never exceeds the elapsed time. Busy
-// time overlaps them: for example, a stage with several lanes waits for its input while frames are in flight.
+// A thread waits for one of these at a time, so the sum of a seat's waits never exceeds the elapsed time.
+// Busy time overlaps with the waits: for example, a stage with several lanes waits for its input while frames
+// are in flight.
 //
-// `busy_ns` is increased while a frame is in work, at each commit and each heartbeat (50 ms), and never by a
-// reader, so every reader sees one value that only grows. `busy_since_ns` of the process's entry is the time
-// up to which it has been counted: the thread that advances this word counts the span by which it advanced
-// it, so several threads may count concurrently and no span is counted twice. A death between the advance and
-// the addition, or between two heartbeats, loses that span (tens of milliseconds) and leaves a word in a dead
-// entry, which no process reads and which the next owner of the entry starts at 0.
+// `busy_ns` is increased while a frame is in progress, at each commit and each heartbeat (50 ms), and never
+// by a reader, so every reader reads one value that only grows. `busy_since_ns` of the process's entry is the
+// time up to which busy time has been counted: the thread that advances this word counts the span by which it
+// has advanced the word, so several threads may count concurrently and no span is counted twice. A death
+// between the advance and the addition, or between two heartbeats, loses that span (tens of milliseconds) and
+// leaves a word in a dead entry that no process reads, and that the next owner of the entry sets to 0.
 
 #include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::telemetry {
 
-/// Call when the first frame is claimed. One thread at a time begins or ends busy time (under the runner's
-/// lock).
+/// To be called when the first frame is claimed. Only one thread at a time begins or ends busy time (under
+/// the runner's lock).
 inline void begin_busy(shm::incarnation& e, u64 now) noexcept {
     const shm::block_open open;
     e.busy_since_ns.store(now, std::memory_order_relaxed);
 }
 
-/// Counts the time since the last call; `idle`: nothing is in flight any more. Any thread of the process.
+/// Counts the time since the last call; `idle`: no frame is in flight any more. May be called from any thread
+/// of the process.
 inline void count_busy(shm::incarnation& e, shm::stage_counters& n, u64 now, bool idle) noexcept {
     const shm::block_open open;
     u64 since = e.busy_since_ns.load(std::memory_order_relaxed);

@@ -1,7 +1,8 @@
 #pragma once
-// How many frames a stage's process keeps in flight, how far ahead of its readers it runs, and why; and how
-// it submits a frame's work to its GPU, where it has a choice: one word of its entry, which only the process
-// writes (stages/runner/depth_governor.hpp and reach.hpp choose). A view of it may be arbitrarily old: no
+// The number of frames that a stage's process keeps in flight, the distance that it runs ahead of its
+// readers, and the reason; also the way in which it submits a frame's work to its GPU, if it has a choice.
+// All this is one word of the process's entry, which only the process writes
+// (stages/runner/depth_governor.hpp and reach.hpp choose). A copy of the word may be arbitrarily old: no
 // protocol word and no timeout depends on it.
 
 #include <string>
@@ -13,8 +14,8 @@ namespace carousel::telemetry {
 enum class depth_reason : u8 {
     unknown,     ///< no process has set it
     given,       ///< the pipeline file has a number
-    requested,   ///< latency = "low" or "throughput": as planned, whatever is measured
-    cores,       ///< on the CPU: more frames in flight make no core faster
+    requested,   ///< latency = "low" or "throughput": as planned, regardless of measurements
+    cores,       ///< on the CPU: more frames in flight would not make a core faster
     unmeasured,  ///< as planned, until frames have been measured
     turns,       ///< several contexts take turns on the GPU: a turn must be worth its context switch
     hops,        ///< frames in flight hide the latency between processes
@@ -28,20 +29,21 @@ enum class reach_state : u8 {
     mapping,
     copy,
 };
-/// "trying", "mapping", "copy"; "" for none.
+/// Returns "trying", "mapping", "copy"; "" for none.
 [[nodiscard]] const char* name_of(reach_state r) noexcept;
 
 struct depth_view {
     u32 lanes = 0;   ///< maximum number of frames in flight in the process
-    u32 window = 0;  ///< most frames begun beyond its output's tail; 0: no output
+    u32 window = 0;  ///< most frames that are begun beyond the tail of its output; 0: no output
     depth_reason why = depth_reason::unknown;
     u32 contexts = 0;     ///< number of contexts that take turns, including this one
-    u32 work_ns = 0;      ///< per frame: of all contexts that take turns, else of this stage; 0: not measured
+    u32 work_ns = 0;      ///< time per frame: of all contexts that take turns, otherwise of this stage; 0:
+                          ///< not measured
     bool graphs = false;  ///< a frame's work is one CUDA graph
     reach_state reach = reach_state::none;
 
     bool operator==(const depth_view&) const = default;
-    /// Any word decodes to a valid view; out-of-range numbers only display oddly.
+    /// Any word decodes to a valid view; out-of-range numbers only affect the display.
     [[nodiscard]] static depth_view of(u64 word) noexcept;
     [[nodiscard]] u64 pack() const noexcept;
     /// "4 contexts take turns on the GPU, 0.070 ms a frame in all of them"; "" if the reason is unknown.

@@ -1,10 +1,10 @@
 #pragma once
-// The metadata that a frame carries in addition to its payload, for reports and traces: its header, read
-// without a lease, and as JSON.
+// The data of a frame in addition to its payload, for reports and traces: read from its header without a
+// lease, and converted to JSON.
 //
-// Threading: any process with a mapping of the block. A header that is being written, or was written during
-// the read, is skipped, as its slot word shows (ring/link.hpp). A damaged header yields wrong facts, never an
-// out-of-bounds access.
+// Threading: may be used by any process with a mapping of the block. A header that is being written, or was
+// written during the read, is skipped, as its slot word shows (ring/link.hpp). A damaged header yields wrong
+// facts, never an out-of-bounds access.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -15,12 +15,12 @@
 
 namespace carousel::telemetry {
 
-/// The facts of the frame in a READY slot, read without a lease. Empty if the slot is not READY, or was not
-/// READY throughout the read.
+/// Returns the facts of the frame in a READY slot, read without a lease. Empty if the slot is not READY, or
+/// did not stay READY during the read.
 [[nodiscard]] std::optional<ring::frame_facts> facts_in_passing(const shm::control_block& c, u32 link,
                                                                 u32 slot);
-/// The facts of the last frame that a ring has delivered, once no process writes any more: the state at the
-/// end of a run. Empty if the ring delivered none.
+/// Returns the facts of the last frame that a ring has delivered; used when no process writes any more, for
+/// the state at the end of a run. Empty if the ring delivered none.
 [[nodiscard]] std::optional<ring::frame_facts> last_facts(const shm::control_block& c, u32 link);
 
 /// {"exposure_ms": 3.5, "camera": "left"}; bytes as {"bytes": 12}.

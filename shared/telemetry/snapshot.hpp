@@ -1,13 +1,13 @@
 #pragma once
-// A snapshot of a run: all values that viewers, tables and the dashboard show, copied out of the control
-// block as plain data.
+// A snapshot of a run: all values that viewers, tables and the dashboard show, copied from the control block
+// as plain data.
 //
-// Threading: any process, any thread, on any mapping, also a read-only one (shm::segment::observe): nothing
-// is written and no lease is held, so a reader that is stopped mid-read changes nothing. The values of a
-// snapshot are read one after the other; each is correct on its own, two of them may be some microseconds
-// apart. A damaged block yields wrong numbers, never an out-of-bounds access: every count and index is
-// bounded here, names are terminated, and every value that a consumer of a snapshot may use as an index is
-// either in range of the snapshot's own vectors or shm::none.
+// Threading: any process and any thread, on any mapping, including a read-only one (shm::segment::observe).
+// Nothing is written and no lease is held, so a reader that is stopped during the read has no effect. The
+// values of a snapshot are read one after the other; each is correct by itself, but two of them may be some
+// microseconds apart. A damaged block yields wrong numbers, never an out-of-bounds access: every count and
+// index is bounded here, names are terminated, and every value that a consumer of a snapshot may use as an
+// index is either in range of the snapshot's own vectors or shm::none.
 
 #include <array>
 #include <string>
@@ -23,29 +23,29 @@ namespace carousel::telemetry {
 
 using bucket_counts = std::array<u64, shm::latency_buckets>;
 
-/// One instance of a stage and the process that has its seat.
+/// One instance of a stage and the process that holds its seat.
 struct seat_view {
     u32 stage = shm::none, instance = 0;
     u32 entry = shm::none;   ///< none: no process was ever appointed
-    u32 pid = 0, epoch = 0;  ///< of the process that has the seat, or had it last
+    u32 pid = 0, epoch = 0;  ///< of the process that holds the seat, or held it last
     u32 turn = 0;  ///< ordinal of that process on the seat, from 1; 0: no process was ever appointed
     ring::entry_state state = ring::entry_state::unused;
-    bool paused = false;  ///< by the user; no deadline is active
-    u32 unfenced = 0;     ///< predecessors not yet proved to have ended
+    bool paused = false;  ///< paused by the user; no deadline is active
+    u32 unfenced = 0;     ///< number of predecessors not yet proved to have ended
     u64 heartbeat_ns = 0, live_since_ns = 0, cpu_ns = 0, commits = 0;
-    u64 exit_note = 0;       ///< of the newest predecessor: ring::note_exit, note_signal; 0: none
+    u64 exit_note = 0;       ///< exit note of the newest predecessor: ring::note_exit, note_signal; 0: none
     u32 device = 0;          ///< device::device_kind
-    depth_view depth;        ///< how many frames it keeps in flight, and why
+    depth_view depth;        ///< the number of frames that it keeps in flight, and the reason
     u32 jobs_in_flight = 0;  ///< job words that are OPEN or SUBMITTED
-    /// Number of earlier processes on this seat. A turn that no process has claimed (at the end of a run none
-    /// will) is not counted.
+    /// Number of earlier processes on this seat. A turn that no process has claimed (as at the end of a run)
+    /// is not counted.
     [[nodiscard]] u32 restarts() const noexcept {
         const u32 before = pid != 0 ? 1 : 2;
         return turn > before ? turn - before : 0;
     }
 };
 
-/// A frame in work: its job is OPEN or SUBMITTED.
+/// A frame in progress: its job is OPEN or SUBMITTED.
 struct job_view {
     u32 seat = shm::none, stage = shm::none;
     ring::job_state state = ring::job_state::idle;
@@ -74,8 +74,8 @@ enum class slot_phase : u8 { free, fill, ready, leased, done, quarantined };
 struct slot_view {
     ring::slot_word word{};
     slot_phase phase = slot_phase::free;
-    u32 stage = shm::none;  ///< stage whose job filled it
-    u64 ring_sequence = 0;  ///< ready, leased, done; free: of the last frame that it held
+    u32 stage = shm::none;  ///< the stage whose job filled the slot
+    u64 ring_sequence = 0;  ///< for ready, leased, done; if free: the sequence of the last frame in the slot
     u32 tombstone_stage = shm::none;
     u32 leased_by = 0;  ///< one bit per group
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0, committed_ns = 0;
@@ -89,7 +89,7 @@ struct group_view {
     u64 skipped = 0;
     u64 next = 0;            ///< blocking: the first sequence that is not DONE
     u64 lag = 0;             ///< blocking: number of READY frames that are not DONE; latest: 0
-    u64 lease_since_ns = 0;  ///< latest: start of its current lease
+    u64 lease_since_ns = 0;  ///< latest: start of the current lease
 };
 
 struct link_view {
@@ -103,7 +103,7 @@ struct link_view {
     std::vector<slot_view> slots;
     std::vector<group_view> groups;  ///< the groups that are not absent
 
-    /// Number of frames by which the producer is ahead of its slowest blocking reader.
+    /// Returns the number of frames by which the producer is ahead of its slowest blocking reader.
     [[nodiscard]] u32 ahead() const noexcept;
 };
 
@@ -117,7 +117,7 @@ struct snapshot {
     u64 supervisor_heartbeat_ns = 0;
     u32 supervisor_pid = 0;
     u32 parameter_bytes = 0;   ///< size of one set; 0: no parameters
-    u64 parameter_number = 0;  ///< of the newest set, which later frames will have
+    u64 parameter_number = 0;  ///< number of the newest set, which later frames will use
     u64 parameter_from = 0;    ///< first frame of that set
     std::array<std::byte, shm::max_parameter_bytes> parameters{};  ///< values of that set
     std::vector<stage_view> stages;
@@ -129,7 +129,8 @@ struct snapshot {
     [[nodiscard]] const std::string& stage_name(u32 stage) const noexcept;
     /// "fragment", or "fragment.1" if the stage has several instances.
     [[nodiscard]] std::string seat_label(u32 seat) const;
-    /// The stage's output ring with the least room left: it blocks the stage first. Null for a sink.
+    /// Returns the stage's output ring with the least free room, which is the first to block the stage. Null
+    /// for a sink.
     [[nodiscard]] const link_view* fullest_output(u32 stage) const noexcept;
     [[nodiscard]] bool ended() const noexcept;  ///< every frame of the run has passed all rings
 };
@@ -138,7 +139,7 @@ struct snapshot {
 /// The same, reusing the memory of `out`.
 void read_snapshot(const shm::control_block& c, snapshot& out);
 
-/// The quantile p (0..1) of the samples in `b` in milliseconds; 0 if there are none.
+/// Returns the quantile p (0..1) of the samples in `b` in milliseconds; 0 if there are none.
 [[nodiscard]] f64 percentile_ms(const bucket_counts& b, f64 p) noexcept;
 /// "signal 9 (SIGKILL)", "exit code 3", "" for 0.
 [[nodiscard]] std::string describe_exit_note(u64 note);

@@ -10,7 +10,7 @@ constexpr std::size_t max_events = 500;
 using ring::entry_state;
 using ring::requested_end;
 
-/// The request that caused the last exit of a seat, by the cause that the supervisor reports for it.
+/// Returns the request that caused the last exit of a seat, based on the cause that the supervisor reports.
 requested_end requested_end_named(const std::string& last_exit) {
     return last_exit == "down"        ? requested_end::down
            : last_exit == "restarted" ? requested_end::restart
@@ -49,7 +49,8 @@ void event_tracker::merge(event_tracker& from) {
     from.deaths_.clear();
     if (!from.crash_) return;
     const bool same = crash_ && crash_->died_ns == from.crash_->died_ns && crash_->seat == from.crash_->seat;
-    const crash known = same ? *crash_ : *from.crash_;  // explain() has completed it here, not in `from`
+    const crash known = same ? *crash_ : *from.crash_;  // explain() has completed the crash here, but not in
+                                                        // `from`
     crash_ = from.crash_;
     crash_->how = known.how;
     crash_->asked = known.asked;
@@ -85,12 +86,13 @@ void event_tracker::compare_seat(const snapshot& s, u32 seat) {
     const bool is_live = now.state == entry_state::live;
     if (is_live && (before.state != entry_state::live || before.epoch != now.epoch)) {
         const std::string label = s.seat_label(seat);
-        // The process's own time stamp is exact; the time of a death is known only to the interval between
-        // snapshots.
+        // The process's own time stamp is exact; the time of a death is known only within the interval
+        // between two snapshots.
         const u64 back_ns = now.live_since_ns > before.died_ns && now.live_since_ns < s.taken_ns
                                 ? now.live_since_ns
                                 : s.taken_ns;
-        if (before.died_ns == s.taken_ns) {  // both between two snapshots: the duration is unknown
+        if (before.died_ns == s.taken_ns) {  // both events are between two snapshots, so the duration is
+                                             // unknown
             add({s.taken_ns, event_kind::good, now.stage,
                  fmt::format("{} is back as pid {} (epoch {})", label, now.pid, now.epoch)});
         } else if (before.died_ns != 0) {
@@ -154,7 +156,7 @@ void event_tracker::feed(const snapshot& s) {
 
 void event_tracker::explain(u32 seat, const std::string& how) {
     if (!crash_ || crash_->seat != seat || how.empty() || crash_->how == how) return;
-    if (crash_->asked != requested_end::none) return;  // the exit note of this same end is more specific
+    if (crash_->asked != requested_end::none) return;  // the exit note of the same end is more specific
     const std::string before = describe(*crash_);
     crash_->asked = requested_end_named(how);
     crash_->how = crash_->asked == requested_end::none ? how : "";

@@ -1,7 +1,7 @@
 #pragma once
 // The changes between two snapshots as sentences: deaths and returns of stages, pauses, torn and tombstone
-// frames, the end of the run. For logs below tables and for the banner over a stalled picture. One thread per
-// object.
+// frames, the end of the run. Used for logs below tables and for the banner over a stalled picture. One
+// thread per object.
 
 #include <deque>
 #include <optional>
@@ -24,18 +24,18 @@ struct run_event {
 /// The last observed end of a process, and its successor.
 struct crash {
     u64 died_ns = 0;
-    u64 back_ns = 0;  ///< 0: no successor is running yet
+    u64 back_ns = 0;  ///< time when the successor was running; 0: no successor is running yet
     u32 stage = shm::none, seat = shm::none;
     u32 old_pid = 0, new_pid = 0;
     u32 turn = 0;       ///< seat_view::turn of its future successor
     std::string label;  ///< "fragment.1"
-    std::string how;    ///< "signal 9 (SIGKILL)"; "" unknown, or requested
-    ring::requested_end asked = ring::requested_end::none;  ///< the command that requested it
+    std::string how;    ///< "signal 9 (SIGKILL)"; "": unknown, or the end was requested
+    ring::requested_end asked = ring::requested_end::none;  ///< the command that requested the end
 };
 /// "fragment (pid 12) died: signal 9 (SIGKILL)", "fragment (pid 12) was ended by `carousel down`".
 [[nodiscard]] std::string describe(const crash& c);
-/// What happens while the seat has no successor: "its successor is being started". `state`: the supervisor's
-/// name of the seat's state ("backoff", "failed", "down"); "": unknown.
+/// Describes what happens while the seat has no successor: "its successor is being started". `state`: the
+/// supervisor's name of the seat's state ("backoff", "failed", "down"); "": unknown.
 [[nodiscard]] std::string describe_vacancy(const crash& c, const std::string& state);
 
 class event_tracker {
@@ -54,7 +54,7 @@ public:
 
     [[nodiscard]] const std::deque<run_event>& events() const noexcept { return events_; }
     [[nodiscard]] const std::optional<crash>& last_crash() const noexcept { return crash_; }
-    /// Deaths of processes since the last call.
+    /// Returns the deaths of processes since the last call.
     [[nodiscard]] std::vector<crash> take_deaths();
 
 private:

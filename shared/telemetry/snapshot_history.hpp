@@ -10,7 +10,7 @@
 
 namespace carousel::telemetry {
 
-/// One sample. Vectors are indexed as snapshot::stages and snapshot::links.
+/// One sample. The vectors are indexed like snapshot::stages and snapshot::links.
 struct history_sample {
     u64 time_ns = 0;
     std::vector<f32> stage_fps, stage_p50_ms, stage_p99_ms;

@@ -1,6 +1,6 @@
 #pragma once
 // Rates from successive snapshots: frames and bytes per second, shares of time, latencies of the last
-// seconds. Separate from the snapshot, since a rate needs two of them.
+// seconds. Separate from the snapshot, because a rate needs two snapshots.
 //
 // Threading: one thread per object. feed() takes snapshots of one run in order; a snapshot of another run
 // restarts it.
@@ -18,9 +18,11 @@ struct stage_rates {
     f64 frames_per_second = 0;
     stage_shares time;                                 ///< shares of a seat's time
     f64 latency_p50_ms = 0, latency_p99_ms = 0;        ///< claim to commit
-    f64 handover_p50_ms = 0, handover_p99_ms = 0;      ///< producer's commit to this stage's lease
-    f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;  ///< sinks: source's claim to commit
-    /// sinks: from a frame's capture to its commit; 0: its source provides no capture time
+    f64 handover_p50_ms = 0, handover_p99_ms = 0;      ///< time from the producer's commit to this stage's
+                                                       ///< lease
+    f64 end_to_end_p50_ms = 0, end_to_end_p99_ms = 0;  ///< for sinks: time from the source's claim to the
+                                                       ///< commit
+    /// for sinks: time from a frame's capture to its commit; 0: its source provides no capture time
     f64 from_capture_p50_ms = 0, from_capture_p99_ms = 0;
     f64 helped_per_second = 0;
     bucket_counts latency{};  ///< samples of the span
@@ -33,8 +35,9 @@ struct whole_latency {
 };
 struct link_rates {
     f64 sent_per_second = 0;                  ///< commits into the link
-    f64 received_per_second = 0;              ///< frames that are DONE in all blocking groups
-    f64 bytes_per_second = 0;                 ///< sent: payload and its status word
+    f64 received_per_second = 0;              ///< number of frames per second that become DONE in all
+                                              ///< blocking groups
+    f64 bytes_per_second = 0;                 ///< bytes sent: payload and its status word
     std::vector<f64> group_skips_per_second;  ///< indexed as link_view::groups
 };
 struct rates {
@@ -58,7 +61,7 @@ private:
     rates rates_;
 };
 
-/// The samples of `now` that are not in `before`.
+/// Returns the samples of `now` that are not in `before`.
 [[nodiscard]] bucket_counts difference(const bucket_counts& now, const bucket_counts& before) noexcept;
 
 }  // namespace carousel::telemetry

@@ -16,7 +16,7 @@ frame_bar& timeline::bar_of(u32 stage, u64 ring_sequence) {
 }
 
 void timeline::feed_slots(const snapshot& s, u32 stage) {
-    u64 through = ~u64{0};  // the lowest tail of all its rings
+    u64 through = ~u64{0};  // the lowest tail of all rings of the stage
     for (const u32 link : s.stages[stage].outputs) {
         const link_view& l = s.links[link];
         through = std::min(through, l.tail);
@@ -38,7 +38,7 @@ void timeline::feed_jobs(const snapshot& s) {
     for (const job_view& j : s.jobs) {
         if (j.stage >= bars_.size() || j.process_since_ns == 0) continue;
         frame_bar& b = bar_of(j.stage, j.ring_sequence);
-        if (b.committed_ns >= j.process_since_ns) continue;  // the slot's header has more
+        if (b.committed_ns >= j.process_since_ns) continue;  // the slot's header has more data
         b.claimed_ns = b.claimed_ns == 0 ? j.process_since_ns : std::min(b.claimed_ns, j.process_since_ns);
         b.submitted_ns = j.submitted_since_ns;
         b.committed_ns = 0;

@@ -1,8 +1,8 @@
 #pragma once
-// The last frames as bars per stage: when a stage claimed a frame, had submitted it, and saw it complete.
-// Collected from the slots' headers and from the jobs in work over successive snapshots; a frame that came
-// and went between two snapshots is missing, which is acceptable for a drawing of the last frames. One thread
-// per object.
+// The last frames as bars per stage: the times when a stage claimed a frame, had submitted it, and found it
+// complete. Collected from the slots' headers and from the jobs in progress over successive snapshots; a
+// frame that appeared and disappeared between two snapshots is missing, which is acceptable for a drawing of
+// the last frames. One thread per object.
 
 #include <vector>
 
@@ -13,8 +13,10 @@ namespace carousel::telemetry {
 struct frame_bar {
     u64 ring_sequence = 0;
     u64 born_ns = 0, claimed_ns = 0, submitted_ns = 0;  ///< 0: unknown
-    u64 committed_ns = 0;  ///< 0: in work. For a sink: when a snapshot first no longer saw it in work
-    u64 done_ns = 0;       ///< when a snapshot first saw it done by all blocking readers; 0: not seen
+    u64 committed_ns = 0;  ///< 0: in work. for a sink: the time of the first snapshot in which the frame was
+                           ///< no longer in progress
+    u64 done_ns = 0;       ///< the time of the first snapshot in which all blocking readers were done with
+                           ///< the frame; 0: not observed
     bool is_tombstone = false;
 };
 
@@ -23,7 +25,7 @@ public:
     explicit timeline(std::size_t frames = 512) : capacity_(frames) {}
     void feed(const snapshot& s);
     void clear() { bars_.clear(); }
-    /// Indexed as snapshot::stages; frames in order of their sequence.
+    /// Indexed like snapshot::stages; frames are in order of their sequence.
     [[nodiscard]] const std::vector<std::vector<frame_bar>>& bars() const noexcept { return bars_; }
 
 private:

@@ -71,7 +71,7 @@ private:
     [[nodiscard]] bool skips(u32 stage) const {
         return (shape_.stages[stage].flags & shm::stage_flag::latest) != 0;
     }
-    /// The link whose tail shows how far a stage's frames have come.
+    /// Returns the link whose tail shows how many frames a stage has completed.
     [[nodiscard]] u32 link_of(u32 stage) const {
         const stage_view& s = shape_.stages[stage];
         const std::vector<u32>& links = s.outputs.empty() ? s.inputs : s.outputs;
@@ -87,7 +87,7 @@ private:
     const snapshot& shape_;
     trace_summary& out_;
     std::map<u64, std::vector<bar>> frames_;     ///< by sequence; bars in order of stage and time
-    std::map<std::pair<u32, u32>, u64> deaths_;  ///< {seat, epoch} -> time of death
+    std::map<std::pair<u32, u32>, u64> deaths_;  ///< maps {seat, epoch} to the time of death
     std::set<std::pair<u32, u32>> lanes_;        ///< {seat, lane} pairs that occur
     std::string text_;
     bool first_ = true;
@@ -146,8 +146,8 @@ void writer::settle(bar& b) const {
     b.end_ns = b.f == fate::done ? last : std::max(last, b.f == fate::open ? c_.end_ns : death_of(a));
 }
 
-/// For each stage, the sources that its frames come from, one bit each. Chains of different sources run at
-/// their own pace: for each, a trace begins at another frame.
+/// Returns for each stage the sources that its frames come from, one bit per source. Chains of different
+/// sources run at different rates, so a trace begins at a different frame for each of them.
 std::vector<u64> writer::sources() const {
     std::vector<u64> of(shape_.stages.size());
     for (std::size_t round = 0; round < of.size(); ++round)  // the longest chain has at most this many stages
@@ -259,7 +259,7 @@ void writer::bars() {
     }
 }
 
-// One frame's flow: out of the first bar, through the next ones, into the last.
+// Writes the flow of one frame: from the first bar, through the next ones, to the last.
 void writer::flows() {
     for (const auto& [ring_sequence, all] : frames_) {
         std::vector<const bar*> way;

@@ -3,8 +3,9 @@
 // for the lanes of its instances, one bar per frame with its phases inside, flows that join one frame's bars,
 // counters, and events of the stages.
 //
-// A frame belongs to the trace if its source claimed it after the start: then every later stage did, too. If
-// an owner died between its commit and its last stamp, the bar ends where the frame was next seen downstream.
+// A frame belongs to the trace if its source claimed it after the start of the trace; in that case every
+// later stage did, too. If an owner died between its commit and its last timestamp, the bar ends where the
+// frame was next observed downstream.
 
 #include <map>
 #include <string>
@@ -16,7 +17,7 @@
 
 namespace carousel::telemetry {
 
-/// An event of a seat, as the supervisor reports it.
+/// An event of a seat, as reported by the supervisor.
 struct trace_note {
     u64 time_ns = 0;
     u32 seat = 0, epoch = 0;
@@ -29,7 +30,8 @@ struct trace_fill {
     std::vector<u32> buffers;
 };
 
-/// Metadata of frames, {stage that produced it, sequence} -> a JSON object; for frames whose header was read.
+/// Maps {stage that produced it, sequence} to the frame's metadata as a JSON object; only for frames whose
+/// header was read.
 using trace_facts = std::map<std::pair<u32, u64>, std::string>;
 
 /// Another host of the pipeline: the offset of its monotonic clock from this one's.
@@ -38,25 +40,26 @@ struct trace_clock {
 };
 
 struct trace_content {
-    const snapshot* shape = nullptr;  ///< taken at the end: stages, seats, links, tails
+    const snapshot* shape = nullptr;  ///< snapshot taken at the end: stages, seats, links, tails
     const std::vector<attempt>* attempts = nullptr;
     const std::vector<idle_time>* waits = nullptr;
     std::vector<trace_note> notes;
     std::vector<trace_fill> fills;
     trace_facts facts;
-    std::map<std::string, trace_clock> clocks;  ///< by host; used to join the traces of several hosts
+    std::map<std::string, trace_clock> clocks;  ///< other hosts' clocks, by host; used to join the traces of
+                                                ///< several hosts
     u64 begin_ns = 0, end_ns = 0;
     u64 overwritten = 0, unfinished = 0;
     std::string ending;  ///< "the pipeline ended after 1.2 s", or ""
 };
 
 struct trace_summary {
-    u64 frames = 0;           ///< frames that passed every stage within the trace
+    u64 frames = 0;           ///< number of frames that passed every stage within the trace
     u64 first = 0, last = 0;  ///< their sequences
-    /// bars that one of those frames lacks in some blocking stage: 0 unless records were lost
+    /// number of bars that are missing for these frames in blocking stages: 0 unless records were lost
     u64 missing = 0;
-    u64 lost_attempts = 0;  ///< attempts whose work a death has discarded
-    u64 deaths = 0;         ///< between the start and the end of the recording
+    u64 lost_attempts = 0;  ///< number of attempts whose work was discarded by a death
+    u64 deaths = 0;         ///< number of deaths between the start and the end of the recording
 };
 
 /// The complete trace as JSON; fills in `out`. Throws no errors of its own.

@@ -40,7 +40,7 @@ void rename(json& event, const std::string& host, i64 number) {
     if (args.contains("name")) args["name"] = host + "/" + args["name"].get<std::string>();
 }
 
-/// A frame's flow begins with its first bar over all hosts and ends with its last.
+/// The flow of a frame begins with its first bar over all hosts and ends with its last one.
 void join_flows(json& events) {
     std::map<u64, std::vector<json*>> by_frame;
     for (json& e : events)

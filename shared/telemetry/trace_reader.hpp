@@ -4,7 +4,7 @@
 // 2,000 frames/s); missed records are counted.
 //
 // Threading: one thread per object, in any process of the user, on read-only mappings. A damaged block yields
-// wrong stamps, never an out-of-bounds access.
+// wrong timestamps, never an out-of-bounds access.
 
 #include <unordered_map>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
-// The content of a record of the trace's rings, and how one is written and read (shm/trace_block.hpp has the
-// reasons for this design).
+// The content of a record of the trace's rings, and the functions that write and read it (shm/trace_block.hpp
+// has the reasons for this design).
 //
 // A frame leaves three records in a stage, each written before the step that it records becomes visible to
 // other processes:
@@ -20,18 +20,18 @@ enum class stamp_kind : u8 { none, claimed, submitted, committed, waited };
 enum class wait_reason : u8 {
     input,
     output,
-    own_work,  ///< all its lanes are in use
+    own_work,  ///< all lanes of the stage are in use
     turn,      ///< another stage has its turn on the GPU
 };
 
 struct stamp {
     stamp_kind kind = stamp_kind::none;
-    u8 lane = 0;  ///< of the runner; two frames in flight have different lanes
+    u8 lane = 0;  ///< lane of the runner; two frames in flight have different lanes
     wait_reason why = wait_reason::input;
     bool is_tombstone = false;
     u32 epoch = 0;  ///< 24 bits
     u64 ring_sequence = 0;
-    u64 a = 0, b = 0, c = 0;  ///< as above, in this order
+    u64 a = 0, b = 0, c = 0;  ///< the values listed above, in this order
 };
 
 [[nodiscard]] inline u64 trace_check(u64 number, const u64 (&field)[shm::trace_words]) noexcept {
@@ -61,7 +61,7 @@ inline void append(shm::trace_ring& r, const stamp& s) noexcept {
     at.check.store(trace_check(number, field), std::memory_order_release);
 }
 
-/// Reads record `number`. Returns false if it is incomplete (being written, left by a dead writer,
+/// Reads record `number`. Returns false if the record is incomplete (being written, left by a dead writer, or
 /// overwritten).
 [[nodiscard]] inline bool read(const shm::trace_ring& r, u64 number, stamp& out) noexcept {
     const shm::trace_record& at = r.record[number % shm::trace_records];

@@ -8,7 +8,8 @@
 
 namespace carousel::telemetry {
 namespace {
-constexpr u64 longest_piece_ns = 100 * ns_per_ms;  ///< longer waits are split, to be visible before they end
+constexpr u64 longest_piece_ns = 100 * ns_per_ms;  ///< longer waits are split, so that they are visible
+                                                   ///< before they end
 }
 
 bool trace_writer::map(u64 now) noexcept {

@@ -1,5 +1,5 @@
 #pragma once
-// Compression of bytes with zstd and lz4, as far as this build has the libraries.
+// Compression of bytes with zstd and lz4, if this build has the libraries.
 
 #include <span>
 #include <string>
@@ -17,14 +17,14 @@ public:
     explicit compression_error(const std::string& what) : error(exit_code::usage, what) {}
 };
 
-/// "none", and those of "lz4" and "zstd" that this build has.
+/// Returns "none", and "lz4" and "zstd" if this build has them.
 [[nodiscard]] const std::vector<std::string>& compressions();
 
 /// Compresses `from` into `to`, which is resized to the result. `how`: one of compressions(). Throws
 /// output_error.
 void compress(std::string_view how, std::span<const std::byte> from, std::vector<std::byte>& to);
-/// Upper bound of the decompressed size of `compressed` bytes in the format `how`; `compressed` itself for an
-/// unknown name and for "none".
+/// Returns an upper bound of the decompressed size of `compressed` bytes in the format `how`; for an unknown
+/// name and for "none" this is `compressed` itself.
 [[nodiscard]] u64 most_uncompressed(std::string_view how, u64 compressed) noexcept;
 /// Decompresses `from` into `to`, whose size must be the decompressed size; never writes beyond `to`. `how`:
 /// the name of the format; "none" and "" if the bytes are not compressed. Throws compression_error;

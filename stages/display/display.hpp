@@ -10,9 +10,9 @@
 //   keep      keeps the pictures of the newest N frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames per second of the film [the pipeline's fps, or 30]
 //   finish_threads  number of threads that pack pictures, each a different one or parts of one; 0: one per
-//             core [0]. A film is encoded in order, by one thread and the encoder's own; hashes alone need no
-//             more
-//   delay_ms  sleeps this long for each frame, one at a time: a slow sink, for tests [0]
+//             core [0]. A film is encoded in order, by one thread and the encoder's own threads; hashes alone
+//             need no further threads delay_ms  sleeps this long for each frame, one at a time: a slow sink,
+//             for tests [0]
 // What a crash leaves: each picture is complete or absent. Pictures of frames after the last delivered one
 // may exist, since several are packed concurrently. A frame that is delivered again replaces its picture by
 // an identical one.
@@ -46,7 +46,7 @@ private:
 
     std::string name_;
     image_size size_;
-    std::optional<picture_name> pictures_;  ///< none: hashes only, or a film
+    std::optional<picture_name> pictures_;  ///< none: only hashes, or a film
     u64 keep_ = 0;                          ///< number of newest pictures to keep; 0: all
     std::unique_ptr<kept_pictures> kept_;
     std::string film_name_;  ///< "": no film
@@ -56,10 +56,10 @@ private:
     std::string folder_;    ///< the run's output directory, for a relative pattern
     i64 delay_ms_ = 0;
     std::unique_ptr<plane_hasher> hasher_;
-    /// one picture per lane, in memory that the CPU can read; empty unless pictures are wanted
+    /// one picture per lane, in memory that the CPU can read; empty if no pictures are written
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    /// on the CPU pictures are packed in place: the frame belongs to this process until its commit, and what
-    /// is packed of a frame that no longer does replaces no file (frame::is_owned)
+    /// on the CPU pictures are packed in place: the frame belongs to this process until its commit, and a
+    /// picture of a frame that no longer belongs to it does not replace a file (frame::is_owned)
     bool in_place_ = false;
 };
 

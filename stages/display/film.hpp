@@ -13,9 +13,9 @@ public:
     film(const std::string& path, const std::string& note, image_size size, f64 fps)
         : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
 
-    /// Called before the frame's commit. Does not write a frame that the film already has. Throws
-    /// output_error; after a full disk it is called again with the same frame, which the encoder has seen and
-    /// must not see again.
+    /// Called before the frame's commit. Does nothing for a frame that the film already contains. Throws
+    /// output_error; after a full disk it is called again with the same frame, which has already been passed
+    /// to the encoder and must not be passed to it again.
     void write(u64 frame_number, std::span<const std::byte> rgba) {
         if (file_.contains(frame_number)) return;
         if (encoded_ != frame_number) fragment_ = encoder_->encode(frame_number, rgba);

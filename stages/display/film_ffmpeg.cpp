@@ -1,5 +1,6 @@
 // libcarousel-film.so: film_encoder based on ffmpeg's libraries. Each picture leaves the encoder at once (no
-// B-frames, no look-ahead) and becomes one fragment, so that what a frame's commit guarantees is in the file.
+// B-frames, no look-ahead) and becomes one fragment, so that the picture is in the file when its frame is
+// committed.
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -58,7 +59,8 @@ const AVCodec* find_encoder() {
         "mpeg4");
 }
 
-// Slices of one picture, encoded concurrently. Each costs a little size, and more than eight gain little.
+// Slices of one picture, encoded concurrently. Each slice costs a little file size, and more than eight
+// slices bring little speed.
 int slice_threads() { return std::clamp(static_cast<int>(usable_cores()), 1, 8); }
 
 class ffmpeg_encoder final : public film_encoder {

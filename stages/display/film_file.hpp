@@ -1,19 +1,19 @@
 #pragma once
-// The file of a film, which survives its writers. The first incarnation of a display creates it; each later
-// one continues after the last complete fragment, so that a killed display leaves one playable file that has
-// every frame once:
-//   killed in the middle of a fragment:         its successor cuts the rest off, and the frame is delivered
-//                                               again;
+// The file of a film, which continues to exist when its writers die. The first incarnation of a display
+// creates it; each later one continues after the last complete fragment, so that a killed display leaves one
+// playable file that has every frame once:
+//   killed in the middle of a fragment:         its successor removes the incomplete fragment, and the frame
+//   is delivered again;
 //   between the fragment and the commit:        the frame is delivered again; the file has it, so it is not
 //                                               written again;
 //   after a kill -9 of all processes:           complete fragments can be played (players skip the cut one).
-// A symbolic link's target is written, and the link stays. Into a FIFO or a device (a player that reads
-// during the run) the fragments are written as they are made: the fragment during which a display was killed
-// is cut off there, and its frame follows once more. A successor waits for a predecessor that still runs (a
-// GPU may take time to release it): the predecessor's lock on the file ends with it. If a successor's heading
-// differs (the program or ffmpeg's libraries were replaced meanwhile), its frames go to NAME.part2.mp4 and so
-// on. A small file in the run's runtime directory, created with each part, records which process is the first
-// and which part is being written.
+// If the path is a symbolic link, its target is written, and the link is kept. Into a FIFO or a device (a
+// player that reads during the run) the fragments are written as they are made: the fragment during which a
+// display was killed is incomplete in the stream, and its frame is written again after it. A successor waits
+// for a predecessor that still runs (a GPU may take time to release it): the predecessor's lock on the file
+// is released when it ends. If a successor's heading differs (the program or ffmpeg's libraries were replaced
+// meanwhile), its frames go to NAME.part2.mp4 and so on. A small file in the run's runtime directory, created
+// with each part, records which process is the first one and which part is being written.
 
 #include <optional>
 #include <span>
@@ -28,10 +28,10 @@ namespace carousel::stages {
 
 class film_file {
 public:
-    /// `note`: path of the small file. Throws output_error: what failed, where, what to do.
+    /// `note`: path of the small file. Throws output_error with the failure, the path and a remedy.
     film_file(std::string path, std::string note, std::span<const u8> heading);
 
-    /// Whether the film has that frame or a later one; frames come in order.
+    /// True if the film has that frame or a later one; frames arrive in order.
     [[nodiscard]] bool contains(u64 frame_number) const noexcept { return last_ && frame_number <= *last_; }
     /// Throws output_error (disk full).
     void append(u64 frame_number, std::span<const u8> fragment);

@@ -32,7 +32,8 @@ bool kept_pictures::is_of_this_run(const fs::path& path) const noexcept {
     return std::pair(file.st_mtim.tv_sec, file.st_mtim.tv_nsec) >= std::pair(begun_.tv_sec, begun_.tv_nsec);
 }
 
-// With the first frame and not earlier: a standby may wait for hours while its predecessor writes.
+// Called with the first frame and not earlier, because a standby may wait for hours while its predecessor
+// writes.
 void kept_pictures::scan_folder() {
     if (std::exchange(scanned_, true)) return;
     std::error_code failed;
@@ -61,7 +62,7 @@ void kept_pictures::passed(u64 frame_number) {
 void kept_pictures::remove_oldest() {
     while (!existing_.empty() && newest_ >= keep_ && *existing_.begin() <= newest_ - keep_) {
         const fs::path path = names_.of(*existing_.begin(), folder_);
-        // a picture that cannot be removed must not block the run
+        // an error is ignored: a picture that cannot be removed must not block the run
         if (is_of_this_run(path)) ::unlink(path.c_str());
         existing_.erase(existing_.begin());
     }

@@ -1,11 +1,12 @@
 #pragma once
-// Keeps only the newest pictures of a run, for endless runs that a person watches. Each written picture
-// removes those that are `keep` frames older. It removes only what this run has written: files of the run's
-// own pattern, made since the run's first display began (the time of a small file in the run's runtime
-// directory). Pictures of other runs in the same folder stay. What a crash leaves: a display that is killed
-// between a picture and the removal delivers that frame again. Its successor scans the folder for what was
-// written, so that whatever its predecessors left is removed with the next picture. Frames may come in any
-// order, from several threads; one that is already too old is removed at once.
+// Keeps only the newest pictures of a run, for runs without an end that a person watches. After each picture
+// is written, the pictures that are `keep` frames older are removed. Removes only pictures that this run has
+// written: files that match the run's own pattern, made since the run's first display began (the time of a
+// small file in the run's runtime directory). Pictures of other runs in the same folder are kept. What a
+// crash leaves: a display that is killed between a picture and the removal delivers that frame again. Its
+// successor scans the folder for written pictures, so that pictures left by its predecessors are removed with
+// the next picture. Frames may arrive in any order, from several threads; a picture that is already too old
+// is removed at once.
 
 #include <ctime>
 #include <filesystem>
@@ -23,7 +24,7 @@ public:
 
     /// Called after each picture that was written, before its frame's commit.
     void wrote(u64 frame_number);
-    /// Called after a frame without a picture: the pictures before it age all the same.
+    /// Called after a frame without a picture, because the pictures before it become older all the same.
     void passed(u64 frame_number);
 
 private:

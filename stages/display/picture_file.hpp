@@ -8,7 +8,7 @@
 
 namespace carousel::stages {
 
-/// Writes `bytes`, then `rest`, to `path` as write_output_file (core/output_file.hpp) does. Throws
+/// Writes `bytes`, then `rest`, to `path` in the same way as write_output_file (core/output_file.hpp). Throws
 /// output_error that names the file, the cause and the remedy.
 void write_picture_file(const std::filesystem::path& path, std::span<const std::byte> bytes,
                         const std::function<bool()>& wanted = {}, std::span<const std::byte> rest = {});

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t most_digits = 20;
 
-/// The conversion at pattern[at] == '%': its length and its number of digits. Length 0: not a supported one.
+/// The conversion at pattern[at] == '%': its length and its number of digits. Length 0: the conversion is not
+/// supported.
 struct conversion {
     std::size_t length = 0;
     std::size_t digits = 1;

@@ -20,16 +20,16 @@ public:
 
     /// The file's path for one frame; relative patterns are resolved against `folder`.
     [[nodiscard]] std::filesystem::path of(u64 frame_number, const std::filesystem::path& folder) const;
-    /// The frame that a file of that name shows; empty: the name does not belong to this sequence.
+    /// Returns the frame that a file of that name shows; empty: the name does not belong to this sequence.
     [[nodiscard]] std::optional<u64> number_of(const std::string& file_name) const;
     [[nodiscard]] picture_format format() const noexcept { return format_; }
     /// The folder of the pictures.
     [[nodiscard]] std::filesystem::path parent(const std::filesystem::path& folder) const;
 
 private:
-    std::string before_, after_;  ///< around the number, "%%" already replaced
+    std::string before_, after_;  ///< the text around the number, "%%" already replaced
     picture_format format_ = picture_format::png;
-    std::size_t digits_ = 1;  ///< padded with zeros to this length
+    std::size_t digits_ = 1;  ///< the number is padded with zeros to this length
 };
 
 }  // namespace carousel::stages

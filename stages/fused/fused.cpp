@@ -3,7 +3,8 @@
 namespace carousel::stages {
 namespace {
 
-/// The frame as one half of the stage sees it: the private payload replaces the other half's side.
+/// The frame from the point of view of one half of the stage: the private payload replaces the side of the
+/// other half.
 class half_frame : public frame {
 public:
     half_frame(frame& whole, input_payload in, output_payload out) : whole_(whole), in_(in), out_(out) {}

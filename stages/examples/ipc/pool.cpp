@@ -1,4 +1,4 @@
-// Blocks of shared memory that pass between processes without a copy: pool send NUMBER | pool take NUMBER
+// Passes blocks of shared memory between processes without a copy: pool send NUMBER | pool take NUMBER
 #include <carousel/ipc.hpp>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Samples from any process to any other: queue push NUMBER | queue pop NUMBER
+// Passes samples from any process to any other one: queue push NUMBER | queue pop NUMBER
 #include <carousel/ipc.hpp>
 
 #include <chrono>

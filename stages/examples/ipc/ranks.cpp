@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
             std::printf("%u results, sum %.0f, %u again\n", got, sum, again);
         } else {
             for (;;) {
-                // The result is sent before the commit: after a crash in between, the result comes twice.
+                // The result is sent before the commit: after a crash in between, the result is sent twice.
                 auto claimed = tasks.claim(seconds(2));
                 auto block = pool.acquire(values * sizeof(double), seconds(20));
                 auto* out = reinterpret_cast<double*>(block.data().data());
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
                 ++done;
             }
         }
-    } catch (const carousel::ipc::timed_out& e) {  // for a worker: no task is left
+    } catch (const carousel::ipc::timed_out& e) {  // for a worker this means that no task is left
         if (rank == 0) return std::fprintf(stderr, "rank 0: %s\n", e.what()), 1;
     } catch (const carousel::error& e) {
         std::fprintf(stderr, "rank %d: %s\n", rank, e.what());

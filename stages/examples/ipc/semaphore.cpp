@@ -1,4 +1,4 @@
-// One process at a time, in the order of the line: semaphore TURNS
+// Lets one process at a time work, in the order of the line: semaphore TURNS
 #include <carousel/ipc.hpp>
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Samples from the kernels of any process to those of any other: kernel_queue push|pop NUMBER
+// Passes samples from the kernels of any process to those of any other one: kernel_queue push|pop NUMBER
 #include <carousel/ipc_cuda.cuh>
 
 #include <cstdio>
@@ -26,7 +26,7 @@ __global__ void pop(carousel::ipc::queue_view<sample> queue, counters* c, unsign
     carousel::ipc::queue_lease lease;
     if (c->done + threadIdx.x >= number || !queue.lease(s, lease, 10'000'000)) return;
     atomicAdd(&c->sum, s.value);
-    queue.commit(lease);  // if this process dies before it, another one gets the sample
+    queue.commit(lease);  // if this process dies before the commit, another one gets the sample
     atomicAdd(&c->done, 1ULL);
 }
 

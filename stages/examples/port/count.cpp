@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
                         static_cast<unsigned long long>(f.frame_number()),
                         sum / static_cast<double>(here.size()),
                         f.metadata().get<double>("exposure_ms").value_or(0));
-            f.commit();  // if killed before it, the next program gets this frame again
+            f.commit();  // if the program is killed before the commit, the next program gets this frame again
             ++seen;
         }
         std::printf("%llu frames\n", seen);

@@ -24,9 +24,9 @@ int main(int argc, char** argv) {
     try {
         auto run = carousel::open(argv[1]);
         auto camera = run.writer(argv[2]);
-        while (auto f = camera.next()) {  // frames that a killed program had not committed come again
+        while (auto f = camera.next()) {  // frames that a killed program had not committed are returned again
             if (f.frame_number() == frames) {
-                camera.end();  // ports.toml allows it: ends = true
+                camera.end();  // ports.toml permits this: ends = true
                 std::printf("the stream ends before frame %llu\n", static_cast<unsigned long long>(frames));
                 return 0;
             }

@@ -1,6 +1,6 @@
 #pragma once
-// What the two stages share: the format of the frames from the source to the sink, and the parameters that
-// can be set during a run.
+// Shared by the two stages: the format of the frames from the source to the sink, and the parameters that can
+// be set during a run.
 
 #include <carousel/stage.hpp>
 

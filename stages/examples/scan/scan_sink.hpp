@@ -1,7 +1,7 @@
 #pragma once
-// A sink: records a hash of what it received, so that runs can be compared, and writes it into files on
-// request. Settings: files, whether to write points-000012.xyz and so on into the run's output directory,
-// runs/NAME-DATE [false].
+// A sink: records a hash of the data that it received, so that runs can be compared, and writes the data into
+// files on request. Settings: files, whether to write points-000012.xyz and so on into the run's output
+// directory, runs/NAME-DATE [false].
 
 #include <unistd.h>
 
@@ -86,7 +86,8 @@ private:
         std::FILE* file = std::fopen(unfinished.c_str(), "w");
         bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
         written = (file == nullptr || std::fclose(file) == 0) && written;
-        const bool owned = f.is_owned();  // false: a successor has the frame; its file stays
+        const bool owned = f.is_owned();  // false: a successor has the frame, and the successor's file is
+                                          // kept
         if (written && owned && std::rename(unfinished.c_str(), path.c_str()) == 0) return;
         const int why = errno;
         std::remove(unfinished.c_str());

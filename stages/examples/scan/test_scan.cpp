@@ -1,4 +1,4 @@
-// Source and sink, one after the other, within this process: no supervisor, no rings.
+// Tests source and sink, one after the other, within this process: no supervisor, no rings.
 
 #include <unistd.h>
 
