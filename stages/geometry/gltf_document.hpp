@@ -23,7 +23,7 @@ public:
     /// Throws settings_error: "PLACE: WHY".
     [[noreturn]] void refuse(std::string_view why) const;
 
-    // Each refuses values of another type or out of range.
+    // Each accessor refuses values of another type or out of range.
     [[nodiscard]] bool has(const char* key) const { return get(key) != nullptr; }
     [[nodiscard]] bool is_number(const char* key) const;
     [[nodiscard]] std::optional<gltf_value> find(const char* key) const;

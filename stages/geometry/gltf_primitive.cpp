@@ -12,7 +12,7 @@
 namespace carousel::stages {
 namespace {
 
-constexpr u64 most = u64{1} << 29U;  // limit of the kernels, for vertices and for triangles
+constexpr u64 most = u64{1} << 29U;  // limit of the kernels for the number of vertices and of triangles
 
 enum mode : u64 { triangles = 4, strip = 5, fan = 6 };
 
@@ -85,8 +85,8 @@ void flatten(gltf_primitive& p) {
     p.vertices = std::move(own);
 }
 
-/// Reserves room, and refuses before the machine's memory is exhausted: a small file can show a mesh very
-/// often.
+/// Reserves room, and refuses before the machine's memory is exhausted, because a small file can instantiate
+/// a mesh very often.
 template <typename T>
 void make_room(std::vector<T>& v, u64 more, const gltf_value& node) {
     const u64 needed = v.size() + more;

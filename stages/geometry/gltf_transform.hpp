@@ -9,13 +9,13 @@ namespace carousel::stages {
 struct affine {
     f64 m[12] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0};
 
-    /// Applies `inner` first, then this.
+    /// Applies `inner` first, then this transform.
     [[nodiscard]] affine times(const affine& inner) const;
     void point(const f64 (&p)[3], f64 (&out)[3]) const;
     /// Transforms a normal by the cofactors of L, which equal its inverse transpose times its determinant and
     /// also exist for a singular L; flips the normal if L mirrors.
     void normal(const f64 (&n)[3], f64 (&out)[3]) const;
-    /// Whether it turns counter-clockwise triangles into clockwise ones.
+    /// True if the transform turns counter-clockwise triangles into clockwise ones.
     [[nodiscard]] bool mirrors() const;
 };
 

@@ -12,7 +12,7 @@ namespace carousel::stages {
 [[nodiscard]] bool is_data_uri(std::string_view uri) noexcept;
 /// Returns nothing unless the data is complete base64.
 [[nodiscard]] std::optional<std::vector<std::byte>> decode_data_uri(std::string_view uri);
-/// "a%20b" -> "a b"; a percent sign without two hexadecimal digits stays.
+/// Converts "a%20b" to "a b"; a percent sign without two hexadecimal digits is kept.
 [[nodiscard]] std::string decode_percent(std::string_view uri);
 
 }  // namespace carousel::stages

@@ -51,8 +51,9 @@ mesh_data file_named(const std::string& name) {
 mesh_source mesh_source::from(const settings& s) {
     mesh_source source;
     const std::string mesh = s.text("mesh", "bumpy-sphere");
-    source.triangles_ = static_cast<u32>(
-        s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files: --mesh may replace a shape
+    source.triangles_ =
+        static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files, because
+                                                                               // --mesh may replace a shape
     kernels::mesh_counts counts;
     if (is_file_name(mesh)) {
         source.file_ = file_named(mesh);
@@ -102,7 +103,7 @@ void mesh_source::choose_texture(const settings& s) {
         }
         if (filter == "trilinear") {
             counts.texture_levels = kernels::mip_levels(counts.texture_width, counts.texture_height);
-            // At least two texels, because the two colours of the knots lie one above the other.
+            // At least two texels, because the two colours of the knots are one above the other.
             if (texture_ == texture_kind::own) {
                 const u32 shorter = std::min(counts.texture_width, counts.texture_height);
                 counts.texture_levels =
@@ -144,8 +145,8 @@ void mesh_source::fill_procedural(std::byte* block, device::context& context, de
         queue.drain();
         return;
     }
-    // A texture other than the shape's own, or more levels of it, has another size. The texture comes last in
-    // the block, so the rest is copied unchanged.
+    // A texture other than the shape's own, or one with more levels, has a different size. The texture comes
+    // last in the block, so the rest is copied unchanged.
     const auto whole = context.allocate(own.bytes);
     kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
     queue.copy(block, whole->data(), own.texture);
@@ -203,11 +204,11 @@ void mesh_source::fill_pictures(std::byte* block, device::context& context, devi
     const auto staging = context.allocate_host(bytes);
     pictures_.fill(reinterpret_cast<u32*>(staging->host_data()));
     queue.copy(block + layout_.texture, staging->data(), bytes);
-    queue.drain();  // before the staging memory is freed
+    queue.drain();  // completed before the staging memory is freed
 }
 
-/// Builds the mip levels of a texture that a device has made: the texture is copied to the host and back
-/// once, so that all devices share one implementation.
+/// Builds the mip levels of a texture that was computed on a device: the texture is copied to the host and
+/// back once, so that all devices share one implementation.
 void mesh_source::fill_levels(std::byte* block, device::context& context, device::queue& queue) const {
     const kernels::mesh_counts& c = layout_.counts;
     const u64 bytes = kernels::texture_texels(c) * sizeof(u32);

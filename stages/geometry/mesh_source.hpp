@@ -1,5 +1,5 @@
 #pragma once
-// Where a mesh comes from: a procedural shape or a file, with its own texture, a checker, plain white or
+// The source of a mesh: a procedural shape or a file, with its own texture, a checker, plain white or
 // pictures.
 
 #include <optional>
@@ -21,11 +21,11 @@ public:
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }
 
-    /// Whether the mesh is from a file: the default camera then shows it in a three-quarter view.
+    /// True if the mesh comes from a file; the default camera then uses a three-quarter view.
     [[nodiscard]] bool is_file() const noexcept { return file_.has_value(); }
 
-    /// Fills a block of layout().bytes bytes that `queue` can access, and waits until it is full. Throws
-    /// settings_error if a texture is broken, shm_error if the block is too small.
+    /// Fills a block of layout().bytes bytes that `queue` can access, and waits until the block is complete.
+    /// Throws settings_error if a texture is broken, shm_error if the block is too small.
     void fill(std::span<std::byte> block, device::context& context, device::queue& queue) const;
 
 private:

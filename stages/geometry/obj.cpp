@@ -26,7 +26,7 @@ namespace {
 struct vertex_key {
     tinyobj::index_t corner;
     u32 surface = 0;
-    f32 normal[3] = {};  ///< computed; 0 if the file has one
+    f32 normal[3] = {};  ///< computed normal; 0 if the file has one
     bool operator==(const vertex_key& o) const noexcept {
         return corner.vertex_index == o.corner.vertex_index &&
                corner.texcoord_index == o.corner.texcoord_index &&
@@ -81,7 +81,7 @@ std::string read_text(const std::filesystem::path& path) {
 void blank_comments(std::string& text) {
     for (auto at = text.find('#'); at != std::string::npos; at = text.find('#', at)) {
         if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') {
-            ++at;  // at a line's start, where the library expects it, or part of a name
+            ++at;  // at a line's start, where the library accepts a comment, or part of a name
             continue;
         }
         while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
@@ -115,7 +115,7 @@ mesh_vertex make_vertex(const tinyobj::attrib_t& a, const vertex_key& key) {
     return v;
 }
 
-/// Cuts faces into triangles; face f has sizes[f] of the corners.
+/// Splits faces into triangles; face f has sizes[f] corners.
 triangle_list as_triangles(const tinyobj::attrib_t& a, const std::vector<tinyobj::index_t>& corners,
                            const std::vector<u32>& sizes, const std::filesystem::path& path) {
     triangle_list out;
@@ -140,7 +140,7 @@ triangle_list as_triangles(const tinyobj::attrib_t& a, const std::vector<tinyobj
     return out;
 }
 
-/// The normals of corners that have none in the file; empty if all have one.
+/// The normals of corners without a normal in the file; empty if all corners have one.
 std::vector<point3> missing_normals(const tinyobj::attrib_t& a, const triangle_list& triangles,
                                     const std::vector<u32>& group_of_face, bool by_group) {
     const auto complete = [](const tinyobj::index_t& c) { return c.normal_index >= 0; };
@@ -155,7 +155,7 @@ std::vector<point3> missing_normals(const tinyobj::attrib_t& a, const triangle_l
     return corner_normals(points, corners, how);
 }
 
-/// Whether the file has a statement `s`, and so defines which edges are smooth.
+/// True if the file contains an `s` statement and therefore defines which edges are smooth.
 bool has_smoothing(const std::string& text) {
     for (std::size_t at = 0; at < text.size(); at = text.find('\n', at), at += at < text.size() ? 1 : 0) {
         at = text.find_first_not_of(" \t", at);
@@ -202,7 +202,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
         corners.size() != std::accumulate(face_sizes.begin(), face_sizes.end(), std::size_t{0})) {
         refuse(path, "not a readable Wavefront OBJ file: some of its faces can't be read");
     }
-    // A file must not cause a read beyond what it defines, however the library interprets a line.
+    // A file must not cause a read beyond its own data, regardless of how the library interprets a line.
     const auto inside = [](int index, std::size_t count, bool optional) {
         return (optional && index == -1) || (index >= 0 && static_cast<std::size_t>(index) < count);
     };

@@ -1,5 +1,5 @@
 // The library that parses OBJ files is lenient: it reads "v 1 abc 2" as a point and drops faces that it
-// cannot resolve. This pass checks the same lines first and refuses what the library would read wrongly.
+// cannot resolve. This pass checks the same lines first and refuses those that the library would misread.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -37,7 +37,7 @@ bool parse_whole(std::string_view word, Number& value) {
     return failed == std::errc() && end == word.data() + word.size();
 }
 
-/// Whether the exponent has at most two digits, leading zeros not counted. The library multiplies by the
+/// True if the exponent has at most two digits, not counting leading zeros. The library multiplies by the
 /// power of ten, so it reads 0e9999 as NaN.
 bool exponent_fits(std::string_view number) {
     const auto e = number.find_first_of("eE");
@@ -81,7 +81,7 @@ public:
                     "{}: it has no faces ({} points in {} lines): check that it is a Wavefront OBJ file",
                     name_, points_, line_));
         }
-        // Faces may precede the points that they name, so all points are known only now.
+        // Faces may precede the points that they name, so the number of points is known only now.
         beyond(highest_point_, points_, "points");
         beyond(highest_texture_, textures_, "texture coordinates");
         beyond(highest_normal_, normals_, "normals");
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    /// Skin weights are unused, but the library casts each joint's number to an int, unchecked.
+    /// Skin weights are unused, but the library casts each joint's number to an int without a check.
     void skin_weights(std::string_view rest) const {
         constexpr f32 beyond_int = 2147483648.0F;
         for (auto word = next_word(rest); !word.empty() && word.front() != '#'; word = next_word(rest)) {
@@ -195,7 +195,7 @@ std::vector<u32> check_obj(const std::string& text, const std::string& name) {
     obj_checker checker(name);
     std::string_view rest = text;
     while (!rest.empty()) {
-        // Like the library: a line ends with \n, \r\n or \r alone.
+        // Like the library, accepts a line end of \n, \r\n or a single \r.
         const auto end = std::min(rest.find_first_of("\r\n"), rest.size());
         checker.line(rest.substr(0, end));
         rest.remove_prefix(std::min(end + (rest.substr(end).starts_with("\r\n") ? 2 : 1), rest.size()));

@@ -22,8 +22,8 @@ private:
     std::filesystem::path folder_;
 };
 
-/// The appearance of a material: its picture (map_Kd), multiplied by its colour (Kd, in sRGB). Black with a
-/// picture means that the exporter has omitted the colour.
+/// The appearance of a material: its picture (map_Kd), multiplied by its colour (Kd, in sRGB). A black colour
+/// together with a picture means that the exporter has omitted the colour.
 [[nodiscard]] surface surface_of(const tinyobj::material_t& m, const std::filesystem::path& folder);
 
 /// Logs one warning for each kind of property that the materials have and pictures do not show.

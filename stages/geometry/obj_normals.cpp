@@ -5,9 +5,10 @@
 namespace carousel::stages {
 namespace {
 
-constexpr f64 least_cosine = 0.5;  ///< 60 degrees: a box keeps its edges, a coarse sphere appears round
-/// A point with more triangles than this uses the mean of all of them, because comparing each pair would cost
-/// the square of their number.
+constexpr f64 least_cosine = 0.5;  ///< 60 degrees: the edges of a box stay sharp, and a coarse sphere appears
+                                   ///< round
+/// A point with more triangles than this uses the mean of all of them, because comparing each pair would take
+/// quadratic time.
 constexpr u32 most_compared = 256;
 
 point3 cross_product(const point3& p, const point3& q, const point3& r) {

@@ -11,7 +11,7 @@ struct point2 {
     bool operator==(const point2&) const = default;
 };
 
-/// Twice the area of the triangle; > 0 if it turns left.
+/// Twice the area of the triangle; > 0 if the corners are in counter-clockwise order.
 f64 turn(const point2& a, const point2& b, const point2& c) {
     return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
 }
@@ -41,7 +41,7 @@ std::vector<point2> project(std::span<const point3> corners) {
     return out;
 }
 
-/// Clips one ear after another off the ring of remaining corners.
+/// Clips ears one after another from the ring of remaining corners.
 class ear_clipper {
 public:
     explicit ear_clipper(std::vector<point2> points) : points_(std::move(points)) {
@@ -60,7 +60,7 @@ public:
         u32 at = 0, tried = 0;
         std::size_t left = points_.size();
         while (left > 3) {
-            // crossing or folded edges: any corner is clipped, so that the loop ends
+            // for crossing or folded edges: clips any corner, so that the loop ends
             const bool in_vain = tried >= left;
             if (budget < blunt_.size()) return false;
             budget -= blunt_.size();
@@ -72,10 +72,12 @@ public:
             out.insert(out.end(), {before_[at], at, after_[at]});
             after_[before_[at]] = after_[at];
             before_[after_[at]] = before_[at];
-            at = after_[after_[at]];  // avoids a fan around one corner: rounder triangles
+            at = after_[after_[at]];  // avoids a fan around one corner, which gives triangles with larger
+                                      // angles
             tried = 0;
             --left;
-            // A sharp corner stays sharp; a blunt one may have become sharp, and a removed one blocks no ear.
+            // A sharp corner stays sharp; a blunt corner may have become sharp, and a removed corner no
+            // longer blocks an ear.
             std::erase_if(blunt_, [&](u32 k) {
                 return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0;
             });
@@ -89,7 +91,7 @@ private:
         return turn(points_[before_[k]], points_[k], points_[after_[k]]);
     }
 
-    /// Whether the corner is sharp and its triangle contains no blunt one. Points at the triangle's own
+    /// True if the corner is sharp and its triangle contains no blunt corner. Points at the triangle's own
     /// corners do not count, because polygons with a hole touch themselves along a seam.
     [[nodiscard]] bool is_ear(u32 k) const {
         const point2 &a = points_[before_[k]], &b = points_[k], &c = points_[after_[k]];

@@ -1,5 +1,5 @@
 #pragma once
-// Polygons as triangles, by ear clipping: areas that a concave polygon leaves open stay open.
+// Converts polygons to triangles by ear clipping, without filling the concave parts of a polygon.
 
 #include <array>
 #include <span>
@@ -11,8 +11,8 @@ namespace carousel::stages {
 
 using point3 = std::array<f64, 3>;
 
-/// Limit of comparisons for all polygons of a file, about one second: no real mesh needs them, but a file may
-/// be crafted to.
+/// Limit of comparisons for all polygons of a file, about one second; no real mesh needs as many, but a
+/// malicious file could.
 inline constexpr u64 polygon_budget = 400'000'000;
 
 /// Appends the polygon's triangles to `out` as indices of its corners, with the polygon's orientation; the

@@ -29,12 +29,12 @@ struct texture_data {
 
 inline constexpr u32 largest_texture = 8192;  ///< pixels per side
 
-// Each throws settings_error for `key`: which picture, what is wrong with it, what to do.
+// Each function throws settings_error for `key`, with the picture, the error and a remedy.
 
 /// Reads a PNG of any colour type and depth, or a JPEG in grey or colour. The first bytes determine the
 /// format, not the name.
 [[nodiscard]] texture_data load_texture(const picture& p, const std::string& key);
-/// Reads only its size, from the header: fast.
+/// Reads only the picture's size, from its header, which is fast.
 [[nodiscard]] texture_size size_of_texture(const picture& p, const std::string& key);
 
 }  // namespace carousel::stages

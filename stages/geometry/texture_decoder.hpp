@@ -1,5 +1,5 @@
 #pragma once
-// One encoded picture in memory, as its library sees it. Internal to the texture reader.
+// One encoded picture in memory, as decoded by its library. Internal to the texture reader.
 
 #include <memory>
 #include <span>

@@ -14,8 +14,8 @@ class texture_set {
 public:
     texture_set() = default;
     /// Reads the headers of the pictures, which determine the layout. `key`: the setting that errors name.
-    /// `mipmaps`: each picture gets its whole mip chain. `unreadable_is_white`: an unreadable picture is
-    /// logged and left out, so that its surface has only its factor. Throws settings_error.
+    /// `mipmaps`: creates the whole mip chain of each picture. `unreadable_is_white`: an unreadable picture
+    /// is logged and omitted, so that its surface has only its factor. Throws settings_error.
     texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps,
                 bool unreadable_is_white = false);
 
@@ -25,7 +25,7 @@ public:
     /// Decodes the pictures, multiplies by the factors and builds the mip levels, into texture_texels(counts)
     /// words. Throws settings_error.
     void fill(u32* texels) const;
-    /// One record per texture; the block contains them if there are several textures.
+    /// One record per texture; stored in the block only if there are several textures.
     [[nodiscard]] std::span<const kernels::texture_record> records() const noexcept { return records_; }
 
 private:

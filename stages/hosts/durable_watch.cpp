@@ -29,7 +29,7 @@ void durable_watch::poll() {
         set_.is_durable(below);
         reported_ = below;
         failed_ = false;
-    } catch (const error& e) {  // the sender keeps its frames meanwhile
+    } catch (const error& e) {  // the sender keeps its frames in the meantime
         if (!failed_) log::warning("the progress of the sinks can't be read: {}. Retrying", e.what());
         failed_ = true;
     }

@@ -1,6 +1,6 @@
 #pragma once
 // Polls the progress of the sinks downstream of a receiving stage while the sender waits for it (release =
-// "durable"). Uses a dedicated thread: files may be slow, and the link's thread must answer in time.
+// "durable"). Uses a dedicated thread, because files may be slow and the link's thread must reply in time.
 
 #include <condition_variable>
 #include <functional>
@@ -15,9 +15,11 @@ class durable_watch {
 public:
     struct set_up {
         std::function<bool()> wanted;  ///< true while the sender waits
-        std::function<u64()> below;    ///< all frames below this one are in the files of all sinks
+        std::function<u64()> below;    ///< returns the frame below which all frames are in the files of all
+                                       ///< sinks
         std::function<void(u64)> is_durable;
-        bool sync = false;  ///< calls sync(2) before each report: reported frames survive a power failure
+        bool sync = false;  ///< calls sync(2) before each report, so that reported frames survive a power
+                            ///< failure
     };
     explicit durable_watch(set_up s) : set_(std::move(s)), thread_([this] { run(); }) {}
     ~durable_watch();

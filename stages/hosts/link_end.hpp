@@ -21,7 +21,7 @@ struct link_end {
     void read(const configuration& with, const frame_format& of_frames);
     /// For prepare(). Throws config_error: several instances, or no token.
     void prepare(environment& with);
-    /// Path of a file of this stage in its run's runtime directory.
+    /// Returns the path of a file of this stage in its run's runtime directory.
     [[nodiscard]] std::string file(const std::string& name) const;
     /// True if this run has further stages that receive from other hosts, according to the supervisor's plan
     /// and the stages' own descriptions (pipeline.json). Also true if that cannot be read.

@@ -20,7 +20,7 @@ void link_figures::update(bool up, const std::optional<clock_relation>& clock, u
     j["clock_error_ms"] = clock_ ? nlohmann::json(static_cast<f64>(clock_->error_ns) / 1e6) : nullptr;
     try {
         shm::write_whole_file(path_, j.dump());
-    } catch (const error&) {  // for example a full disk: figures must not cost a frame
+    } catch (const error&) {  // for example because of a full disk: figures must not cost a frame
     }
 }
 

@@ -14,7 +14,8 @@ class link_figures {
 public:
     link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
 
-    /// Call after each change; writes once per second, or if `force`. A failed write is ignored.
+    /// To be called after each change; writes once per second, or immediately if `force` is set. A failed
+    /// write is ignored.
     void update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force = false);
     /// For a receiving end: the sender keeps its frames until the sinks here have them.
     void sent_durably(bool how) noexcept { durable_ = how; }

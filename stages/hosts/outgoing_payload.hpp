@@ -1,7 +1,7 @@
 #pragma once
-// An outgoing frame's payload: hashed in place, and on a GPU copied into page-locked memory, both as work on
-// the frame's queue. Each lane has a separate buffer until its frame is finished. With direct sending the
-// payload stays in place: the ring's memory belongs to the frame until its commit.
+// An outgoing frame's payload: it is hashed in place, and on a GPU copied into page-locked memory; both are
+// work on the frame's queue. Each lane has a separate buffer until its frame is finished. With direct sending
+// the payload stays in place: the ring's memory belongs to the frame until its commit.
 
 #include <memory>
 #include <vector>
@@ -13,13 +13,13 @@ namespace carousel::hosts {
 
 class outgoing_payload {
 public:
-    /// For prepare(). Frames have `bytes` bytes each. `direct`: a GPU's frames are not copied.
+    /// For prepare(). Frames have `bytes` bytes each. `direct`: frames on a GPU are not copied.
     void prepare(environment& env, u64 bytes, bool direct = false);
-    /// The GPU whose memory describe() points to; null: memory that the CPU reads.
+    /// The GPU that contains the memory described by describe(); null: memory that the CPU reads.
     [[nodiscard]] device::context* gpu() const noexcept { return gpu_; }
     /// For process().
     void enqueue(frame& f);
-    /// For finish(): sets the message's size, hash and used extents; returns the payload.
+    /// Called in finish(): sets the message's size, hash and used extents; returns the payload.
     const std::byte* describe(const frame& f, frame_message& m) const;
 
 private:

@@ -49,8 +49,8 @@ void receive_stage::prepare(environment& env) {
     hasher_ = host_->make_queue();
 }
 
-// Opened at the first call of ready(), not earlier: only then is it known what is committed here, and a
-// standby leaves the port to the active process.
+// Opened at the first call of ready(), not earlier: only then is it known which frames are committed here,
+// and a standby must leave the port to the active process.
 void receive_stage::open(u64 next) {
     hosts::receiver_link::set_up s;
     s.where = end_.where;
@@ -97,8 +97,8 @@ bool receive_stage::is_sound(hosts::receiver_link::arrived& a) {
     return hash == a.message.hash;
 }
 
-// A lower frame may still belong to a predecessor that is not completely revoked: then this frame is not due
-// yet, and acknowledgements must not pass the lower frame.
+// A lower frame may still belong to a predecessor that is not completely revoked; in that case this frame is
+// not due yet, and no acknowledgement may include the lower frame.
 bool receive_stage::ready(u64 ring_sequence, u64 done_below) {
     if (!link_ && ring_sequence != done_below) return false;
     if (!link_) open(done_below);
@@ -120,8 +120,8 @@ bool receive_stage::ready(u64 ring_sequence, u64 done_below) {
     return true;
 }
 
-// Converts times of the other host's clock to this host's, as precisely as their relation is known; while it
-// is unknown, such times are not set here.
+// Converts times of the other host's clock to this host's clock, as precisely as the relation of the clocks
+// is known; while it is unknown, such times are not set.
 frame_stamp receive_stage::stamp_of(const hosts::frame_message& m, bool own_parameters) const {
     frame_stamp s{.time_s = m.time_s,
                   .parameter_number = m.parameter_number,
@@ -148,7 +148,7 @@ void receive_stage::process(frame& f) {
     f.metadata().assign(m.metadata);
     if (m.tombstone_reason.empty()) {
         if (shm::used_extents* const used = f.output().used()) {
-            const shm::block_open open;  // the used extents are in the frame's header
+            const shm::block_open open;  // opened because the used extents are in the frame's header
             *used = hosts::extents_of(m.used);
         }
         f.queue().copy(f.output().slot() + hosts::before_payload, next_->data, end_.bytes);

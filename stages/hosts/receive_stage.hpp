@@ -7,8 +7,8 @@
 //   sync    for a durable sender: calls sync(2) before it reports that frames are on disk [false]
 // A frame arrives completely in page-locked memory and its hash is compared; only then does it begin
 // (stage::ready): while no frame is there, nothing is leased and no clock runs. Its commit is reported to the
-// other host. If this process dies, the other host sends the uncommitted frames to its successor again, since
-// it still has them.
+// other host. If this process dies, the other host, which still has the uncommitted frames, sends them again
+// to the successor.
 
 #include <memory>
 #include <vector>
@@ -27,14 +27,14 @@ public:
     void prepare(environment& env) override;
     [[nodiscard]] bool ready(u64 ring_sequence, u64 done_below) override;
     void process(frame& f) override;
-    /// The commit word must be written by this process: the acknowledged frames then have no gaps.
+    /// The commit word must be written by this process, so that there are no gaps in the acknowledged frames.
     [[nodiscard]] bool commits_on_host() const override { return true; }
     void finish(frame& f) override;
     void committed(u64 ring_sequence) override;
 
 private:
     void open(u64 next);
-    /// True if the bytes are those that were sent; sets `data` to the unpacked bytes.
+    /// True if the received bytes are equal to those that were sent; sets `data` to the unpacked bytes.
     [[nodiscard]] bool is_sound(hosts::receiver_link::arrived& a);
     [[nodiscard]] bool unpack(hosts::receiver_link::arrived& a);
     [[nodiscard]] frame_stamp stamp_of(const hosts::frame_message& m, bool own_parameters) const;
@@ -49,8 +49,9 @@ private:
     std::unique_ptr<device::queue> hasher_;
     u64 expected_ = 0;                                   ///< next frame to begin
     std::optional<hosts::receiver_link::arrived> next_;  ///< already compared
-    std::unique_ptr<hosts::receiver_link> link_;         ///< its thread uses the buffers
-    std::unique_ptr<hosts::durable_watch> durable_;      ///< last: its thread uses the link
+    std::unique_ptr<hosts::receiver_link> link_;         ///< the object's thread uses the buffers
+    std::unique_ptr<hosts::durable_watch> durable_;      ///< last member, because the object's thread uses
+                                                         ///< the link
 };
 
 }  // namespace carousel::stages

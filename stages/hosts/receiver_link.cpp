@@ -16,9 +16,9 @@
 namespace carousel::hosts {
 namespace {
 using nlohmann::json;
-constexpr u64 port_patience_ns = ns_per_s;  ///< a killed predecessor has it until it has exited
+constexpr u64 port_patience_ns = ns_per_s;  ///< a killed predecessor keeps the port until it has exited
 constexpr u64 leave_patience_ns = 300 * ns_per_ms;
-/// Limit for a sender's hello, which has the expected format or another one, and names.
+/// Limit for a sender's hello, which contains a format (the expected one or another) and names.
 u64 longest_hello(const hello& expected) { return std::max<u64>(4096, encode(expected).size() + 1024); }
 }  // namespace
 
@@ -132,8 +132,9 @@ std::optional<u64> receiver_link::end() {
     return note_.end;
 }
 
-// A process of ours that has just died may have the port for a moment. Another program is reported once and
-// waited for: the other stages of this host and of the sending host continue with what they have.
+// Another process of this run that has just died may keep the port for a moment. If another program has the
+// port, this is reported once, and the stage waits; the other stages of this host and of the sending host
+// continue with the frames that they have.
 bool receiver_link::listen(transport& t) {
     const u64 until = now_ns() + port_patience_ns;
     for (bool logged = false; !stop_.load(std::memory_order_acquire);) {
@@ -184,7 +185,7 @@ void receiver_link::run() {
                 if (const std::string log_line = side_.warning(); !log_line.empty())
                     log::warning("{}", log_line);
             }
-            t.trust(proven);  // before the WELCOME, which the first frame follows
+            t.trust(proven);  // called before the WELCOME, after which the first frame can arrive
             carry_out(t, todo);
             const u64 now = now_ns();
             if (todo.empty()) t.wait(std::min(due > now ? due - now : 0, longest_sleep_ns));

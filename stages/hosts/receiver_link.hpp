@@ -1,6 +1,6 @@
 #pragma once
-// A receiving_side with its transport, its buffers and its thread. Callable from any thread; a dedicated
-// thread talks to UCX and runs as long as the object exists.
+// A receiving_side with its transport, its buffers and its thread. May be called from any thread; a dedicated
+// thread calls UCX and runs as long as the object exists.
 
 #include <atomic>
 #include <functional>
@@ -17,10 +17,11 @@
 
 namespace carousel::hosts {
 
-/// State of a link in its run's runtime directory: the run whose frames the ring has, and where they end.
-/// Each is saved before it is confirmed to the sender, so a successor knows it whenever this process dies.
+/// State of a link in its run's runtime directory: the run whose frames are in the ring, and the end of its
+/// stream. Each value is saved before it is confirmed to the sender, so a successor has it regardless of when
+/// this process dies.
 struct link_note {
-    std::string run;  ///< of this run: a note of another run is ignored
+    std::string run;  ///< id of this run: a note of another run is ignored
     std::string sender;
     std::optional<u64> end;
 
@@ -42,7 +43,7 @@ public:
         bool has_other_links = false;     ///< this run has other receiving links
         bool accepts_successors = false;  ///< see receiving_side
         std::vector<std::byte*> buffers;  ///< `window` buffers of expected.payload_bytes each
-        std::function<void()> wake;       ///< a frame is complete, or EOS; called on the link's thread
+        std::function<void()> wake;       ///< called on the link's thread when a frame is complete, or at EOS
     };
     explicit receiver_link(set_up s);
     ~receiver_link() override;
@@ -53,14 +54,14 @@ public:
         const std::byte* data = nullptr;
         std::string run = {};  ///< for answers: the run that sent it
     };
-    /// Frame `ring_sequence`, if it is complete. Throws config_error: the port is in use, or UCX cannot be
-    /// set up.
+    /// Returns frame `ring_sequence` if it is complete. Throws config_error: the port is in use, or UCX
+    /// cannot be set up.
     [[nodiscard]] std::optional<arrived> whole(u64 ring_sequence);
     void damaged(u64 ring_sequence);
     void free_buffer(u64 ring_sequence);
-    /// For answers (link_kind::answers): the oldest frame that is complete and not freed, and the run that
-    /// sent it. A new sender's bytes may overwrite these while they are read; the hash detects that. Throws
-    /// as whole() does.
+    /// For answers (link_kind::answers): returns the oldest frame that is complete and not freed, and the run
+    /// that sent it. A new sender's bytes may overwrite these bytes while they are read; the hash detects
+    /// that. Throws as whole() does.
     [[nodiscard]] std::optional<arrived> oldest_whole();
     /// The answer was processed: frees its buffer and acknowledges it, if its sender is still the present
     /// one.
@@ -68,10 +69,10 @@ public:
     void committed(u64 below);
     void durable(u64 below);
     [[nodiscard]] bool wants_durable();
-    /// The sending host's clock; nothing: not known yet.
+    /// Returns the sending host's clock; nothing if it is not known yet.
     [[nodiscard]] std::optional<clock_relation> clock(u64 now);
     void skip_to(u64 ring_sequence);
-    /// Where the stream ends, once that is saved.
+    /// Returns the end of the stream after it has been saved.
     [[nodiscard]] std::optional<u64> end();
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr u32 most_asked = 16;  ///< the maximum of in_flight
 constexpr u64 poll_every_ns = 250 * ns_per_ms;
-/// A link that is down for longer has lost its frames: it was silent for 1 s before that was detected.
+/// A link that is down for longer has lost its frames; its silence is detected after 1 s.
 constexpr u64 away_patience_ns = 500 * ns_per_ms;
 constexpr u64 release_patience_ns = 5 * ns_per_s;
 constexpr u64 leave_patience_ns = 2 * ns_per_s;
@@ -61,7 +61,7 @@ void remote_stage::prepare(environment& env) {
     for (u32 k = 0; k < env.in_flight(); ++k) buffers_.push_back(c.allocate_host(made_bytes_));
 }
 
-// Opened at the first call of ready(), not earlier: the epoch is known now.
+// Opened at the first call of ready() and not earlier, because the epoch is known only then.
 void remote_stage::open() {
     environment& env = *end_.env;
     hosts::receiver_link::set_up s;
@@ -84,7 +84,7 @@ void remote_stage::open() {
     own_hello.run = env.run_id();
     own_hello.pipeline = std::filesystem::path(env.runtime_directory()).filename().string();
     own_hello.ring = end_.stage;
-    own_hello.by_durable = 1;  // the receiver is to report what has left its ring
+    own_hello.by_durable = 1;  // requests that the receiver reports the frames that have left its ring
     own_hello.kind = static_cast<u8>(hosts::link_kind::work);
     work_ = std::make_unique<hosts::sender_link>(end_.where, own_hello, end_.token, u64{env.epoch()} << 32U,
                                                  end_.file("figures"));
@@ -135,8 +135,8 @@ hosts::frame_message remote_stage::await(frame& f, u64 number) {
     return answer;
 }
 
-// The input's memory is leased to the link until the link releases it; the end of a connection releases all
-// memory.
+// The input's memory is leased to the link until the link releases this memory; when a connection ends, all
+// memory is released.
 void remote_stage::finish(frame& f) {
     const u64 number = numbers_[f.lane()];
     send(f, number);
@@ -147,8 +147,8 @@ void remote_stage::finish(frame& f) {
     f.carry(answer.metadata, hosts::extents_of(answer.used));
 }
 
-// Copies the answer to its destination and checks it there: a new sender may overwrite the buffer during the
-// copy.
+// Copies the answer to its destination and checks the copy, because a new sender may overwrite the buffer
+// during the copy.
 bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
     collector_queue_->copy(to, a.data, made_bytes_);
     kernels::hash_args args{.data = to, .row_bytes = made_bytes_};
@@ -160,8 +160,8 @@ bool remote_stage::fill(std::byte* to, const hosts::receiver_link::arrived& a) {
     return *reinterpret_cast<const volatile u64*>(answer_hash_->host_data()) == a.message.hash;
 }
 
-// An answer without a waiting frame is a predecessor's, or a repeat: it is acknowledged, too, so that the
-// other host's ring advances.
+// An answer without a waiting frame belongs to a predecessor or is a repeat; it is also acknowledged, so that
+// the other host's ring advances.
 void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
     const u64 number = a.message.ring_sequence;
     const std::string asked_run = work_->remote_run();
@@ -175,7 +175,7 @@ void remote_stage::handle_answer(const hosts::receiver_link::arrived& a) {
             if (sound) at->second.answer = a.message;
         }
     }
-    // without the lock: the link's thread calls `wake` while it holds its own lock
+    // called without the lock, because the link's thread calls `wake` while it holds its own lock
     if (!sound) return answers_->damaged(number);
     changed_.notify_all();
     answers_->taken(a);
@@ -203,7 +203,7 @@ void remote_stage::collect() {
 remote_stage::~remote_stage() {
     if (!work_) return;
     const u64 until = now_ns() + leave_patience_ns;
-    if (work_->end_here(leave_patience_ns))  // that host's EOS, so that its stages end well, too
+    if (work_->end_here(leave_patience_ns))  // sends EOS to that host, so that its stages also end normally
         while (!answers_->end() && now_ns() < until)
             std::this_thread::sleep_for(std::chrono::nanoseconds(ns_per_ms));
     {

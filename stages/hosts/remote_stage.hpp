@@ -1,7 +1,7 @@
 #pragma once
 // A seat for a stage's instances on another host (carousel-remote, inserted by the plan). It takes frames
-// like any instance, sends them to the other host to be processed, and commits the answers. Its settings are
-// link_settings.hpp, for the link to the other host, and
+// like any other instance, sends them to the other host for processing, and commits the answers. Its settings
+// are link_settings.hpp, for the link to the other host, and
 //   back_address, back_port   where the answers arrive, on this host
 //   format, output            the stage's output, as JSON, and its name
 //   give_back_ms              a frame without an answer after this time goes to another instance [5000]
@@ -10,15 +10,16 @@
 //   ring -> a lease of this seat -> link (work)    -> carousel-receive -> the stage's instances
 //   ring <- commit of this seat  <- link (answers) <- carousel-send    <-
 //
-// Only the ring here and its commits are authoritative. The other host computes, and may lose what it has:
-// then no answer comes, and the frame goes to another instance. On the link, frames have numbers of the other
-// host's ring, in the order in which they are sent. An answer counts if it comes from the run that was asked,
-// with a number that this process has assigned to a frame that it still has. The numbers start above all that
-// predecessors have sent; when the numbering breaks, this process ends (sending_side.hpp).
+// Only the ring here and its commits are authoritative. The other host only computes; if it loses a frame, no
+// answer arrives, and the frame is given to another instance. On the link, frames have the numbers of the
+// other host's ring, in the order in which they are sent. An answer is accepted if it comes from the run to
+// which the work was sent, with a number that this process has assigned to a frame that it still has. The
+// numbers start above all that predecessors have sent; when the numbering breaks, this process ends
+// (sending_side.hpp).
 //
-// The process returns its frames by exiting (exit_code::gave_back): that frees every lease by the ring's
-// rules and counts no attempt, and its successor takes no frame before the other host has finished what it
-// has. So a host that is away or stalled gets no frame.
+// The process returns its frames by exiting (exit_code::gave_back): this frees every lease by the ring's
+// rules and counts no attempt; the successor takes no frame before the other host has finished the frames
+// that it has. So a host that is away or stalled gets no frame.
 
 #include <condition_variable>
 #include <map>
@@ -40,7 +41,7 @@ public:
     remote_stage() = default;
     remote_stage(const remote_stage&) = delete;
     remote_stage& operator=(const remote_stage&) = delete;
-    /// At the end of a run: reports to the other host that no more work follows.
+    /// Called at the end of a run: reports to the other host that no more work follows.
     ~remote_stage() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;

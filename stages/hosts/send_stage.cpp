@@ -13,7 +13,7 @@ namespace carousel::stages {
 namespace {
 
 constexpr u32 frames_under_way = 4, most_under_way = 16;  ///< the second is the maximum of in_flight
-constexpr u64 patience_ns = 250 * ns_per_ms;  ///< a longer wait is reported as a wait for the other host
+constexpr u64 patience_ns = 250 * ns_per_ms;  ///< a longer wait is reported as waiting for the other host
 constexpr u64 end_patience_ns = 4 * ns_per_s;
 
 }  // namespace
@@ -27,10 +27,11 @@ description send_stage::configure(const configuration& with) {
     direct_ = hosts::sends_directly(with, packing_);
     work_ = with.settings->flag("work", false);
     description d;
-    // With `durable`, a frame is in flight until the other host's sinks have it: through all of its rings.
+    // With `durable`, a frame is in flight until it has passed through all rings of the other host and its
+    // sinks have it.
     d.finish_threads = by_durable_ ? most_under_way : frames_under_way;
     d.forwards_frames = true;
-    d.wants_tombstones = true;  // the other host records them, too
+    d.wants_tombstones = true;  // because the other host also records tombstones
     return d;
 }
 
@@ -40,8 +41,9 @@ void send_stage::prepare(environment& env) {
     packed_.resize(env.in_flight());
 }
 
-// In order, tombstone frames too: so the link knows the oldest frame. The link is created with the first
-// frame, not earlier: a standby has no epoch yet, and must leave the link to the active process.
+// Passed in order, including tombstone frames, so that the link knows the oldest frame. The link is created
+// with the first frame, not earlier, because a standby has no epoch yet and must leave the link to the active
+// process.
 bool send_stage::ready(u64 ring_sequence, u64) {
     if (!link_) {
         hosts::hello own_hello = hosts::hello_of(end_.format, end_.env->parameters());
@@ -94,8 +96,9 @@ send_stage::~send_stage() {
     if (!link_) return;
     if (link_->end(next_, end_patience_ns)) return;
     // The other host's ring may have been lost after its last acknowledgement. All frames here are committed,
-    // so no exit code of this process reports that: the coordinator finds that host waiting
-    // (coordinator_links.cpp). It also sends the end of the stream to a host that has all frames.
+    // so this process cannot report that by an exit code: the coordinator detects that the host waits
+    // (coordinator_links.cpp). The coordinator also sends the end of the stream to a host that has all
+    // frames.
     if (const std::string why = link_->failure(); !why.empty())
         log::error("{}", why);
     else

@@ -9,8 +9,8 @@
 // process() computes the payload's hash in place, and copies a GPU's payload into page-locked memory unless
 // UCX reads it on the GPU; a CPU's ring is sent in place, since the lease lasts until the commit. finish()
 // passes the frame to the link and returns when the other host has committed it: so the ordinary commit
-// states that the frame is there. Several frames are in flight at once (finish_threads); they are committed
-// in order. While the link is down, frames wait and the ring fills: that does not count as a hang
+// states that the frame is there. Several frames are in flight at the same time (finish_threads); they are
+// committed in order. While the link is down, frames wait and the ring fills: that does not count as a hang
 // (frame::wait_for_link).
 
 #include <memory>
@@ -28,7 +28,7 @@ public:
     send_stage() = default;
     send_stage(const send_stage&) = delete;
     send_stage& operator=(const send_stage&) = delete;
-    /// At the end of a run: reports the end of the stream to the other host.
+    /// Called at the end of a run: reports the end of the stream to the other host.
     ~send_stage() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;

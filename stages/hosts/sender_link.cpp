@@ -14,7 +14,8 @@ namespace carousel::hosts {
 namespace {
 constexpr u64 log_first_ns = ns_per_s, log_every_ns = 5 * ns_per_s;
 
-/// Memory that the stage allocates to compress frames: per frame in flight a little more than its length.
+/// Memory that the stage allocates to compress frames: slightly more than the frame's length for each frame
+/// in flight.
 u64 bytes_to_pack(const hello& own_hello) {
     return own_hello.packed == 0
                ? 0
@@ -78,8 +79,8 @@ bool sender_link::over(u64 ring_sequence) const {
     return side_.released(ring_sequence) || !side_.failure().empty() || !broken_.empty();
 }
 
-// The link's thread iterates several times per frame. Waking all waiters each time cost a fifteenth of the
-// link's CPU time; so only a frame's own waiter is woken, once.
+// The link's thread iterates several times per frame. Waking all waiters each time took a fifteenth of the
+// link's CPU time, so only the waiter of the frame itself is woken, and only once.
 void sender_link::wake_released_waiters() {
     for (const auto& [ring_sequence, waiter] : waiting_)
         if (over(ring_sequence)) waiter->notify_one();

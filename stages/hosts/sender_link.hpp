@@ -1,6 +1,6 @@
 #pragma once
-// A sending_side with its transport and its thread. Callable from any thread; a dedicated thread talks to UCX
-// and runs as long as the object exists.
+// A sending_side with its transport and its thread. May be called from any thread; a dedicated thread calls
+// UCX and runs as long as the object exists.
 
 #include <atomic>
 #include <condition_variable>
@@ -20,10 +20,11 @@ namespace carousel::hosts {
 
 class sender_link final : private transport::events {
 public:
-    /// `gpu`: the GPU whose memory has the frames and on which UCX reads them; null: CPU-readable memory.
+    /// `gpu`: the GPU whose memory contains the frames and from which UCX reads them; null: CPU-readable
+    /// memory.
     sender_link(const link_settings& where, hello own_hello, token_file token, u64 first_epoch,
                 std::string figures_path, const device::context* gpu = nullptr);
-    /// Does not report the end of the stream: see end().
+    /// Does not report the end of the stream; see end().
     ~sender_link() override;
 
     void begin(u64 ring_sequence);
@@ -34,29 +35,30 @@ public:
     [[nodiscard]] bool wait_released(u64 ring_sequence, u64 ns);
     /// No frame follows. Returns true if the receiver has confirmed the end within `ns`.
     [[nodiscard]] bool end(u64 ring_sequence, u64 ns);
-    /// Error that no retry can clear; "": none.
+    /// Returns the error that no retry can clear; "": there is none.
     [[nodiscard]] std::string failure() const;
 
-    // For work for another host (link_kind::work); its frame numbers are that host's.
-    /// Frames can be sent: the link is up, and all frames of predecessors have left the ring there.
+    // For work that is sent to another host (link_kind::work); the frame numbers are those of that host.
+    /// True if frames can be sent: the link is up, and all frames of predecessors have left the ring on the
+    /// other host.
     [[nodiscard]] bool takes_work();
-    /// Assigns the number of the next frame, and begins it.
+    /// Assigns the number of the next frame, and begins the frame.
     [[nodiscard]] u64 next_number();
     /// Run that the numbers belong to.
     [[nodiscard]] std::string remote_run() const;
-    /// Why this process's numbers are no longer valid; "": they are. Throws config_error for an error that no
-    /// new process can clear.
+    /// Returns the reason why this process's numbers are no longer valid; "": they are valid. Throws
+    /// config_error for an error that no new process can clear.
     [[nodiscard]] std::string numbering_restarted() const;
-    /// How long the link has been down, in ns; 0: it is up.
+    /// Returns the time in ns for which the link has been down; 0: it is up.
     [[nodiscard]] u64 away_ns() const;
-    /// Returns true if the transport no longer reads the frame's memory; the frame is then forgotten. Waits
-    /// up to `ns`.
+    /// Returns true if the transport no longer reads the frame's memory; the frame is then dropped from the
+    /// list. Waits up to `ns`.
     [[nodiscard]] bool release(u64 ring_sequence, u64 ns);
     /// No frame follows. Returns true if the receiver has confirmed the end within `ns`.
     [[nodiscard]] bool end_here(u64 ns);
 
-    /// True if the link's thread ran within the last second: a caller that waits for the receiver waits for
-    /// nothing else.
+    /// True if the link's thread ran within the last second; a waiting caller then waits only for the
+    /// receiver.
     [[nodiscard]] bool alive() const noexcept;
 
 private:

@@ -37,7 +37,8 @@ void answers::prepare(environment& env) {
                           env.context().allocate_host(batch_ * kernels::net_classes * sizeof(i32))});
     if (out_.empty()) return;
     const std::optional<output_target> to = find_output(out_);
-    if (to && to->is_file)  // each batch has its offset, in every incarnation: never truncated
+    if (to && to->is_file)  // each batch has its own offset in every incarnation, so the file is never
+                            // truncated
         file_.reset(::open(to->path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     else if (to)
         file_.reset(open_output(*to));

@@ -1,8 +1,8 @@
 #pragma once
 // The sink: writes each view's class as one byte at the offset of the view's number, and the batch's hash
-// into the ledger: equal runs have equal hashes. A redelivered frame writes the same bytes again. Input:
-// carousel.classes. Settings: out, a file, relative to the pipeline file's directory or absolute ["": none is
-// written]. A FIFO or a device receives the batches in delivery order, and a repeated batch twice.
+// into the ledger, so that equal runs have equal hashes. A redelivered frame writes the same bytes again.
+// Input: carousel.classes. Settings: out, a file, relative to the pipeline file's directory or absolute ["":
+// none is written]. A FIFO or a device receives the batches in delivery order, and a repeated batch twice.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 #pragma once
-// The formats that the stages of pipelines/inference.toml pass to each other. Frame n of a batch of b carries
-// the views b n to b n + b - 1. A batch of 0 matches any batch (for require_format).
+// The formats that the stages of pipelines/inference.toml pass to each other. Frame n contains the views b n
+// to b n + b - 1, where b is the number of views per batch. A batch of 0 matches any batch (for
+// require_format).
 
 #include <carousel/stage.hpp>
 

@@ -19,7 +19,7 @@ description infer::configure(const configuration& with) {
         throw config_error("stage " + with.stage +
                            ": weights = \"FILE\" is missing: the network that it runs");
     file_ = with.path(written);
-    (void)read_weights(file_);  // reports a damaged file before anything starts
+    (void)read_weights(file_);  // reports a damaged file before anything is started
     return {.outputs = {classes_format(batch_)}, .makes = {{asset, sizeof(kernels::net_weights)}}};
 }
 

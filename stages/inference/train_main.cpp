@@ -1,5 +1,5 @@
 // carousel-train-shapes FILE: trains the network that classifies the renderer's shapes, and prints its
-// accuracy on the views of the training and on views that it has not seen.
+// accuracy on the training views and on other views.
 #include <cstdio>
 #include <string>
 #include <string_view>

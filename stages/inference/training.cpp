@@ -29,7 +29,7 @@ private:
     u64 state_ = 1;
 };
 
-/// Real-valued weights, and the last change of each (momentum).
+/// Real-valued weights, and the last change of each weight (momentum).
 struct layer {
     layer(u32 from, u32 to, numbers& random)
         : inputs(from), weight(u64{from} * to), bias(to), moved(weight.size()), bias_moved(to) {
@@ -83,8 +83,8 @@ f32 largest(const std::vector<f32>& of) {
 }
 i32 rounded(f32 v) { return static_cast<i32>(v < 0 ? v - 0.5F : v + 0.5F); }
 
-/// Converts to integers: a hidden value of 255 stands for `brightest`, the largest that the training pictures
-/// caused.
+/// Converts to integers: a hidden value of 255 corresponds to `brightest`, the largest value for any training
+/// picture.
 std::unique_ptr<net_weights> quantised(const network& n, f32 brightest) {
     auto out = std::make_unique<net_weights>();
     const f32 step = largest(n.first.weight) / 127, step2 = largest(n.second.weight) / 127;

@@ -1,6 +1,6 @@
 #pragma once
-// Casts of values passed in by Python whose errors are one sentence: pybind11's own messages name C++ types,
-// or list signatures over several lines.
+// Casts of values passed in by Python, with one-sentence error messages, because pybind11's own messages name
+// C++ types, or list signatures over several lines.
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>

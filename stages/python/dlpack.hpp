@@ -1,6 +1,6 @@
 #pragma once
-// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): arrays of one library become
-// arrays of another one without a copy. Declared here because the packaged header (0.6) has no versions.
+// The structs of DLPack 1.0 (https://dmlc.github.io/dlpack/latest/c_api.html): allow one library to use
+// another library's arrays without a copy. Declared here because the packaged header (0.6) has no versions.
 
 #include <cstdint>
 

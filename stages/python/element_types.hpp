@@ -38,7 +38,7 @@ inline element_words words_of(std::string_view name, std::size_t bytes) {
     } else if (kind == "f" && bytes > 1) {
         w = {{dl_float, w.dl.bits, 1}, " efd"[log], numpy('f')};
     } else {
-        w.dl.bits = 0;  // a type that DLPack 1.0 has no code for
+        w.dl.bits = 0;  // DLPack 1.0 has no code for this type
     }
     return w;
 }

@@ -9,7 +9,7 @@
 namespace carousel::python {
 namespace {
 
-/// The type of a struct-module format. Zero bits: not a type that a plane can have.
+/// The type of a struct-module format. Zero bits: a type that a plane cannot have.
 dl_type type_of_format(const char* format, Py_ssize_t bytes) {
     std::string_view word = format == nullptr ? "B" : format;
     // Native byte order only. Any other prefix, or a second letter, is another type: "Zf" is complex.
@@ -58,7 +58,8 @@ external_array::external_array(const py::object& from, int gpu, void* stream) : 
                 ->tensor);
     else
         throw py::type_error("__dlpack__() returned something other than a DLPack capsule");
-    holder_ = std::move(capsule);  // not renamed: it stays the library's, which frees it with the capsule
+    holder_ = std::move(capsule);  // not renamed, because the capsule still belongs to the library, which
+                                   // frees it
 }
 
 external_array::~external_array() {

@@ -15,8 +15,8 @@ namespace py = pybind11;
 
 class external_array {
 public:
-    /// `gpu` and `stream`: of the destination memory; -1: host memory. Throws type_error for an object that
-    /// is not an array, and what its library raises.
+    /// `gpu` and `stream` are those of the destination memory; -1: host memory. Throws type_error for an
+    /// object that is not an array, and passes on exceptions of its library.
     external_array(const py::object& from, int gpu, void* stream);
     ~external_array();
     external_array(const external_array&) = delete;

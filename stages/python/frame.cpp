@@ -16,7 +16,7 @@
 namespace carousel::python {
 namespace {
 
-/// Metadata that outlive the frame: a copy of the bytes.
+/// Metadata that outlives the frame: a copy of the bytes.
 std::function<frame_metadata()> retained_metadata(std::span<const std::byte> bytes) {
     return [kept = std::vector<std::byte>(bytes.begin(), bytes.end())] { return frame_metadata(kept); };
 }

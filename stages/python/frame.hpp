@@ -1,6 +1,7 @@
 #pragma once
-// A frame as Python sees it: of a stage while process() or finish() runs, of a reader or a writer until its
-// commit, of `sampled` for as long as it is referenced, or a copy, which has no end. Used only under the GIL.
+// A frame as a Python object. A stage's frame is valid while process() or finish() runs, that of a reader or
+// a writer until its commit, that of `sampled` for as long as it is referenced, and a copy without limit.
+// Used only under the GIL.
 
 #include <pybind11/pybind11.h>
 
@@ -29,7 +30,7 @@ template <typename Frame>
 
 /// The planes of one input, or of an output.
 struct payload_object {
-    std::string name;  ///< of an input: the producer's; of an output: its own, "" if it has none
+    std::string name;  ///< for an input: the producer's name; for an output: its own name, "" if it has none
     std::vector<std::shared_ptr<plane_object>> planes;
     [[nodiscard]] std::shared_ptr<plane_object> find(std::string_view wanted) const;
 };
@@ -59,7 +60,7 @@ public:
     [[nodiscard]] u64 born_ns() const noexcept { return values_.born_ns; }
     [[nodiscard]] u64 capture_ns() const noexcept { return values_.capture_ns; }
     virtual void set_capture_ns(u64 ns);
-    /// Its current metadata; throws frame_ended.
+    /// Returns the frame's current metadata; throws frame_ended.
     [[nodiscard]] frame_metadata metadata() const;
     [[nodiscard]] py::object stream() const;  ///< the cudaStream_t as an integer; None on the CPU
     [[nodiscard]] py::object parameters() const;
@@ -67,23 +68,24 @@ public:
     /// The object that is kept from process() to finish() of this frame. Throws std::runtime_error outside a
     /// stage.
     [[nodiscard]] py::object local() const;
-    /// Where it is stored: in the stage, one per lane; null object: not requested yet.
+    /// The place where the object is stored: in the stage, one per lane; null object: not requested yet.
     void store_local_in(py::object* place) noexcept { local_ = place; }
     [[nodiscard]] const std::vector<payload_object>& inputs() const noexcept { return inputs_; }
     [[nodiscard]] const std::vector<payload_object>& outputs() const noexcept { return outputs_; }
     /// The plane of that name among the inputs; "out", "out_PLANE", "out_OUTPUT" and "out_OUTPUT_PLANE" among
-    /// the outputs, as arguments are named (package/carousel/_outputs.py). Throws key_error.
+    /// the outputs, in the same way as arguments (package/carousel/_outputs.py). Throws key_error.
     [[nodiscard]] std::shared_ptr<plane_object> plane(const std::string& name) const;
-    /// The newest frame of that sampled input; null: there was none.
+    /// Returns the newest frame of that sampled input; null: there was none.
     [[nodiscard]] std::shared_ptr<frame_object> sampled(const std::string& name);
     [[nodiscard]] std::shared_ptr<frame_object> copy() const;
     void end_stream();
     virtual void set_hash(u64 hash, const std::string& name);
     [[nodiscard]] std::string describe() const;
-    /// An array of the frame that still exists: the name of its plane; empty: none.
+    /// Returns the plane name of an array of the frame that still exists; empty: there is none.
     [[nodiscard]] std::string outlived() const;
     [[nodiscard]] lease& frame_lease() const noexcept { return *lease_; }
-    /// For a port's frame that has ended: releases its reference to the port; arrays of it keep theirs.
+    /// For a frame of a port that has ended: releases its reference to the port; arrays of the frame keep
+    /// their own references.
     virtual void detach_from_port() noexcept {}
     void end() noexcept {
         lease_->ended = true;
@@ -102,18 +104,19 @@ protected:
     void add_output(const output_payload& planes, const std::string& name);
     [[nodiscard]] std::vector<std::shared_ptr<plane_object>> written_as(const std::string& argument) const;
 
-    frame* of_ = nullptr;          ///< null: of a port, a copy, or ended
-    py::object* local_ = nullptr;  ///< null: of a port or a copy
+    frame* of_ = nullptr;          ///< null for a frame of a port, a copy, or a frame that has ended
+    py::object* local_ = nullptr;  ///< null for a frame of a port or a copy
     std::shared_ptr<lease> lease_;
     frame_values values_;
     std::string parameters_;                              ///< JSON; "": not known
-    const parameter_schema* schema_ = nullptr;            ///< null: of a port, or a copy
-    std::span<const std::byte> sampled_parameters_ = {};  ///< of a sampled input, valid as long as its frame
-    std::shared_ptr<run_parameters> run_;  ///< of a port or a copy of its frame; null: of a stage
+    const parameter_schema* schema_ = nullptr;            ///< null for a frame of a port or a copy
+    std::span<const std::byte> sampled_parameters_ = {};  ///< for a sampled input, valid as long as its frame
+    std::shared_ptr<run_parameters> run_;  ///< set for a frame of a port or a copy of it; null for a frame of
+                                           ///< a stage
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>>
-        sampled_frames_;  ///< those requested so far, by name
+        sampled_frames_;  ///< the sampled frames requested so far, by name
 };
 
 void bind_frame(py::module_& m);

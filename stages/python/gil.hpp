@@ -1,5 +1,5 @@
 #pragma once
-// Releasing the GIL temporarily when the interpreter may end meanwhile.
+// Releases the GIL temporarily in cases where the interpreter may end in the meantime.
 //
 // A thread that requests the GIL of an interpreter that is ending is terminated by it: Python unwinds its
 // stack, as pthread_exit() does. Nothing may unwind out of a destructor, which would end the process by
@@ -29,7 +29,8 @@ private:
     PyThreadState* state_;
 };
 
-/// The interpreter is gone, or admits no further threads: Python objects are then left untouched.
+/// True if the interpreter has ended, or admits no further threads: in that case Python objects must not be
+/// touched.
 [[nodiscard]] inline bool interpreter_is_closed() noexcept {
     if (Py_IsInitialized() == 0) return true;
 #if PY_VERSION_HEX >= 0x030D0000

@@ -25,16 +25,17 @@ public:
     ~latest_object() {
         if (port_ != nullptr) try {
                 close();
-            } catch (const std::exception&) {  // another thread is using it: the port is closed with that
+            } catch (const std::exception&) {  // another thread is using the port, which is closed when that
+                                               // call ends
             }
     }
     latest_object(latest_object&&) noexcept = default;
     latest_object& operator=(latest_object&&) = delete;
 
-    /// None: none arrived in time, or the run is over.
+    /// None: no frame arrived in time, or the run is over.
     py::object next(f64 timeout_s) {
         (void)there();
-        const pinned_port<latest_port> kept(port_);  // a signal handler may close it
+        const pinned_port<latest_port> kept(port_);  // pinned because a signal handler may close the port
         const port_state<latest_port>::in_use mark(*kept);
         settle();
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
@@ -63,7 +64,7 @@ public:
         throw nothing_new(fmt::format("no new frame of \"{}\" in {:.3g} s: {}", port().stage(), patience_s,
                                       port().waits_for()));
     }
-    /// Frees its place among the ring's observers; a delivered frame stays valid.
+    /// Frees the port's place among the ring's observers; a delivered frame stays valid.
     void close() {
         if (port_ == nullptr) return;
         const pinned_port<latest_port> gone(port_);
@@ -108,7 +109,7 @@ private:
 
     shared_port<latest_port> port_;  ///< null: it is closed
     std::shared_ptr<lease> frame_lease_;
-    void* stream_ = nullptr;  ///< on which the frame was copied; null: no GPU involved
+    void* stream_ = nullptr;  ///< the stream on which the frame was copied; null: no GPU is involved
 };
 
 py::dict losses_of(const latest_object& l) {

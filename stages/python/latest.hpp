@@ -1,7 +1,7 @@
 #pragma once
-// The newest frames of a run, for Python: run.latest(stage). A delivered frame is valid as long as it, a
-// plane or an array of it is referenced, also after the port is closed: the port uses another block of memory
-// for the next one.
+// The newest frames of a run, for Python: run.latest(stage). A delivered frame is valid as long as the frame,
+// one of its planes or an array of it is referenced, even after the port is closed, because the port uses
+// another block of memory for the next frame.
 
 #include <pybind11/pybind11.h>
 

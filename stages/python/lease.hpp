@@ -1,10 +1,11 @@
 #pragma once
-// How long the memory of a frame's planes belongs to a Python program, and which arrays still point into it.
+// Determines how long the memory of a frame's planes belongs to a Python program, and which arrays still
+// point into it.
 //
-// A plane object checks its lease before each use, and raises once the frame has ended. An array made from
-// one (by the buffer protocol, by DLPack) holds a bare pointer and can't raise: it is counted until it is
-// released, so that an array that outlives its frame is reported as an error with its plane's name. Used only
-// under the GIL.
+// A plane object checks its lease before each use, and raises an exception after the frame has ended. An
+// array made from a plane (by the buffer protocol or DLPack) holds a bare pointer and can't raise an
+// exception; it is counted until it is released, so that an array that outlives its frame is reported as an
+// error with its plane's name. Used only under the GIL.
 
 #include <pybind11/pybind11.h>
 #include <unistd.h>
@@ -25,26 +26,27 @@ struct lease {
 
     u64 frame_number = 0;
     bool ended = false;
-    u32 arrays = 0;                ///< made from its planes and not released
-    bool exported_by_cai = false;  ///< by __cuda_array_interface__: its arrays aren't counted
-    std::string last_plane;        ///< from which an array was made, for the message
+    u32 arrays = 0;                ///< number of arrays made from its planes and not released
+    bool exported_by_cai = false;  ///< exported by __cuda_array_interface__, whose arrays aren't counted
+    std::string last_plane;        ///< the plane from which an array was last made, for the message
     void* stream = nullptr;  ///< the frame's cudaStream_t; null on the CPU, and for a frame that its port has
                              ///< given back: the port may destroy the stream at any time
     int gpu = -1;            ///< numbered as in this process; -1: the planes are in host memory
     std::shared_ptr<const void> memory;  ///< owner of the planes' memory, if it is not the process
     std::vector<pybind11::object> kept;  ///< sources of copies that are only enqueued
-    const owner_process owner;           ///< a forked child has nothing enqueued
+    const owner_process owner;           ///< identifies the process, because a forked child has no enqueued
+                                         ///< work
 
     void take(const std::string& plane) {
         ++arrays;
         last_plane = plane;
     }
-    /// Orders all work that this process has enqueued, on whatever stream, before any later use of the
-    /// memory. Releases the GIL while it waits.
+    /// Orders all work that this process has enqueued, on any stream, before any later use of the memory.
+    /// Releases the GIL while it waits.
     void join() noexcept;
-    /// Releases this owner's reference to the memory. The last owner joins before, because enqueued work may
-    /// still read the memory; the GIL is released meanwhile, since this may destroy a port, which waits for
-    /// its device.
+    /// Releases this owner's reference to the memory. The last owner first joins the enqueued work, because
+    /// that may still read the memory; the GIL is released during this, because it may destroy a port, which
+    /// waits for its device.
     void release() noexcept;
 };
 

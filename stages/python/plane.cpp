@@ -28,12 +28,12 @@ py::tuple tuple_of(const std::vector<T>& values) {
 
 constexpr const char* its_bytes = "plane.bytes has the same memory as u8";
 
-/// What an exported array holds: its extents, and its count in the lease.
+/// The data that an exported array holds: its extents, and its count in the lease.
 struct exported {
     std::shared_ptr<lease> of;
     std::vector<i64> shape, strides;
-    // A port that was closed meanwhile gives its seat back with the last array, whichever object holds the
-    // frame.
+    // A port that was closed in the meantime gives its seat back with the last array, regardless of which
+    // object holds the frame.
     ~exported() {
         if (--of->arrays == 0 && of->ended && !of->exported_by_cai) of->release();
     }
@@ -189,8 +189,8 @@ py::tuple plane_object::dlpack_device() const {
     return py::make_tuple(dl_cuda, lease_->gpu);
 }
 
-// The consumer's stream waits for the work on this frame's stream so far; at its end the frame waits for all
-// streams.
+// The consumer's stream waits for the work that is now on this frame's stream; when the frame ends, it waits
+// for all streams.
 py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& max_version,
                                     const py::object& device, const py::object& copy) const {
     check();
@@ -236,7 +236,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
     return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
 }
 
-// Version 3, without a stream for the consumer: the work belongs on the current stream, which is the frame's.
+// Version 3, without a stream of the consumer: the work belongs on the current stream, which is that of the
+// frame.
 py::dict plane_object::cuda_array_interface() const {
     if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane is in host memory");
     check();
@@ -255,7 +256,7 @@ py::dict plane_object::cuda_array_interface() const {
     return d;
 }
 
-// While it is read without the GIL it counts as an array, so that no other thread can end its frame.
+// While the plane is read without the GIL, it counts as an array, so that no other thread can end its frame.
 std::shared_ptr<plane_object> plane_object::to_host() const {
     check();
     const u64 bytes = plane_.bytes();
@@ -318,8 +319,8 @@ void plane_object::set_used(const std::vector<u64>& elements) const {
 
 namespace {
 
-// NumPy calls this after the buffer request was refused, and would make an array of one object without it: so
-// this reports the refusal.
+// NumPy calls this after the buffer request was refused, and would otherwise make an array of one object;
+// therefore this reports the refusal.
 py::object array_of(const py::object& self, const py::args& type, const py::kwargs&) {
     auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(self.ptr()));
     if (!view) throw py::error_already_set();

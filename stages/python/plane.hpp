@@ -1,13 +1,13 @@
 #pragma once
-// A plane of a frame as Python sees it: named, typed, with a shape; it shares its memory with the arrays that
-// NumPy, torch or CuPy make from it. Used only under the GIL.
+// A plane of a frame as a Python object: named, typed, with a shape; it shares its memory with the arrays
+// that NumPy, torch or CuPy make from it. Used only under the GIL.
 //
-// - In host memory: the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
+// - Planes in host memory support the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
 //   __cuda_array_interface__.
-// - Inputs are read-only, unless their stage has requested to write to them: the buffer is marked so, DLPack
-//   as well if a consumer requests version 1, and a write despite both is a fault of its writer, since the
-//   memory is mapped for reading.
-// - It ends with its frame; see lease.hpp.
+// - Inputs are read-only, unless their stage has requested to write to them: the buffer is marked as
+//   read-only, and DLPack as well if a consumer requests version 1; a write despite these marks faults the
+//   writing process, because the memory is mapped for reading.
+// - A plane ends with its frame; see lease.hpp.
 
 #include <pybind11/pybind11.h>
 
@@ -46,7 +46,7 @@ public:
     [[nodiscard]] std::string device() const;  ///< "cpu", "cuda:0"
     [[nodiscard]] std::string describe() const;
 
-    /// The buffer protocol. False: a Python exception is set.
+    /// The buffer protocol. Returns false if a Python exception is set.
     [[nodiscard]] bool fill_buffer(PyObject* self, Py_buffer* view, int flags) const;
     [[nodiscard]] py::capsule to_dlpack(const py::object& stream, const py::object& max_version,
                                         const py::object& device, const py::object& copy) const;
@@ -65,8 +65,8 @@ public:
     /// The receiver of the extents: set for the output of a frame that is being made.
     std::function<void(const std::vector<u64>&)> take_used;
 
-    /// The same memory as u8, for element types that a library does not support. An element of several bytes
-    /// becomes one more dimension.
+    /// Returns the same memory as u8, for element types that a library does not support. An element of
+    /// several bytes becomes one more dimension.
     [[nodiscard]] std::shared_ptr<plane_object> as_bytes();
 
     /// A __cuda_array_interface__ was read: an array may hold this object.
@@ -77,7 +77,7 @@ public:
     }
 
 private:
-    /// Whether `data` is memory of a frame that has not ended.
+    /// True if `data` is memory of a frame that has not ended.
     [[nodiscard]] static bool is_in_plane(const std::byte* data) noexcept;
     void check() const;
     [[nodiscard]] std::vector<i64> element_strides() const;
@@ -88,7 +88,7 @@ private:
     ring::plane plane_;  ///< its strides filled in
     bool writable_;
     mutable bool exported_by_cai_ = false;
-    std::shared_ptr<plane_object> bytes_;  ///< result of as_bytes(), once it was requested
+    std::shared_ptr<plane_object> bytes_;  ///< result of as_bytes(), set after it was requested
 };
 
 void bind_plane(py::module_& m);

@@ -28,7 +28,7 @@ public:
     void commit() {
         require_not_ended("commit()");
         const pinned_port<Port> port(port_);
-        // Python code that runs in between (a collection, a warning's filter) can't close it.
+        // Python code that runs in between (in a garbage collection or a warning's filter) can't close it.
         const typename port_state<Port>::in_use mark(*port);
         port->require_released("commit()");
         join_streams();
@@ -54,8 +54,8 @@ public:
         note_hash(hash, name);
     }
     [[nodiscard]] bool is_live() const noexcept { return !lease_->ended; }
-    /// The run has taken the frame back, or issues another frame of its number. From now on the port may end
-    /// or start another incarnation, which destroys the stream that the frame was on.
+    /// The run has taken the frame back, or issues another frame with its number. From now on the port may
+    /// end or start another incarnation, which destroys the stream that the frame was on.
     void detach_frame() noexcept {
         lease_->stream = nullptr;
         if (outlived().empty()) port_->frame_lease.reset();
@@ -68,7 +68,7 @@ protected:
         throw std::runtime_error("set_hash() is for the frame of a reader");
     }
     void end_planes() noexcept { lease_->ended = true; }
-    // After the work that the program has enqueued, on whatever stream, and before the port's final check.
+    // Called after the work that the program has enqueued, on any stream, and before the port's final check.
     void join_streams() {
         if (lease_->gpu < 0 || join_or_wait(lease_->gpu, lease_->stream) || port_->warned) return;
         port_->warned = true;
@@ -101,7 +101,7 @@ public:
               return port_->filling->metadata();
           }) {
         add_output(port_->filling->output(), "");
-        // A frame that has not ended has its port, so a plain pointer is sufficient.
+        // A frame that has not ended keeps its port, so a plain pointer is sufficient.
         for (const payload_object& output : outputs_)
             for (const auto& plane : output.planes)
                 if (plane->take_used)
@@ -145,12 +145,12 @@ public:
         return *port_;
     }
     [[nodiscard]] const shared_port<Port>& shared() const noexcept { return port_; }
-    /// Takes a frame; nothing: none arrived in time, or the run is over. `step` is next() of the port with a
-    /// timeout.
+    /// Takes a frame; returns nothing if none arrived in time, or if the run is over. `step` is next() of the
+    /// port with a timeout.
     template <typename Step>
     bool wait(f64 timeout_s, Step&& step) {
         (void)there();
-        const pinned_port<Port> kept(port_);  // a signal handler may close it
+        const pinned_port<Port> kept(port_);  // pinned because a signal handler may close the port
         const typename port_state<Port>::in_use mark(*kept);
         const u64 until = now_ns() + static_cast<u64>(std::max(0.0, timeout_s) * 1e9);
         for (;;) {
@@ -189,7 +189,8 @@ public:
     ~port_object() {
         if (port_ != nullptr) try {
                 close();
-            } catch (const std::exception&) {  // another thread is using it: the port is closed with that
+            } catch (const std::exception&) {  // another thread is using the port, which is closed when that
+                                               // call ends
             }
     }
     port_object(port_object&&) noexcept = default;
@@ -200,12 +201,12 @@ private:
         std::optional<typename port_state<Port>::in_use> mark;
         if (h.owner.is_this()) mark.emplace(h, true);
         if (h.frame_lease) h.frame_lease->ended = true;
-        // The lease holds the port as long as an array of it exists, and no longer.
+        // The lease keeps the port exactly as long as an array of it exists.
         const std::shared_ptr<lease> last = std::move(h.frame_lease);
         h.frame_lease = nullptr;
         const std::shared_ptr<frame_object> seen = h.frame.lock();
-        // Its memory is released with the port, and enqueued work may still read it. Work for a committed
-        // frame was ordered before the commit.
+        // The frame's memory is released with the port, and enqueued work may still read it. Work for a
+        // committed frame was ordered before the commit.
         if (last) last->join();
         if (last && last->arrays == 0 && (last->gpu < 0 || (seen && seen->outlived().empty())))
             last->memory.reset();
@@ -251,8 +252,9 @@ public:
     }
 
 private:
-    // The current frame was not committed: its number is issued again, as another object. An array of it, or
-    // of one that was dropped, would refer to the next frame's memory, which the port's end unmaps.
+    // The current frame was not committed: its number is issued again, as a different object. An array of
+    // this frame, or of a dropped one, would refer to the memory of the next frame, which is unmapped when
+    // the port ends.
     void abandon_frame(const char* what) {
         (void)there();
         const pinned_port<writer_port> h(shared());

@@ -7,7 +7,7 @@
 // that outlives its port keeps the port's memory, and its seat in the run, until it is released.
 //
 // A port belongs to one thread at a time (a violation is reported), and to the process that opened it: a
-// forked child leaves it untouched, also when it exits.
+// forked child does not touch the port, even when it exits.
 
 #include <pybind11/pybind11.h>
 
@@ -15,7 +15,7 @@
 
 namespace carousel::python {
 
-/// Longest uninterrupted wait of a Python call, after which it checks for Ctrl-C.
+/// Longest uninterrupted wait of a Python call; after this time it checks for Ctrl-C.
 inline constexpr f64 longest_wait_s = 0.1;
 
 /// Adds reader() and writer() to Run, and their classes.

@@ -13,14 +13,14 @@
 namespace carousel::python {
 namespace {
 
-/// The argument of the adapter's configure(): the settings, typed, and the rest as plain values.
+/// The argument of the adapter's configure(): the settings, typed, and the remaining values as plain values.
 struct configuration_object {
     const configuration* with;
-    py::dict input_formats = {}, setting_values = {};  ///< as read by the adapter
+    py::dict input_formats = {}, setting_values = {};  ///< in the form that the adapter reads
     [[nodiscard]] const settings& own() const { return *with->settings; }
 };
 
-/// A wrong key or value: raised in Python as carousel.SettingsError(key, message), so that its place in the
+/// A wrong key or value, raised in Python as carousel.SettingsError(key, message), so that its place in the
 /// file can be reported.
 template <typename F>
 auto as_settings_error(F&& f) {
@@ -48,11 +48,12 @@ description description_from(const py::dict& d) {
         const auto [plane, input] = each.cast<std::pair<std::string, std::size_t>>();
         out.reads.push_back({plane, {}, input});
     }
-    out.maps_peer_rings = true;  // it may use streams that the runner does not know
+    out.maps_peer_rings = true;  // the function may use streams that the runner does not know
     return out;
 }
 
-/// The text of a Python exception: one sentence, and the traceback. If it has no text its type is used.
+/// Returns the text of a Python exception: one sentence, and the traceback. If the exception has no text, its
+/// type is used.
 std::pair<std::string, std::string> words_of_exception(py::error_already_set& e) {
     const std::string kind = reinterpret_cast<PyTypeObject*>(e.type().ptr())->tp_name;
     try {
@@ -146,7 +147,9 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     const auto seen = std::make_shared<frame_object>(f, frame_lease, inputs_, outputs_, env_->parameters(),
                                                      writable_inputs_);
     py::object& local = locals_.at(f.lane());
-    if (enqueues || !f.tombstone_reason().empty()) local = py::object();  // a tombstone had no process()
+    if (enqueues || !f.tombstone_reason().empty())
+        local = py::object();  // for a tombstone, process() was
+                               // not called
     seen->store_local_in(&local);
     try {
         if (gpu_ >= 0) frameworks_(reinterpret_cast<std::uintptr_t>(frame_lease->stream), gpu_);
@@ -170,8 +173,8 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     if (enqueues) lanes_[f.lane()] = std::move(frame_lease);
 }
 
-// After the user's function and before the runner's final check and SUBMITTED: a reader that sees the frame
-// as complete sees all that the function has enqueued, on whatever stream.
+// After the user's function and before the runner's final check and SUBMITTED: a reader that finds the frame
+// complete then also finds the results of all work that the function has enqueued, on any stream.
 void python_stage::join_streams(const lease& frame_lease) {
     if (join_or_wait(frame_lease.gpu, frame_lease.stream) || warned_) return;
     warned_ = true;
@@ -181,7 +184,7 @@ void python_stage::join_streams(const lease& frame_lease) {
 void python_stage::close(frame_object& f, const char* what) {
     std::string plane = f.outlived();
     if (!plane.empty()) {
-        py::module_::import("gc").attr("collect")();  // it may only be in a reference cycle
+        py::module_::import("gc").attr("collect")();  // the object may exist only in a reference cycle
         plane = f.outlived();
     }
     f.end();

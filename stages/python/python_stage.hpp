@@ -1,11 +1,10 @@
 #pragma once
-// A stage whose code is Python: the interface to the runner on one side and to the user's function on the
-// other.
+// A stage whose code is Python: the interface between the runner and the user's function.
 //
 //   runner (threads without the GIL)  ->  python_stage (takes the GIL)  ->  the function of the user's file
 //
 // The loop, the protocol, heartbeats and commits never take the GIL: a function that never releases it, or
-// another Python thread that holds it, stops this stage alone, and its frame's timeout ends the process.
+// another Python thread that holds it, stops only this stage, and its frame's timeout ends the process.
 //
 // Errors in a function are errors of the stage, reported in one sentence, and count as an attempt on its
 // frame: it raises, it returns something, it calls sys.exit, or an array that it made from a plane outlives
@@ -30,8 +29,8 @@ namespace carousel::python {
 
 class python_stage final : public stage {
 public:
-    /// `adapter`: an object of carousel._stage.Adapter. It is never released: the stage exists as long as the
-    /// process. Call with the GIL.
+    /// `adapter`: an object of carousel._stage.Adapter. The object is never released, because the stage
+    /// exists as long as the process. Call with the GIL.
     explicit python_stage(py::object adapter);
     ~python_stage() override;
     python_stage(const python_stage&) = delete;
@@ -52,20 +51,21 @@ private:
     py::handle adapter_, process_, finish_, frameworks_;
     bool finishes_;
     bool warned_ = false;
-    std::string stage_;  ///< its name in the pipeline file
+    std::string stage_;  ///< the stage's name in the pipeline file
     environment* env_ = nullptr;
     int gpu_ = -1;
     std::vector<std::string> inputs_;   ///< the producers' names
     bool writable_inputs_ = false;      ///< it has requested that
-    std::vector<std::string> outputs_;  ///< its own names; "": one without a name
-    /// The plane of each argument: ("input" or "output", its index, the plane's), or ("frame", 0, 0).
+    std::vector<std::string> outputs_;  ///< names of its outputs; "": an output without a name
+    /// The plane of each argument: ("input" or "output", its index, the index of the plane), or ("frame", 0,
+    /// 0).
     std::vector<std::tuple<std::string, std::size_t, std::size_t>> picks_;
-    /// Per lane, the last frame's lease: the frame is complete when the lane is used again.
+    /// Lease of the last frame of each lane; that frame is complete when the lane is used again.
     std::vector<std::shared_ptr<lease>> lanes_;
-    std::vector<py::object> locals_;  ///< frame.local of each lane's frame; null: not requested
+    std::vector<py::object> locals_;  ///< frame.local of the frame of each lane; null: not requested
 };
 
-/// Runs the stage program: `words` are its command line. Returns its exit code.
+/// Runs the stage program: `words` is the stage's command line. Returns its exit code.
 int run_stage(const std::vector<std::string>& words, py::object adapter);
 
 void bind_stage(py::module_& m);

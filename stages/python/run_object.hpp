@@ -1,7 +1,7 @@
 #pragma once
-// An open run, and the ports that Python has opened of it. The ports can outlive this object; its end, or
-// that of `with`, closes those that still exist, so that their seats are free at once. Used only under the
-// GIL.
+// An open run, and the ports of this run that Python has opened. The ports can outlive this object; the end
+// of the object, or of its `with` block, closes the ports that still exist, so that their seats are free at
+// once. Used only under the GIL.
 
 #include <pybind11/pybind11.h>
 
@@ -31,8 +31,8 @@ public:
     [[nodiscard]] pybind11::object opened(Object port) {
         return remember(pybind11::cast(std::move(port)));
     }
-    /// Closes its ports; an error for one that can't be closed because another thread is using it is raised
-    /// after the others are closed.
+    /// Closes the run's ports; if a port can't be closed because another thread is using it, an error is
+    /// raised after the other ports are closed.
     void close();
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
 // The schema of a run's parameters: their names and types, requested when Python first reads the values of
-// one of its frames. Used under the GIL, which is released meanwhile.
+// one of its frames. Used under the GIL, which is released during the request.
 
 #include <carousel/port.hpp>
 
@@ -15,7 +15,7 @@ namespace carousel::python {
 class run_parameters {
 public:
     explicit run_parameters(open_run of) : of_(std::move(of)) {}
-    /// Constant for the lifetime of the run. Throws shm_error: its supervisor does not reply.
+    /// Constant for the lifetime of the run. Throws shm_error if the run's supervisor does not reply.
     [[nodiscard]] const ring::parameter_schema& schema() {
         if (!known_) {
             if (!of_)
@@ -27,7 +27,7 @@ public:
                 const gil_released others;
                 return of.parameters();
             }();
-            if (!known_) known_ = std::move(loaded);  // else another thread was faster
+            if (!known_) known_ = std::move(loaded);  // otherwise another thread was faster
         }
         return *known_;
     }

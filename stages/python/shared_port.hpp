@@ -30,13 +30,13 @@ struct port_state {
     f64 patience_s;
     std::shared_ptr<run_parameters> run;  ///< for its frames
     std::optional<writer_frame> filling;  ///< a writer's uncommitted frame
-    /// Of the current frame, or of a dropped one that arrays have outlived; null: there is neither.
+    /// lease of the current frame, or of a dropped frame that is outlived by arrays; null: there is neither
     std::shared_ptr<lease> frame_lease;
     std::weak_ptr<frame_object> frame;  ///< the current one
     const owner_process owner;
     bool busy = false;       ///< a call is in progress, which may have released the GIL
-    bool may_close = false;  ///< by a signal handler, which is called during a wait
-    bool warned = false;     ///< that the driver can't join all streams
+    bool may_close = false;  ///< may be closed by a signal handler that is called during a wait
+    bool warned = false;     ///< a warning was logged that the driver can't join all streams
 
     void require_owner() const {
         if (!owner.is_this())
@@ -52,7 +52,7 @@ struct port_state {
                             "thread at a time",
                             port.stage()));
     }
-    /// Excludes other use meanwhile: by another thread, and by Python code that runs in between.
+    /// Excludes concurrent use, by another thread or by Python code that runs in between.
     struct in_use {
         port_state& of;
         const bool before;
@@ -65,25 +65,26 @@ struct port_state {
         in_use(const in_use&) = delete;
         in_use& operator=(const in_use&) = delete;
     };
-    /// Without the GIL, and without other use meanwhile.
+    /// Called without the GIL, and excludes concurrent use.
     template <typename F>
     auto alone(F&& f) {
         const in_use mark(*this);
         const gil_released others;
         return f();
     }
-    /// Requires that no array of the current frame, or of a dropped one, exists; otherwise throws an error
-    /// with its plane's name.
+    /// Requires that no array of the current frame, or of a dropped frame, exists; otherwise throws an error
+    /// with the name of its plane.
     void require_released(const char* what) {
         const auto held_plane = [&] {
             if (frame_lease->arrays > 0) return frame_lease->last_plane;
             if (const std::shared_ptr<frame_object> f = frame.lock()) return f->outlived();
-            // Its frame is gone: an owner of the lease has a plane, and may have an array that isn't counted.
+            // The frame object no longer exists, but an owner of the lease still has a plane, and may have an
+            // array that isn't counted.
             return frame_lease->exported_by_cai && frame_lease.use_count() > 1 ? frame_lease->last_plane
                                                                                : std::string();
         };
         if (!frame_lease || held_plane().empty()) return;
-        py::module_::import("gc").attr("collect")();  // it may only be in a reference cycle
+        py::module_::import("gc").attr("collect")();  // the object may exist only in a reference cycle
         if (const std::string plane = held_plane(); !plane.empty())
             throw error(exit_code::stage_exception,
                         fmt::format("an array of plane \"{}\" of frame {} is held beyond {}: its memory is "
@@ -96,8 +97,8 @@ struct port_state {
 template <typename Port>
 using shared_port = std::shared_ptr<port_state<Port>>;
 
-/// Keeps a port during a call in which Python may close it. The last reference is released without the GIL,
-/// because the port waits for its device.
+/// Keeps a port during a call in which Python may close the port. The last reference is released without the
+/// GIL, because the port waits for its device.
 template <typename Port>
 class pinned_port {
 public:

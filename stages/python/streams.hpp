@@ -1,24 +1,26 @@
 #pragma once
-// The order of a frame's work on a GPU, on whatever streams a framework enqueues it. Built from
-// cuda/streams.cpp, or from no_streams.cpp without CUDA.
+// The order of a frame's work on a GPU, regardless of the streams on which a framework enqueues it. Built
+// from cuda/streams.cpp, or from no_streams.cpp without CUDA.
 //
-// `gpu` is the GPU of the streams, numbered as in this process. A call makes it this thread's current GPU and
-// restores the previous one afterwards, because the program may work on another GPU.
+// `gpu` is the GPU of the streams, numbered as in this process. A call makes this GPU the thread's current
+// GPU and restores the previous one afterwards, because the program may work on another GPU.
 
 #include "core/types.hpp"
 
 namespace carousel::python {
 
-/// This thread's current GPU, numbered as in this process; -1: none.
+/// Returns this thread's current GPU, numbered as in this process; -1: there is none.
 [[nodiscard]] int current_gpu();
-/// The GPU of a stream; the current one if the driver can't report it. Throws cuda_error.
+/// Returns the GPU of a stream; the current GPU if the driver can't report it. Throws cuda_error.
 [[nodiscard]] int gpu_of(void* stream);
-/// Work enqueued on `follower` after this call waits for the work now on `leader`; on the device, not here.
-/// Streams are cudaStream_t, or 1 and 2 for the default ones. Throws cuda_error.
+/// Work enqueued on `follower` after this call waits for the work that is now on `leader`; the wait is on the
+/// device, and this call does not block. Streams are cudaStream_t, or 1 and 2 for the default ones. Throws
+/// cuda_error.
 void follow(int gpu, void* follower, void* leader);
 /// Work enqueued on `stream` after this call waits for all work that this process has enqueued so far, on
-/// every stream of its context. Does not block. False: the driver, older than 12.5, does not support this;
-/// nothing is joined, and the caller must use wait_for_all() instead. Throws cuda_error.
+/// every stream of its context. Does not block. Returns false if the driver, older than 12.5, does not
+/// support this; in that case nothing is joined, and the caller must use wait_for_all() instead. Throws
+/// cuda_error.
 [[nodiscard]] bool join_all(int gpu, void* stream);
 /// Blocks until all work that this process has enqueued on that GPU is done. Throws cuda_error.
 void wait_for_all(int gpu);

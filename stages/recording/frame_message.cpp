@@ -16,7 +16,7 @@ namespace {
 using mcap::format_error;
 using ring::element;
 
-/// The name of a plane's pixel format in foxglove.RawImage; null: it is not a picture.
+/// Returns the name of a plane's pixel format in foxglove.RawImage; null: it is not a picture.
 const char* encoding_of(const ring::plane& p) {
     if (!p.strides.empty() || p.shape.size() < 2 || p.shape.size() > 3) return nullptr;
     const u64 channels = p.shape.size() == 3 ? p.shape[2] : 1;
@@ -29,8 +29,8 @@ const char* encoding_of(const ring::plane& p) {
     return nullptr;
 }
 
-/// The plane stored in `data`; null: none. A format's type states that it is a picture
-/// ("carousel.image.rgba8"), because other rings have two-dimensional arrays, too.
+/// Returns the plane that is stored in `data`; null: there is none. Only a format's type shows that it is a
+/// picture ("carousel.image.rgba8"), because other rings also have two-dimensional arrays.
 const ring::plane* picture_of(const ring::frame_format& format) {
     if (format.type.find("image") == std::string::npos && format.type.find("depth") == std::string::npos)
         return nullptr;

@@ -9,10 +9,10 @@
 //                            double number = 5; string text = 6; bytes bytes = 7; }
 //
 // `used`: the extents of a plane that the frame uses in part; the data end after the last element in use. The
-// picture of such a ring is as large as the part in use, and its Plane has no data.
-// A ring that carries a picture is a foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame
-// in field 100: the picture is in `data`, other planes are in the frame. A schema in the file describes both,
-// so that other programs can read all of it.
+// picture of such a ring has the size of the part in use, and its Plane has no data. A ring with pictures is
+// stored as foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame in field 100: the picture
+// is in `data`, other planes are in the frame. A schema in the file describes both, so that other programs
+// can read all of it.
 
 #include <span>
 #include <string>
@@ -29,13 +29,13 @@ using ring::frame_facts;
 /// "foxglove.RawImage" or "carousel.Frame".
 [[nodiscard]] std::string schema_name(const ring::frame_format& format);
 
-/// Appends the message. `slot`: of that format, in memory that the CPU can read. `wall_ns`: the wall-clock
-/// time, for other programs.
+/// Appends the message. `slot`: a slot of that format, in memory that the CPU can read. `wall_ns`: the
+/// wall-clock time, for other programs.
 void put_frame(mcap::buffer& to, const ring::frame_format& format, const std::string& ring,
                const frame_facts& facts, u64 wall_ns, const std::byte* slot);
 
-/// Reads the facts and copies the planes to their places in `slot`, unless that is null. Throws format_error:
-/// not such a message, or planes are missing or of another size.
+/// Reads the facts and copies the planes to their places in `slot`, unless that is null. Throws format_error
+/// if it is not such a message, or if planes are missing or have another size.
 [[nodiscard]] frame_facts take_frame(std::span<const std::byte> message, const ring::frame_format& format,
                                      std::byte* slot);
 

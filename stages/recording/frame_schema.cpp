@@ -25,7 +25,7 @@ struct field_row {
     const char* name;
     u32 number;
     kind type;
-    const char* message = "";  ///< full name of its type
+    const char* message = "";  ///< full name of the message's type
     bool repeated = false;
 };
 struct message_row {

@@ -8,9 +8,9 @@
 //   rate    relative to the recorded pace: 1 as recorded, 2 twice as fast, 0 as fast as possible or at the
 //           pipeline's fps [0]
 // Frame n of the run is the recording's frame first + n (with loop, n modulo the number of frames): a
-// function of n and of the file. A recording without an end (its recorder was killed) or with a damaged index
-// is played by its units. A damaged frame is abandoned, with a message that names it, and keeps its place:
-// the frames after it have the same numbers as without damage.
+// function of n and of the file. A recording without an end (because its recorder was killed), or with a
+// damaged index, is played unit by unit. A damaged frame is abandoned, with a message that names it, and
+// keeps its place, so that the frames after it have the same numbers as without damage.
 
 #include <memory>
 #include <string>
@@ -39,7 +39,8 @@ private:
     ring_reader frames_;
     u64 played_ = 0;  ///< number of frames played, from first_ on
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    u64 last_time_ns_ = 0, last_played_ns_ = 0;  ///< of the previous frame, in the recording and in this run
+    u64 last_time_ns_ = 0, last_played_ns_ = 0;  ///< times of the previous frame, in the recording and in
+                                                 ///< this run
 };
 
 }  // namespace carousel::stages

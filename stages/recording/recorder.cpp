@@ -27,10 +27,10 @@ description recorder::configure(const configuration& with) {
     compression_ = with.settings->choice("compression", compressions().front(), compressions());
     about_.rings.clear();
     for (const input_description& i : with.inputs) about_.rings.push_back({i.stage, i.format});
-    return {.wants_tombstones = true};  // finish() logs that they are missing in the file
+    return {.wants_tombstones = true};  // so that finish() can log that tombstones are missing in the file
 }
 
-// A standby must not wait for the lock, which the holder of its seat has: it opens the file with its first
+// A standby must not wait for the lock, which the holder of its seat has, so it opens the file with its first
 // frame.
 void recorder::prepare(environment& env) {
     if (env.instance() > 0)
@@ -60,7 +60,9 @@ void recorder::finish(frame& f) {
         return;
     }
     if (!tape_->is_open()) tape_->open();
-    if (tape_->has(f.frame_number())) return;  // a predecessor wrote it, and died before its commit
+    if (tape_->has(f.frame_number()))
+        return;  // a predecessor has written the frame, and died before its
+                 // commit
     std::vector<taped_frame> unit;
     for (std::size_t k = 0; k < about_.rings.size(); ++k) {
         frame_facts facts;

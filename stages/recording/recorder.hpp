@@ -5,7 +5,7 @@
 //   compression  "lz4", "zstd", "none" [the first one that is built in]
 // A frame commits after its unit is in the file (mcap/record.hpp). After a crash the next incarnation
 // continues after the last complete unit, and skips a frame that the file already has. Tombstone frames have
-// no payload and are left out.
+// no payload and are omitted.
 
 #include <memory>
 #include <string>
@@ -21,7 +21,7 @@ public:
     recorder() = default;
     recorder(const recorder&) = delete;
     recorder& operator=(const recorder&) = delete;
-    /// At the end of a run: writes the end of the file, with an index.
+    /// Called at the end of a run: writes the end of the file, with an index.
     ~recorder() override;
     [[nodiscard]] description configure(const configuration& with) override;
     void prepare(environment& env) override;

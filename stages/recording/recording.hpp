@@ -18,15 +18,16 @@ struct recorded_ring {
 };
 
 struct recording {
-    std::string id;     ///< one per recording, by which the next incarnation recognizes its own
-    i64 offset_ns = 0;  ///< from CLOCK_MONOTONIC to the wall clock, for the whole recording
+    std::string id;     ///< unique id of the recording, by which the next incarnation recognizes its own file
+    i64 offset_ns = 0;  ///< difference between CLOCK_MONOTONIC and the wall clock, for the whole recording
     std::vector<recorded_ring> rings;
     ring::parameter_schema parameters;  ///< empty: the pipeline had none
 };
 
 /// The channel of rings[k] is k + 1.
 [[nodiscard]] mcap::preamble preamble_of(const recording& r);
-/// Throws config_error that names `file`: the recording is another program's, of another version, or damaged.
+/// Throws config_error that names `file` if the recording was written by another program or version, or is
+/// damaged.
 [[nodiscard]] recording recording_from(const mcap::preamble& p, const std::string& file);
 
 }  // namespace carousel::stages

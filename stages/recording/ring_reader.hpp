@@ -18,14 +18,14 @@ namespace carousel::stages {
 class ring_reader {
 public:
     ring_reader() = default;
-    /// Finds the frames of about.rings[ring], and logs what is damaged or missing. Throws config_error: the
-    /// file is being recorded, or can't be read.
+    /// Finds the frames of about.rings[ring], and logs damaged or missing ones. Throws config_error: the file
+    /// is being recorded, or can't be read.
     ring_reader(std::string path, const recording& about, std::size_t ring);
 
-    /// The number of places. A damaged frame has one: those after it keep theirs.
+    /// The number of places. A damaged frame also has a position, so the frames after it keep theirs.
     [[nodiscard]] u64 size() const noexcept { return units_.size(); }
     /// Reads the frame at `place` (below size()) into a slot of the ring's format. Throws error with
-    /// exit_code::stage_exception, which names the place and the file: it is damaged or missing.
+    /// exit_code::stage_exception, which names the place and the file, if the frame is damaged or missing.
     frame_facts read(u64 place, std::byte* slot);
 
 private:

@@ -19,7 +19,8 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-constexpr double lock_patience_s = 10;  ///< a predecessor with a GPU context takes a tenth of a second to end
+constexpr double lock_patience_s = 10;  ///< because a predecessor with a GPU context takes a tenth of a
+                                        ///< second to end
 
 i64 wall_offset() {
     timespec wall{};
@@ -29,7 +30,7 @@ i64 wall_offset() {
 
 }  // namespace
 
-// The note comes first: after a crash the next incarnation finds its own file, or none.
+// The note is written first, so that after a crash the next incarnation finds its own file, or none.
 tape::tape(std::string path, std::string compression, recording about, const std::string& note)
     : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
     messages_.resize(about_.rings.size());
@@ -85,7 +86,7 @@ void tape::finish() noexcept try {
         log::warning("{} has no index: {}. Its {} frames are complete, and `carousel-replay` plays them",
                      path_, e.what(), file->units());
     }
-} catch (const std::exception&) {  // out of memory: the file lacks its end, as after a kill
+} catch (const std::exception&) {  // out of memory: the file lacks its end, in the same way as after a kill
 }
 
 }  // namespace carousel::stages

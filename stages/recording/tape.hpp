@@ -1,10 +1,10 @@
 #pragma once
-// A recording while it is written, by a stage (recorder.hpp) or by an external program (tape_main.cpp): one
-// unit per frame, over any number of incarnations.
+// A recording that is being written by a stage (recorder.hpp) or by an external program (tape_main.cpp), with
+// one unit per frame, over any number of incarnations.
 //
 // An incarnation leaves a note in the run's runtime directory, by which the next one recognizes its own file,
-// and a file that is complete up to its last unit (mcap/record.hpp). A frame that the file already has is not
-// written again.
+// and a file that is complete up to its last unit (mcap/record.hpp). A frame that is already in the file is
+// not written again.
 
 #include <memory>
 #include <span>
@@ -24,21 +24,21 @@ struct taped_frame {
 
 class tape {
 public:
-    /// `note`: the path of the note. The rings are those of `about`. Throws config_error: the file exists and
-    /// does not belong to this run.
+    /// `note`: the path of the note. The rings are those of `about`. Throws config_error if the file exists
+    /// and does not belong to this run.
     tape(std::string path, std::string compression, recording about, const std::string& note);
     /// Opens the file and waits for its lock, because the holder may be about to end. Throws output_error,
     /// disk_full_error.
     void open();
     [[nodiscard]] bool is_open() const noexcept { return file_ != nullptr; }
-    /// Whether the file has that frame of the ring, or a later one.
+    /// True if the file has that frame of the ring, or a later one.
     [[nodiscard]] bool has(u64 frame_number, std::size_t ring = 0) const noexcept {
         return rings_[ring].any && frame_number <= rings_[ring].last;
     }
-    /// Appends one unit: a frame of each ring, in their order. Throws as open() does; the file is then
+    /// Appends one unit: a frame of each ring, in their order. Throws like open(); the file is then
     /// unchanged.
     void append(std::span<const taped_frame> frames) { append(frames, 0); }
-    /// The same for one ring alone, if each ring has frames of its own.
+    /// The same for only one ring, if each ring has its own frames.
     void append(const taped_frame& frame, std::size_t ring) { append({&frame, 1}, ring); }
     /// Writes the end of the file, with an index, and logs one line.
     void finish() noexcept;

@@ -76,8 +76,8 @@ private:
     std::vector<std::vector<std::byte>> slots_;
 };
 
-// The commit comes after the unit is in the file: after a crash between the two, the next process finds the
-// unit and does not write it again.
+// The commit follows the write of the unit: after a crash between the two, the next process finds the unit in
+// the file and does not write it again.
 std::string record_port(const task& t) {
     const open_run run = open(t.run);
     reader_port port = run.reader(t.of.front());
@@ -103,8 +103,8 @@ std::string record_port(const task& t) {
     return fmt::format("{}: {} frames", t.out, frames);
 }
 
-/// A ring's newest frames. Each ring has a thread, which sleeps on that ring's doorbell alone: a port belongs
-/// to one thread, and a slow ring delays no other ring's frames.
+/// A ring's newest frames. Each ring has its own thread, which sleeps only on that ring's doorbell, because a
+/// port belongs to one thread, and a slow ring must not delay the frames of another one.
 struct newest_ring {
     latest_port port;
     u64 first = 0, last = 0, taken = 0;
@@ -143,7 +143,7 @@ std::string record_latest(const task& t) {
             try {
                 rings[k].record(to, one_at_a_time, k);
             } catch (...) {
-                // The other threads end, too, at their next check: one error ends the recording.
+                // The other threads also end, at their next check, because one error ends the recording.
                 end_requested = 1;
                 throw;
             }
@@ -159,7 +159,7 @@ std::string record_latest(const task& t) {
     try {
         for (std::future<void>& each : threads) each.get();
     } catch (const disk_full_error&) {
-        throw;  // there is no room for the file's end either: what is there stays as it is
+        throw;  // there is also no room for the file's end, so the file is left unchanged
     } catch (...) {
         to.finish();
         throw;

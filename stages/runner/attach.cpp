@@ -20,7 +20,7 @@ namespace carousel::stages {
 namespace {
 using nlohmann::json;
 
-constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that does not answer
+constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that does not reply
 
 shm::unique_fd connect_within(const std::string& path, double wait_s) {
     const u64 until = now_ns() + static_cast<u64>(wait_s * 1e9);
@@ -37,7 +37,7 @@ shm::unique_fd connect_within(const std::string& path, double wait_s) {
     }
 }
 
-// A missing field leaves the control block's value in effect: the runner then chooses nothing.
+// If a field is missing, the control block's value remains in effect, and the runner chooses nothing.
 depth_rule depth_of(const json& j) {
     depth_rule r;
     if (!j.is_object()) return r;

@@ -1,12 +1,12 @@
 #pragma once
 // How a stage process attaches to a run. It opens one SOCK_SEQPACKET connection to the supervisor
-// (DIR/control.sock), which stays open until the process ends. Its EOF informs the supervisor of a death
-// within a millisecond, because its fd is moved above the driver's: files are closed in the order of their
-// numbers, and closing a GPU driver's takes about 90 ms.
+// (DIR/control.sock), which stays open until the process ends. The connection's EOF informs the supervisor of
+// a death within a millisecond, because its fd is moved above those of the driver: files are closed in the
+// order of their numbers, and closing those of a GPU driver takes about 90 ms.
 //
 //   stage      -> hello (control/stage_message.hpp)
 //   supervisor -> attach with fds (control/attach_message.hpp), or a refusal
-//   stage      -> ready, once it is LIVE
+//   stage -> ready, after it is LIVE
 //
 // The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" (seat, entry, epoch) in its environment; a
 // stage started by hand takes -p NAME --stage NAME and waits up to --wait seconds.
@@ -33,13 +33,13 @@ struct sampled_input_description : input_description {
 
 struct attachment {
     std::string run_id, runtime_directory, output_directory, stage;
-    ring::incarnation_id incarnation;  ///< a standby has epoch 0 until it takes over
+    ring::incarnation_id incarnation;  ///< for a standby the epoch is 0 until it takes over
     bool standby = false;
     u32 width = 0, height = 0;
     std::string settings_json;
     device::device_id device;
     std::vector<input_description> inputs;
-    std::vector<sampled_input_description> sampled;  ///< sampled inputs, as the pipeline file names them
+    std::vector<sampled_input_description> sampled;  ///< sampled inputs, as named in the pipeline file
     std::vector<output_description> outputs;         ///< with their layouts; empty: a sink
     std::string asked_device = "auto", folder;       ///< as passed to configure()
     ring::parameter_schema parameters;               ///< parameters of the pipeline; empty if it has none
@@ -48,9 +48,9 @@ struct attachment {
     std::vector<attached_block> links, assets;
     /// fds of all memory of the run, open until the process ends: a second supervisor receives them from here
     std::vector<shm::unique_fd> fds;
-    std::string kept_json;  ///< description of these fds, as sent by the supervisor
-    double supervisor_grace_s =
-        5;  ///< how long the stage continues without a supervisor; CAROUSEL_SUPERVISOR_GRACE_S overrides it
+    std::string kept_json;          ///< description of these fds, as sent by the supervisor
+    double supervisor_grace_s = 5;  ///< time for which the stage continues without a supervisor;
+                                    ///< CAROUSEL_SUPERVISOR_GRACE_S overrides it
     shm::unique_fd socket;
 };
 

@@ -1,8 +1,8 @@
 #pragma once
-// How far all sinks of a run have delivered, according to their ledgers; used by a stage that acknowledges
-// frames to another host (environment::delivered_below). A sink writes a ledger record after its output, so a
-// frame that is marked in every ledger has left the rings for good. Which sinks count for which frames:
-// ledger/frame_claims.hpp; the supervisor uses the same files.
+// The frame up to which all sinks of a run have delivered, according to their ledgers; used by a stage that
+// acknowledges frames to another host (environment::delivered_below). A sink writes a ledger record after its
+// output, so a frame that is marked in every ledger has permanently left the rings. ledger/frame_claims.hpp
+// defines which sinks count for which frames; the supervisor uses the same files.
 //
 // Reads files and words, writes nothing. One thread at a time.
 
@@ -19,8 +19,8 @@ public:
         : control_(&c), directory_(std::move(runtime_directory)), below_(first) {}
 
     /// Returns a sequence below which all frames are in the files of all sinks that have a claim on them.
-    /// Never decreases. While a sink that has a claim has not begun, no frame is delivered; while no sink has
-    /// a claim, the value stays. Throws output_error.
+    /// Never decreases. While a sink that has a claim has not begun, no frame counts as delivered; while no
+    /// sink has a claim, the value is unchanged. Throws output_error.
     [[nodiscard]] u64 below();
 
 private:

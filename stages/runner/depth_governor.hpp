@@ -1,19 +1,20 @@
 #pragma once
 // Chooses how many of its lanes a stage process uses and how far it runs ahead of its readers. Memory and
-// limits fix the maximum at the start (pipelines/supervisor/plan/depth_plan.hpp); the choice here is a soft
-// bound below it, kept only in process-local memory. A successor begins with the plan's values.
+// limits fix the maximum at the start (pipelines/supervisor/plan/depth_plan.hpp); the choice made here is a
+// soft bound below this maximum, stored only in process-local memory. A successor begins with the plan's
+// values.
 //
 // The model: d frames take d * work + overhead, so the share of the time that is work is
 // d * work / (d * work + overhead).
 //   turns   contexts take turns on one GPU. A turn ends when its process has nothing more queued, and each
 //           change of turns costs `switch_ns`. Every context gets one turn for the d frames that pass through
-//           all of them: work is the sum over these stages, the overhead is one switch per context. All of
+//           all these stages: work is the sum over them, the overhead is one switch per context. All of
 //           them read the same figures and therefore choose the same depth.
 //   hops    a stage that has the GPU to itself or overlaps with the others (MPS): the overhead is the path
 //           from one process to the next, `hop_ns`, which frames in flight hide.
 // Balanced is the smallest depth that achieves 95 % of what all lanes would achieve.
 //
-// Hysteresis: a depth that achieves between 93 and 97 % stays, and a new depth must be preferred in three
+// Hysteresis: a depth that achieves between 93 and 97 % is kept, and a new depth must be preferred in three
 // consecutive updates.
 
 #include <vector>
@@ -34,21 +35,21 @@ enum class device_sharing : u8 {
 struct depth_rule {
     latency_request latency = latency_request::balanced;
     device_sharing sharing = device_sharing::cpu;
-    bool lanes_given = true, window_given = true;  ///< set in the pipeline file: fixed
+    bool lanes_given = true, window_given = true;  ///< set in the pipeline file, and therefore fixed
     bool finish_pool = false;      ///< several threads finish frames, which device measurements do not show
-    u32 contexts = 1;              ///< that take turns, including this one
-    u32 token = shm::none;         ///< turn token of its GPU; none: it takes no turns
-    u32 turn_frames = 0;           ///< per turn, from the pipeline file; 0: chosen during the run
+    u32 contexts = 1;              ///< number of contexts that take turns, including this one
+    u32 token = shm::none;         ///< turn token of the stage's GPU; none: the stage takes no turns
+    u32 turn_frames = 0;           ///< frames per turn, from the pipeline file; 0: chosen during the run
     std::vector<u32> turn_stages;  ///< stages whose work takes turns with this one's, including itself
 };
 
 class depth_governor {
 public:
-    /// `lanes`, `window`: what is available; `window` 0: no output.
+    /// `lanes`, `window`: the available maximum; `window` 0: no output.
     depth_governor(const depth_rule& rule, u32 lanes, u32 window);
     /// Called about four times per second. `work_ns`: time per frame on the device, in all stages that take
-    /// turns or else in this one, measured since the last call; 0: unknown. Returns true when it has chosen a
-    /// depth; the first choice may equal the planned depth.
+    /// turns, or otherwise in this stage, measured since the last call; 0: unknown. Returns true when it has
+    /// chosen a depth; the first choice may equal the planned depth.
     bool update(u64 work_ns);
     [[nodiscard]] const telemetry::depth_view& now() const noexcept { return now_; }
     /// Whether update() can change anything.

@@ -1,8 +1,8 @@
 #pragma once
 // A full disk is not a poisoned frame: the runner holds the frame, logs a warning every few seconds and
 // retries until there is room. Meanwhile the process's entry (shm::incarnation) shows the pause and no
-// deadline runs; no process dies, so no attempt counts. After the run has been asked to end, the write is
-// retried for full_disk_patience_ns more; then the supervisor ends the run with a message and
+// deadline runs; no process dies, so no attempt counts. After the end of the run has been requested, the
+// write is retried for another full_disk_patience_ns; then the supervisor ends the run with a message and
 // exit_code::output.
 
 #include <mutex>

@@ -30,7 +30,8 @@ void note(u64 text) noexcept {
 // Distinguishes a fault or abort() of this process from a `kill -ABRT` by another process: only the former
 // counts against a frame.
 void on_fatal_signal(int signal, siginfo_t* from, void*) {
-    shm::open_block_for_good();  // the kernel closes the block to this handler, whatever the thread was doing
+    shm::open_block_for_good();  // because the kernel closes the block to this handler, regardless of what
+                                 // the thread was doing
     const bool sent = from != nullptr && from->si_code <= 0 && from->si_pid != ::getpid();
     if (signal == SIGSEGV && from != nullptr &&
         (from->si_code == SEGV_ACCERR || from->si_code == SEGV_PKUERR)) {
@@ -57,7 +58,8 @@ void install_exit_note(shm::incarnation& entry) noexcept {
     }
     std::signal(SIGPIPE, SIG_IGN);
     // The kernel sends SIGHUP to a process group that loses its parent while one of its members is stopped:
-    // `carousel stop`, then a killed supervisor. A terminal's hang-up is handled by the supervisor.
+    // this is the case after `carousel stop` if the supervisor is then killed. A terminal's hang-up is
+    // handled by the supervisor.
     std::signal(SIGHUP, SIG_IGN);
     std::atexit(on_exit);
 }
@@ -97,11 +99,11 @@ void with_exit_note(const std::function<void()>& work) {
 }
 
 void die(int code) noexcept {
-    // Neither a revoked process nor one whose supervisor is gone has failed: no note.
+    // A process that is revoked, or whose supervisor has ended, has not failed, so it leaves no note.
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
-    // A client of an MPS domain that exits with work on the device may take other clients down with it. The
+    // A client of an MPS domain that exits with work on the device may end other clients as well. The
     // supervisor ends a revoked client through the server (mps_control.hpp) and then kills it; the client
-    // waits for that here, for as long as it can take.
+    // waits here for that kill, for the longest time that it may take.
     if (code == exit_code::revoked && std::getenv("CAROUSEL_MPS_CLIENT") != nullptr) ::sleep(5);
     ::_exit(code);
 }

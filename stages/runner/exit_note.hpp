@@ -1,7 +1,7 @@
 #pragma once
-// The note that a dying stage leaves in its incarnation entry. The supervisor reads it as soon as it sees the
-// death, long before a zombie with a GPU context can be reaped. A death without a note counts as caused from
-// outside.
+// The note that a dying stage leaves in its incarnation entry. The supervisor reads the note as soon as it
+// detects the death, long before a zombie with a GPU context can be reaped. A death without a note counts as
+// caused from outside.
 
 #include <functional>
 
@@ -20,8 +20,8 @@ void note_wild_write(u64 packed) noexcept;
 /// stream.
 [[noreturn]] void die(int code) noexcept;
 /// Runs `work`. Logs an exception that it throws and exits with the connection still open: a supervisor that
-/// sees the connection closed before there is a note kills a client of an MPS domain without knowing why it
-/// left.
+/// finds the connection closed before there is a note would kill a client of an MPS domain without knowing
+/// the reason for its exit.
 void with_exit_note(const std::function<void()>& work);
 /// From here on exit(0) is the planned exit.
 void expect_exit() noexcept;

@@ -1,7 +1,7 @@
 #pragma once
-// A process that waits for something outside the run (room on a disk, another host) publishes that in its
-// entry (shm::incarnation); meanwhile no deadline runs and no attempt counts. Several threads may wait, each
-// for its own reason; a full disk is reported before a link.
+// A process that waits for an event outside the run (room on a disk, another host) publishes this in its
+// entry (shm::incarnation); during the wait no deadline runs and no attempt counts. Several threads may wait,
+// each for its own reason; a full disk has priority over a link in reports.
 
 #include <array>
 #include <mutex>
@@ -33,8 +33,8 @@ private:
         return waiting_[why == shm::pause_reason::disk_full ? 0 : 1];
     }
 
-    // The reason is stored before the time, so a reader that sees the time also finds the reason. Work in
-    // progress counts as begun now, before the pause ends.
+    // The reason is stored before the time, so a reader that sees the time also finds the reason. Before the
+    // pause ends, work in progress is counted as begun now.
     void publish() noexcept {
         const auto why = waiting_[0] > 0   ? shm::pause_reason::disk_full
                          : waiting_[1] > 0 ? shm::pause_reason::link

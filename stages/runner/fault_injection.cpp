@@ -33,7 +33,8 @@ void scribble(runtime& r, const ring::job& at_work) {
     r.queue().write_status(to, {~u64{0}, ~0U, ~0U});
 }
 
-/// Enqueues the same write after the slot of one of its outputs, less than 64 KiB beyond the slot's end.
+/// Enqueues the same write after the slot of one of the frame's outputs, less than 64 KiB beyond the slot's
+/// end.
 void overrun(runtime& r, const ring::job& at_work) {
     if (r.outputs() == 0) return;
     const u64 k = chosen(at_work.ring_sequence, r.outputs());
@@ -48,8 +49,8 @@ void overrun(runtime& r, const ring::job& at_work) {
 }
 
 /// Writes eight bytes into the control block from the stage's own code, at a place where the guard faults.
-/// Half of the writes go into the process's own pages, if those are closed too. Without a guard the target is
-/// any nonzero word: most of the block is unused, and a write there would have no effect.
+/// Half of the writes go into the process's own pages, if those are closed as well. Without a guard the
+/// target is any nonzero word: most of the block is unused, and a write there would have no effect.
 void scribble_block(runtime& r, const ring::job& at_work) {
     const bool closed = shm::is_closed(0);
     const ring::page_list own = ring::pages_of(r.control(), r.incarnation(), r.attached().depth.token);
@@ -73,8 +74,8 @@ void scribble_block(runtime& r, const ring::job& at_work) {
     log::warning("a write into the control block, part {} of index {}, offset {}", static_cast<u32>(to.part),
                  to.index, to.offset);
     auto* const word = reinterpret_cast<shm::word*>(&r.control()) + place / 8;
-    // Emulated keys are open to all threads while any thread is in a scope: writes that change nothing are
-    // repeated until one faults. With hardware keys the first one faults.
+    // Emulated keys are open to all threads while any thread is in a scope: therefore writes that change
+    // nothing are repeated until one of them faults. With hardware keys the first write faults.
     for (u32 k = 0; closed && k < 100; ++k) {
         u64 is = word->load();
         word->compare_exchange_strong(is, is);
@@ -85,13 +86,13 @@ void scribble_block(runtime& r, const ring::job& at_work) {
 
 void apply_fault(runtime& r, const ring::job& at_work, shm::word& at, u64 asked) {
     const shm::injected_fault kind = shm::fault_for(asked, r.incarnation().epoch);
-    // meant for a successor: this process is revoked and has not detected it yet
+    // the request was meant for a successor: this process is revoked and has not detected that yet
     if (asked >> 8U > r.incarnation().epoch) return;
     const bool taken = [&] {
         const shm::block_open open;
         return at.compare_exchange_strong(asked, 0, std::memory_order_acq_rel);
     }();
-    // nothing: meant for a predecessor that died before it read the request
+    // nothing: the request was meant for a predecessor that died before it read the request
     if (!taken || kind == shm::injected_fault::nothing) return;
     log::warning("`carousel inject`: {}", shm::name_of(kind));
     switch (kind) {

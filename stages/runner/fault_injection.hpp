@@ -7,7 +7,7 @@
 
 namespace carousel::stages {
 
-/// If nothing is requested, the cost is one load of a word that no process writes.
+/// If nothing is requested, the cost is one load of a word that no process is writing.
 [[nodiscard]] bool is_fault_requested(const runtime& r) noexcept;
 
 /// Runs on the main thread, inside process()'s clock, with `at_work` leased. A GPU fault, a scribble and an

@@ -1,7 +1,7 @@
 #pragma once
 // The entry's clock of host work that several threads may do concurrently: it runs from the start of the
-// oldest piece of work in progress. So a piece that hangs is detected by its own deadline, whatever starts
-// and ends concurrently, and no piece is charged with the time of another.
+// oldest piece of work in progress. So a piece that hangs is detected by its own deadline, regardless of
+// other work that starts and ends concurrently, and the time of one piece is never counted for another one.
 
 #include <map>
 #include <mutex>
@@ -29,7 +29,7 @@ public:
         u64 number_;
     };
 
-    /// All work in progress counts as begun now.
+    /// Counts all work in progress as begun now.
     void restart() noexcept {
         const std::lock_guard lock(mutex_);
         const u64 now = now_ns();
@@ -49,7 +49,7 @@ private:
         under_way_.erase(number);
         publish();
     }
-    // Numbers increase with time, so the first in the map began first.
+    // Numbers increase with time, so the first element of the map began first.
     void publish() noexcept {
         const shm::block_open open;
         since_ns_->store(under_way_.empty() ? 0 : under_way_.begin()->second, std::memory_order_release);
@@ -58,7 +58,7 @@ private:
     shm::word* since_ns_;
     std::mutex mutex_;  ///< process-local
     u64 last_ = 0;
-    std::map<u64, u64> under_way_;  ///< number to start time in ns
+    std::map<u64, u64> under_way_;  ///< maps a number to its start time in ns
 };
 
 }  // namespace carousel::stages

@@ -10,7 +10,8 @@ finish_pool::finish_pool(unsigned threads, step arrive, step finish)
     try {
         threads_.emplace_back([this] { arrival_loop(); });
         for (unsigned k = 0; k < threads; ++k) threads_.emplace_back([this] { finish_loop(); });
-    } catch (...) {  // a thread was refused: the running ones must end before the error is reported
+    } catch (...) {  // a thread could not be started: the running threads must end before the error is
+                     // reported
         end();
         throw;
     }
@@ -57,7 +58,7 @@ void finish_pool::arrival_loop() {
     }
 }
 
-// Whole frames first: a picture that one thread packs costs less than one that several share.
+// Whole frames have priority: packing a picture by one thread costs less than by several threads.
 void finish_pool::finish_loop() {
     held_lock lock(mutex_);
     for (;;) {
@@ -104,13 +105,13 @@ void finish_pool::take_part(held_lock& lock, loop& of) {
     lock.lock();
     if (failure && !of.failure) {
         of.failure = failure;
-        if (of.next < of.count) {  // no thread begins another part
+        if (of.next < of.count) {  // no thread begins another part after this
             of.done += of.count - of.next;
             of.next = of.count;
             close(of);
         }
     }
-    // With the lock held, because the loop is destroyed as soon as its owner gets the lock.
+    // Called with the lock held, because the loop is destroyed as soon as its owner gets the lock.
     if (++of.done == of.count) of.over.notify_one();
 }
 

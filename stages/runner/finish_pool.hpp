@@ -1,5 +1,5 @@
 #pragma once
-// Runs finish() of several frames concurrently, for a stage that asks for it (description::finish_threads).
+// Runs finish() of several frames concurrently, for a stage that requests this (description::finish_threads).
 // Threads:
 //   arrival     waits for the device's work of each submitted frame, in order
 //   finish      N threads: each takes the oldest frame that has arrived and finishes it; a thread that finds
@@ -7,8 +7,9 @@
 // The completion thread waits for each frame's turn here, then records and commits; no other thread does, and
 // frames stay in order. All shared state is process-local memory, so a crash leaves nothing of it. What a
 // crash leaves of the frames: those whose finish() had begun or ended and that were not committed are
-// delivered again, up to in_flight of them instead of one. That is why finish() is idempotent per sequence. A
-// process that was stopped anywhere in finish() and wakes late finds frame::is_owned() false for all of them.
+// delivered again; these are up to in_flight frames instead of one. That is why finish() is idempotent per
+// sequence. If a process was stopped in finish() and continues late, frame::is_owned() returns false for all
+// these frames.
 
 #include <condition_variable>
 #include <deque>
@@ -33,15 +34,16 @@ public:
     finish_pool(const finish_pool&) = delete;
     finish_pool& operator=(const finish_pool&) = delete;
 
-    /// Main thread: after the frame's submission, before the completion thread receives it.
+    /// Called by the main thread after the frame's submission, before the completion thread receives the
+    /// frame.
     void submit(frame_in_work& f);
-    /// Completion thread: waits until the frame is finished.
+    /// Called by the completion thread: waits until the frame is finished.
     void await(frame_in_work& f);
     /// Called from finish(): see frame::in_parts.
     void run_parts(u32 parts, const std::function<void(u32)>& body);
 
 private:
-    /// On the stack of the thread that waits for it; mutex_ guards all members.
+    /// Stored on the stack of the thread that waits for the loop; mutex_ guards all members.
     struct loop {
         u32 count;
         const std::function<void(u32)>* body;
@@ -61,7 +63,7 @@ private:
     std::mutex mutex_;
     std::condition_variable submitted_changed_, work_, finished_;
     std::deque<frame_in_work*> submitted_, arrived_;
-    std::deque<loop*> open_;  ///< loops with parts that no thread has taken
+    std::deque<loop*> open_;  ///< loops with parts that no thread has taken yet
     bool ending_ = false;
     std::vector<std::thread> threads_;
 };

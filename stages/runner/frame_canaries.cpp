@@ -19,7 +19,7 @@ constexpr u32 of_inputs = shm::max_outputs;  ///< index of the first input's wor
 static_assert(shm::max_outputs + shm::max_inputs <= device::most_canaries);
 
 /// Whether a reader can write into the canaries of that ring. The plan's flag does not cover a GPU that turns
-/// out to be unable to map memory read-only, so the mapping is checked too.
+/// out to be unable to map memory read-only, so the mapping is also checked.
 bool may_be_written_by_readers(const mapped_link& in) noexcept {
     return in.readers_write || !in.memory->read_only();
 }
@@ -111,8 +111,8 @@ std::size_t frame_canaries::steps(const frame_in_work& f, bool first, device::ca
     return count;
 }
 
-// A damaged canary of an output was written by this process, which ends with that in its entry; the frame is
-// made again.
+// A damaged canary of an output was overwritten by this process, which records this in its entry and ends;
+// the frame is made again.
 void frame_canaries::check_own(const frame_in_work& f) {
     for (u32 k = 0; k < runtime_->outputs(); ++k) {
         const mapped_link& out = *runtime_->output(k);
@@ -130,7 +130,8 @@ void frame_canaries::check_own(const frame_in_work& f) {
 }
 
 // The canary of an input was intact when the frame was committed, so damage means that the frame is torn, as
-// with its status word. It is counted here, before the commit, so that a crash cannot lose the count.
+// does a mismatching status word. Damage is counted here, before the commit, so that a crash cannot lose the
+// count.
 void frame_canaries::check(const frame_in_work& f) {
     if (f.canaries == nullptr) return;
     check_own(f);

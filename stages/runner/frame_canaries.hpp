@@ -1,24 +1,24 @@
 #pragma once
 // Canaries after slots (device/canary.hpp). The last launch of a frame checks the canaries of its inputs and
-// outputs, after all work that the stage has enqueued. Damage persists, so a check after the work sees what a
-// check before it would have seen, and one launch with several checks costs a GPU less than two launches with
-// one each. An input that this process or another reader can write to is checked by the first launch instead,
-// because later damage is probably not its producer's. The host reads the results here, between the event and
-// the commit. So a stage with a canary is never helped (stage_flag::owner_commits): no other process reads
-// the results.
+// outputs, after all work that the stage has enqueued. Damage persists, so a check after the work finds
+// everything that a check before it would have found, and one launch with several checks costs a GPU less
+// than two launches with one each. An input that this process or another reader can write to is checked by
+// the first launch instead, because later damage is probably not caused by the input's producer. The host
+// reads the results here, between the event and the commit. So a stage with a canary is never helped
+// (stage_flag::owner_commits): no other process reads the results.
 //
 // A canary is planted when this process makes its first frame in that slot, before that frame's graph; a
 // canary that is intact after one frame needs no planting for the next. If other processes can write there
-// too (instances that fill the same ring, readers that map it for writing), each frame plants, because a wild
-// write into a free slot could not be attributed.
+// too (instances that fill the same ring, readers that map it for writing), each frame plants its canaries,
+// because a wild write into a free slot could not be attributed.
 //
 // A stage whose output is completed on the host (commits_on_host) writes after that check. So a second check
 // follows its finish(), on a separate queue, because the stage's queue belongs to the main thread.
 //
-// What a crash leaves. Before the event: work that R2 has aborted, in a quarantined slot. Between the event
-// and the commit, including the check: a SUBMITTED job, which R2 aborts; a damaged canary is discarded with
-// its slot. After the commit: a frame whose canary was intact. A successor has planted nothing yet and uses
-// another pattern, so it plants before anything else.
+// What a crash leaves. A crash before the event leaves work that R2 aborts, in a quarantined slot. A crash
+// between the event and the commit, including the check, leaves a SUBMITTED job, which R2 aborts; a damaged
+// canary is discarded with its slot. A crash after the commit leaves a frame whose canary was intact. A
+// successor has planted nothing yet and uses another pattern, so it plants before anything else.
 
 #include <memory>
 #include <mutex>
@@ -31,8 +31,8 @@ namespace carousel::stages {
 
 class frame_canaries {
 public:
-    /// `again`: the stage writes in finish(), too. Gives each of `frames` its words, unless no ring of the
-    /// stage has canaries.
+    /// `again`: the stage also writes in finish(). Assigns each frame in `frames` its words, unless no ring
+    /// of the stage has canaries.
     frame_canaries(runtime& r, ring::worker& w, std::span<const std::unique_ptr<frame_in_work>> frames,
                    bool again);
     /// Before the frame's graph. Main thread.
@@ -43,7 +43,7 @@ public:
     /// Reads the results, between the event and the commit. Ends the process if it has damaged an output's
     /// canary; counts a damaged input as torn.
     void check(const frame_in_work& f);
-    /// After finish(), on any thread of the pool; without a pool on the completion thread.
+    /// Called after finish(), on any thread of the pool; without a pool, on the completion thread.
     void check_after_finish(const frame_in_work& f);
 
 private:
@@ -52,7 +52,7 @@ private:
 
     runtime* runtime_;
     ring::worker* worker_;
-    std::unique_ptr<device::mapping> words_;  ///< of all frames; null: no ring has canaries
+    std::unique_ptr<device::mapping> words_;  ///< words of all frames; null: no ring has canaries
     std::mutex mutex_;                        ///< guards the next two
     std::unique_ptr<device::queue> queue_;    ///< null: finish() writes to no slot that has a canary
     std::unique_ptr<device::event> done_;

@@ -49,8 +49,8 @@ void frame_in_work::read_tombstone() {
                                   runtime_->control().stage[stage].name, job.tombstone_reason);
 }
 
-// Like stamp(), changes the job only. The tombstone names this stage; its log contains where and why the
-// frame was abandoned.
+// Like stamp(), changes only the job. The tombstone names this stage; the stage's log contains the place and
+// the reason of the abandonment.
 void frame_in_work::pass_tombstone() {
     if (!in_process || job.inputs > 0 || runtime_->output() == nullptr) frame::pass_tombstone();
     job.tombstone_stage = runtime_->control().seat[runtime_->incarnation().seat].stage;
@@ -88,8 +88,8 @@ void frame_in_work::take_carried() {
 // Runs after SUBMITTED, which is allowed only for a stage without helpers (owner_commits). Until its owner
 // commits, no reader accesses the header, and COMMITTED (release) follows the seal; the audit inspects READY
 // slots. A crash here leaves the header of a frame that no process reads; a revoked process writes into a
-// quarantined slot. A header that another process has changed meanwhile is left as found, unsealed: no
-// process leases it, and the audit reports it.
+// quarantined slot. A header that another process has changed in the meantime is left unchanged and unsealed:
+// no process leases it, and the audit reports it.
 void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
     const bool fits = metadata.size() <= shm::max_metadata_bytes;
     if (in_process || runtime_->outputs() != 1 || !fits ||

@@ -1,6 +1,6 @@
 #pragma once
-// A frame as a stage's own code sees it: a job of the ring with its mapped payloads. One object per lane,
-// reused for every frame.
+// A frame as presented to a stage's own code: a job of the ring with its mapped payloads. One object per
+// lane, reused for every frame.
 
 #include <algorithm>
 #include <array>
@@ -27,24 +27,24 @@ public:
 
     /// Written by the runner before process(); valid until the lane is released.
     ring::job job;
-    device::event* event = nullptr;  ///< follows all of the job's work
+    device::event* event = nullptr;  ///< an event after all of the job's work
     finish_pool* pool = nullptr;     ///< null unless the stage finishes several frames concurrently
     external_pause* outside = nullptr;
     bool waits_for_link = false;  ///< used by the thread that finishes the frame
     bool finished = false;        ///< guarded by the pool's mutex
-    u64 complete_ns = 0;          ///< when the device completed it; 0: not traced
+    u64 complete_ns = 0;          ///< the time when the device completed the frame; 0: not traced
     bool traced = false;          ///< `carousel trace` was on when the frame was claimed
     std::optional<u64> hash;      ///< set by finish()
     std::string hash_name;        ///< what the hash covers
     bool in_process = false;      ///< process() of this frame is running
     device::canary_check* canaries =
-        nullptr;         ///< results for its outputs, then its inputs; null: no canaries
+        nullptr;         ///< results for the frame's outputs, then its inputs; null: no canaries
     bool ended = false;  ///< end_stream() was called: the stream ends before this frame
     /// Copies of sampled inputs that the frame uses; null: none yet. Set by the main thread when it takes the
     /// lane.
     std::array<const sampled_copy*, shm::max_sampled_inputs> sampled_input{};
-    bool by_copy = false;  ///< rings on another GPU are reached through a slot on this one
-    std::unique_ptr<device::same_work> alike;  ///< null: its launches are queued one by one
+    bool by_copy = false;  ///< rings on another GPU are accessed through a slot on this GPU
+    std::unique_ptr<device::same_work> alike;  ///< null: the frame's launches are enqueued one by one
 
     [[nodiscard]] const shm::frame_meta& meta() const noexcept override { return job; }
     [[nodiscard]] u64 ring_sequence() const noexcept override { return job.ring_sequence; }
@@ -59,8 +59,9 @@ public:
         return frame_metadata(carried_.at(i).entries());
     }
     void set_capture_ns(u64 ns) override;
-    /// Copies what the inputs carry into process-local memory before process(), so that the comparison of
-    /// their headers before SUBMITTED also covers everything that is read later, in finish() too.
+    /// Copies the data in the inputs' headers into process-local memory before process(), so that the
+    /// comparison of the headers before SUBMITTED also covers all data that is read later, including in
+    /// finish().
     void take_carried();
     [[nodiscard]] device::queue& queue() noexcept override { return runtime_->queue(); }
     [[nodiscard]] input_payload input(std::size_t i) const noexcept override {
@@ -110,15 +111,15 @@ public:
     /// then reports.
     void read_tombstone();
     /// True for a tombstone that the stage's code does not receive. False for a frame that the stage itself
-    /// has passed as a tombstone in process(), because finish() of that frame belongs to that process().
+    /// has passed as a tombstone in process(), because that frame's process() and finish() belong together.
     [[nodiscard]] bool is_hidden_from_stage() const noexcept {
         return !tombstone_text_.empty() && !runtime_->wants_tombstones();
     }
     using frame::clear_local;
 
 private:
-    /// At SUBMITTED the worker copies what the stage writes into the first output's header to the other
-    /// outputs', except the used extents of the planes.
+    /// At SUBMITTED the worker copies what the stage writes into the first output's header to the headers of
+    /// the other outputs, except the used extents of the planes.
     [[nodiscard]] shm::frame_header& own_header(std::size_t k = 0) const noexcept {
         return runtime_->control().frames[runtime_->output(k)->index].header[job.output[k].index];
     }
@@ -144,7 +145,7 @@ private:
         }
     };
     std::array<carried_input, shm::max_inputs> carried_;
-    // Only for a stage without an output: its frames have no header of their own.
+    // Only for a stage without an output, whose frames have no header of their own.
     u32 metadata_bytes_ = 0;
     std::array<std::byte, shm::max_metadata_bytes> metadata_;
 };

@@ -5,10 +5,10 @@
 namespace carousel::stages {
 namespace {
 
-/// From passing a turn on until the next stage's work is queued: a wake-up and a launch.
+/// The time from passing a turn on until the next stage's work is queued: a wake-up and a launch.
 constexpr u64 hand_over_ns = 60'000;
-/// What the host takes to queue a frame, with a margin, so that a turn is not late while its frames are being
-/// queued.
+/// The time that the host takes to queue a frame, with a margin, so that a turn is not late while its frames
+/// are being queued.
 constexpr u64 queueing_ns = 100'000;
 
 }  // namespace
@@ -61,7 +61,7 @@ bool gpu_turn::may_begin() {
     if (frames_ == 0 || (held_ && left_ > 0)) return true;
     const u64 now = now_();
     if (!held_) return take(now);
-    // The turn is closed and its last frames are not complete. If no stage waits, it is renewed.
+    // The turn is closed and its last frames are not complete. If no stage waits, the turn is renewed.
     if (turn_->has_waiters()) return false;
     held_ = turn_->renew(now, limit_us_);
     if (!held_) return take(now);

@@ -12,8 +12,8 @@
 
 namespace carousel::stages {
 
-/// Frames in flight when a device failed. No driver call reports the address or the kernel, so any of these
-/// frames may be the cause.
+/// Frames in flight when a device failed. No driver call reports the address or the kernel, so any of the
+/// frames in flight may be the cause.
 struct frames_on_device {
     u64 oldest = 0, newest = 0;
     u32 count = 1;

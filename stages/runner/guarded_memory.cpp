@@ -12,8 +12,9 @@ namespace {
 
 struct range {
     std::uintptr_t from = 0;
-    u64 bytes = 0;                                   ///< length of the range of addresses
-    u64 slot_bytes = 0, stride = 0, first_slot = 0;  ///< of a ring; first_slot: offset from the first address
+    u64 bytes = 0;                                   ///< length of the address range
+    u64 slot_bytes = 0, stride = 0, first_slot = 0;  ///< for a ring; first_slot: offset from the first
+                                                     ///< address
     ring::wild_write_target what = ring::wild_write_target::nothing;
     u32 index = 0;
 };
@@ -34,7 +35,7 @@ ring::wild_write in_headers(std::uintptr_t at) noexcept {
             static_cast<u32>(offset / sizeof(shm::frame_header)), offset % sizeof(shm::frame_header)};
 }
 
-/// The words of the block, in a process that has closed them.
+/// The words of the block, in a process that has closed them to writes.
 ring::wild_write in_block(std::uintptr_t at) noexcept {
     const auto from = reinterpret_cast<std::uintptr_t>(shm::guarded_block());
     if (from == 0 || at < from || at - from >= shm::word_bytes) return {};
@@ -42,7 +43,8 @@ ring::wild_write in_block(std::uintptr_t at) noexcept {
     return {ring::wild_write_target::block, static_cast<u32>(place.part), place.index, place.offset};
 }
 
-// The bytes before a slot within its piece, and the gap before those, count as after the previous slot.
+// The bytes before a slot within its piece, and the gap before these bytes, are treated as the area after the
+// previous slot.
 ring::wild_write place_in(const range& r, u64 offset) noexcept {
     if (r.slot_bytes == 0) return {r.what, r.index, 0, offset};
     const u64 from_first = offset < r.first_slot ? 0 : offset - r.first_slot;
@@ -58,7 +60,8 @@ void guard(const device::mapping& memory, ring::wild_write_target what, u32 inde
            u32 slots) noexcept {
     const bool open = !memory.read_only() && !memory.has_gaps();
     if (open || memory.host_data() == nullptr) return;
-    const u32 n = taken.fetch_add(1, std::memory_order_relaxed);  // orders nothing: only a unique number
+    const u32 n = taken.fetch_add(1, std::memory_order_relaxed);  // relaxed order suffices: only a unique
+                                                                  // number is needed
     if (n >= rows.size()) return;
     range r{
         reinterpret_cast<std::uintptr_t>(memory.host_data()), memory.bytes(), slot_bytes, 0, 0, what, index};

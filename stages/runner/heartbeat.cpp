@@ -11,7 +11,7 @@ namespace carousel::stages {
 namespace {
 constexpr int beat_ms = 50;
 /// A process that holds the run's lock is about to take the run over, which takes time on a busy machine (it
-/// asks all programs what they would write); but a stopped one must not keep stages alive forever.
+/// queries all programs for their outputs); but a stopped process must not keep stages alive forever.
 constexpr u64 lock_patience_ns = 60 * ns_per_s;
 }  // namespace
 

@@ -20,7 +20,7 @@ public:
     heartbeat& operator=(const heartbeat&) = delete;
 
     /// Called before an orderly exit: a run without a supervisor is kept for the next one, which writes the
-    /// report. Returns once there is a supervisor; bounded by the grace time, after which the process ends.
+    /// report. Returns when there is a supervisor; bounded by the grace time, after which the process ends.
     void wait_for_supervisor();
 
 private:

@@ -45,7 +45,8 @@ void run_latest(runtime& r, stage& s) {
     const shm::link_block& ring = c.link[std::min(block.input_link[0], shm::max_links - 1)];
     const session::torn_input from{ring.name, c.stage[std::min(ring.stage, shm::max_stages - 1)].name};
     frame_in_work f(r, 0);
-    finish_clock clock(r.entry().finishing_since_ns);  // never started: this reader blocks no other process
+    finish_clock clock(r.entry().finishing_since_ns);  // never started, because this reader blocks no other
+                                                       // process
     external_pause outside(r.entry(), clock);
     disk_full_pause disk(c, outside);
     telemetry::trace_writer trace(c, r.incarnation().seat, r.incarnation().epoch);
@@ -76,7 +77,7 @@ void run_latest(runtime& r, stage& s) {
         const u64 complete = f.traced ? now_ns() : 0;
         if (result == session::read_result::revoked || result == session::read_result::changed) {
             telemetry::count_busy(r.entry(), block.counters, now_ns(), true);
-            continue;  // what was read is discarded, torn or not
+            continue;  // the data that was read is discarded, whether or not it was torn
         }
         if (result == session::read_result::torn) {
             lines.report(f.job.ring_sequence, reader.torn_words(), std::span(&from, 1));

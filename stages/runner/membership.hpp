@@ -1,6 +1,7 @@
 #pragma once
-// Shows processes of every namespace that this stage takes part in a run, by a shared lock on the control
-// block and one on the lock file of the run's folder (shm/file_lock.hpp). A process has one run.
+// Makes it visible in every namespace that this stage takes part in a run, by a shared lock on the control
+// block and one on the lock file of the run's folder (shm/file_lock.hpp). A process takes part in only one
+// run.
 
 #include <string>
 

@@ -26,10 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 
-/// Whether another stage remains that has not decided to leave: by its entry, or, if its pid is not valid
-/// here (another pid or time namespace), by its lock. A DOOMED process that still exists (the supervisor died
-/// during its retirement) is killed, because the control block is the last list that contains it. This
-/// process has released its own locks.
+/// True if another stage remains that has not decided to leave. This is determined by its entry, or, if its
+/// pid is not valid here (another pid or time namespace), by its lock. A DOOMED process that still exists
+/// (the supervisor died during its retirement) is killed, because the control block is the last list that
+/// contains it. This process has released its own locks.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                  const std::string& run_id) {
     bool any = false;
@@ -43,7 +43,7 @@ bool others_live(const shm::control_block& c, u32 own_entry, const std::string& 
         if (!fd) continue;
         if (w.state != ring::entry_state::doomed)
             any = true;
-        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // which also releases its locks
+        else if (shm::signal_pidfd(fd.get(), SIGKILL) == 0)  // this also releases the locks of that process
             (void)events_of(fd.get(), POLLIN, now_ns() + kill_patience_ns);
     }
     return any || run::has_members(runtime_directory) || shm::segment::is_held(run_id);
@@ -68,7 +68,8 @@ void empty_folder(const std::string& folder) {
         if (name != "pictures" && name != "dead-letters" && name != "lock")
             fs::remove_all(at->path(), failed);
     }
-    // Last: a process that waits for the lock then finds another file under this name, and retries.
+    // Done last, so that a process that waits for the lock then finds another file under this name, and
+    // retries.
     fs::remove(folder + "/lock", ignored);
     fs::remove(folder, ignored);
 }
@@ -79,17 +80,18 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
                const std::string& run_id) noexcept try {
     const shm::unique_fd lock = shm::lead_folder(runtime_directory, shm::absent_lock::keep);
     if (!lock && (errno == EWOULDBLOCK || errno == ESTALE)) return false;
-    if (!lock) {  // the folder is gone: only shared memory of this run can remain
+    if (!lock) {  // the folder has been removed: only shared memory of this run can remain
         release_run();
         if (!others_live(c, own_entry, runtime_directory, run_id)) remove_shared_memory(run_id);
         return true;
     }
-    // Under the lock, so that of several leaving processes each sees which have left before it.
+    // Done under the lock, so that each of several leaving processes finds which others have left before it.
     ring::doom(c, own_entry);
     release_run();
     if (others_live(c, own_entry, runtime_directory, run_id)) return true;
     if (is_of_run(runtime_directory, run_id)) {
-        // The supervisor's MPS daemon, if the stages were its clients; this process no longer needs a GPU.
+        // Ends the supervisor's MPS daemon if the stages were its clients; this process no longer needs a
+        // GPU.
         (void)shm::end_marked_processes(shm::mps_mark(shm::mps_folder(runtime_directory)),
                                         daemon_patience_ns);
         (void)run::keep_lost_run(runtime_directory, &c);
@@ -98,7 +100,7 @@ bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_
     remove_shared_memory(run_id);
     return true;
 } catch (const std::exception&) {
-    return true;  // out of memory: `carousel clean` removes the rest
+    return true;  // out of memory: `carousel clean` removes the remaining files
 }
 
 }  // namespace carousel::stages

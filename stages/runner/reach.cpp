@@ -8,7 +8,7 @@
 namespace carousel::stages {
 
 // Skips the frames of the previous round that are still in flight and the first ones of a round. A thread
-// that wakes late sees one long span and then short ones, so the mean counts, but without the longest
+// that wakes late measures one long span and then short ones, so the mean is used, but without the longest
 // quarter, in which contexts that share a GPU have waited for each other.
 bool reach_choice::add(bool by_copy, u64 span_ns) {
     if (!trial_.load(std::memory_order_relaxed) || by_copy != (of_round() == way::copy)) return false;

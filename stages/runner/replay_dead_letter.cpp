@@ -26,8 +26,8 @@ struct free_memory {
     void operator()(std::byte* at) const noexcept { std::free(at); }
 };
 
-/// Device memory of exactly the required size. On the CPU from posix_memalign, whose bounds the tools know;
-/// on a GPU from cudaMalloc, for the same reason.
+/// Device memory of exactly the required size. On the CPU from posix_memalign, whose bounds are known to the
+/// tools; on a GPU from cudaMalloc, for the same reason.
 class exact_memory {
 public:
     exact_memory(device::context& c, u64 bytes) : bytes_(bytes) {
@@ -50,7 +50,7 @@ private:
     std::unique_ptr<device::mapping> device_;
 };
 
-/// From the slot's start to the end of its last plane.
+/// The range from the slot's start to the end of its last plane.
 u64 used_bytes(const ring::frame_format& f) {
     u64 end = 0;
     for (const ring::plane& p : f.planes) end = std::max(end, p.offset + p.bytes());
@@ -64,7 +64,8 @@ public:
     ~one_environment() override {
         try {
             queue_->drain();
-        } catch (const error&) {  // from a device that the stage has broken: the caller reports it
+        } catch (const error&) {  // from a device that the stage has made unusable: the caller reports the
+                                  // error
         }
     }
 
@@ -201,7 +202,7 @@ private:
     mutable std::array<shm::used_extents, max_stage_outputs> used_{};
     device::queue* queue_;
     const parameter_schema* schema_;
-    /// A null sampled input: the frame had none.
+    /// For a sampled input, null means that the frame had none.
     std::vector<std::unique_ptr<exact_memory>> inputs_, sampled_inputs_;
     std::vector<std::unique_ptr<exact_memory>> outputs_;
     std::vector<output_description> names_;

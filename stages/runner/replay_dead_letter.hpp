@@ -10,8 +10,8 @@
 namespace carousel::stages {
 
 /// Calls configure(), prepare(), process() and, if the stage has one, finish(). Returns exit_code::ok if all
-/// of them returned. Throws what they throw, and config_error for a dead letter that cannot be read or no
-/// longer fits this program.
+/// of them returned. Throws the exceptions of these functions, and config_error for a dead letter that cannot
+/// be read or no longer fits this program.
 int replay_dead_letter(stage& s, const std::string& folder);
 
 }  // namespace carousel::stages

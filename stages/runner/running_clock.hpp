@@ -1,6 +1,6 @@
 #pragma once
-// The clocks that a stage process publishes in its entry (shm::incarnation) while it works, by which its
-// supervisor judges it (pipelines/supervisor/policy/clocks.hpp).
+// The clocks that a stage process publishes in its entry (shm::incarnation) while it works, and by which its
+// supervisor detects missed deadlines (pipelines/supervisor/policy/clocks.hpp).
 
 #include "core/clock.hpp"
 #include "shm/block_guard.hpp"
@@ -8,8 +8,8 @@
 
 namespace carousel::stages {
 
-/// One of the entry's clocks runs while this object exists. Plain stores, because no other process writes
-/// these words while this process lives.
+/// One of the entry's clocks runs while this object exists. Plain stores suffice, because no other process
+/// writes these words while this process is alive.
 class running_clock {
 public:
     explicit running_clock(shm::word& since_ns) noexcept : since_ns_(&since_ns) {

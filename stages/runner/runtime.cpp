@@ -82,7 +82,8 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     check_ends(d);
     crash_here(crash_point::configured);
     // On the CPU each stage has one thread per core, and the threads of idle stages sleep. Which stage is
-    // slow depends on what it draws, and the slow one should get all cores that the others leave idle.
+    // slow depends on the scene, and the slow stage should be able to use all cores that the other stages
+    // leave idle.
     context_ = from.device(attachment_.device, 0);
     crash_here(crash_point::device_open);
     {
@@ -96,7 +97,7 @@ void runtime::set_up(stage& s, const runtime_sources& from) {
     crash_here(crash_point::events_published);
 }
 
-// A stage rebuilt during the run must still write what its output rings were made for.
+// A stage rebuilt during the run must still write the formats for which its output rings were made.
 void runtime::check_output(const description& d) const {
     check_outputs(d);
     std::vector<output_description> mine = d.outputs;
@@ -108,7 +109,7 @@ void runtime::check_output(const description& d) const {
         attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
 
-// Likewise for the parameters that it reads.
+// The same applies to the parameters that it reads.
 void runtime::check_parameters(const description& d) const {
     if (!d.parameters || d.parameters == attachment_.parameters) return;
     throw config_error(fmt::format(
@@ -117,7 +118,7 @@ void runtime::check_parameters(const description& d) const {
         attachment_.parameters ? attachment_.parameters.describe() : "none"));
 }
 
-// `carousel validate` reports this too, but a program rebuilt since then may support fewer devices.
+// `carousel validate` also reports this, but a program that was rebuilt since then may support fewer devices.
 void runtime::check_device(const description& d) const {
     const bool cuda = attachment_.device.kind == device::device_kind::cuda;
     if (d.device == runs_on::any || (d.device == runs_on::cuda) == cuda) return;
@@ -134,7 +135,8 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
                     attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
 }
 
-// Likewise for whether it may end its stream: the check of the pipeline covered the stages that depend on it.
+// The same applies to whether it may end its stream: the check of the pipeline covered the stages that depend
+// on this.
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
     throw config_error(
@@ -186,15 +188,16 @@ void runtime::map_links() {
     publish_guard();
 }
 
-// Before the stage's own code runs, and before any thread is created except those of the stage's constructor:
-// the right to a key (PKRU) is per thread and inherited at creation.
+// Done before the stage's own code runs, and before any thread is created except those of the stage's
+// constructor, because the right to a key (PKRU) is per thread and inherited at creation.
 void runtime::close_block() {
     if (hooks_.block_guard == shm::block_guard::off) return;
     const ring::page_list own = ring::pages_of(control(), incarnation(), attachment_.depth.token);
     guard_ = shm::guard_block(control(), own.pages(), hooks_.block_guard);
 }
 
-// The headers of this stage's output rings are its own, also as a standby; it can only read all others.
+// This process may write the headers of its stage's output rings, also as a standby; all other headers are
+// read-only.
 void runtime::map_headers() {
     const shm::stage_block& s = stage_block();
     for (u32 k = 0; k < std::min(s.outputs, shm::max_outputs) && guard_ == shm::block_guard::off; ++k)
@@ -203,7 +206,7 @@ void runtime::map_headers() {
 }
 
 // One event per slot of the first output, created once: its handle goes into this incarnation's entry, which
-// no process overwrites while a job word carries its epoch. The event is recorded after all of a job's work,
+// no process overwrites while a job word contains its epoch. The event is recorded after all of a job's work,
 // so it also covers the work for the other outputs (C18).
 void runtime::make_events() {
     if (!outputs_.empty()) {
@@ -251,7 +254,7 @@ std::span<std::byte> runtime::map_for_loading(const attached_block& block) {
 }
 
 // A GPU stage reads shared host memory over the bus at every access, and another GPU's memory over a link;
-// what is read in every frame is copied once instead.
+// data that is read in every frame is therefore copied once.
 std::span<const std::byte> runtime::map_for_reading(const attached_block& block) {
     std::unique_ptr<device::mapping> m = context_->map(block.memory, of_others_);
     const u64 bytes = control().asset[block.index].bytes;
@@ -287,8 +290,8 @@ std::span<const std::byte> runtime::asset(std::string_view name) {
 }
 
 // EMPTY -> LOADING(epoch, seat) -> READY, by CAS. A loader that dies leaves LOADING, which the supervisor
-// takes back once the loader is fenced (its device may write until then). Not every process of the maker's
-// stage fills the asset: one that stands for instances on another host makes nothing.
+// resets after the loader is fenced (its device may write until then). Not every process of the maker's stage
+// fills the asset: a process that represents instances on another host makes no asset.
 void runtime::load_assets(stage& s) {
     for (const attached_block& b : attachment_.assets) {
         shm::asset_block& a = control().asset[b.index];
@@ -304,7 +307,7 @@ void runtime::load_assets(stage& s) {
                 s.load_asset(a.name, memory, *this);
                 queue_->drain();
                 crash_here(crash_point::asset_loaded);
-                assets_.erase(b.name);  // mapped again for reading, as in every other stage
+                assets_.erase(b.name);  // mapped again for reading, in the same way as in every other stage
                 if (!ring::finish_loading(control(), b.index, incarnation())) die(exit_code::revoked);
                 break;
             }
@@ -316,9 +319,9 @@ void runtime::load_assets(stage& s) {
     }
 }
 
-// Everything is prepared; the standby now sleeps. If its supervisor dies, the next one finds it by its entry;
-// without a next one its heartbeat ends it. A crash here loses nothing, since an entry with epoch 0 owns no
-// word.
+// Everything is prepared, and the standby now sleeps. If its supervisor dies, the next one finds the standby
+// by its entry; if there is no next supervisor, the standby's heartbeat ends it. A crash here loses nothing,
+// since an entry with epoch 0 owns no word.
 void runtime::stand_by() {
     {
         const shm::block_open open;

@@ -1,6 +1,6 @@
 #pragma once
-// What a stage process has after it has attached: the control block, its device, its mapped rings and assets,
-// its events. Created once at set-up by the main thread; exists until the process ends.
+// The resources that a stage process has after it has attached: the control block, its device, its mapped
+// rings and assets, its events. Created once at set-up by the main thread; exists until the process ends.
 
 #include <functional>
 #include <map>
@@ -22,7 +22,7 @@
 namespace carousel::stages {
 
 /// Where a runtime gets its control block and its device. Tests that run several stages as threads of one
-/// process pass their own.
+/// process pass their own control block and device.
 struct runtime_sources {
     /// Mapped until the process ends, because an exit note may be written after the runtime is gone.
     std::function<shm::control_block&(const std::string& run_id)> control = join_run;
@@ -35,7 +35,7 @@ class runtime final : public environment {
 public:
     /// Attaches, claims the entry (before any device call), configures the stage and checks its outputs
     /// against the rings', opens the device, maps the rings, creates and publishes the events. Throws
-    /// carousel::error before the claim; an error after it ends the process.
+    /// carousel::error before the claim; an error after the claim ends the process.
     runtime(attachment a, stage& s, const runtime_sources& from = {});
 
     // environment
@@ -55,7 +55,7 @@ public:
     [[nodiscard]] u32 in_flight() const override { return stage_block().in_flight; }
     [[nodiscard]] const parameter_schema& parameters() const override { return attachment_.parameters; }
 
-    /// Loads the assets that this stage makes, unless they are loaded already.
+    /// Loads the assets that this stage makes, unless they are already loaded.
     void load_assets(stage& s);
     /// Throws config_error unless configure() has named parameters of that type and size.
     void require_parameters(std::string_view type, std::size_t bytes) const;
@@ -91,13 +91,13 @@ public:
     [[nodiscard]] const ring::frame_format& output_format(std::size_t k) const {
         return attachment_.outputs[k];
     }
-    /// Whether an output ring of this stage has canaries.
+    /// True if an output ring of this stage has canaries.
     [[nodiscard]] bool plants_canaries() const noexcept;
-    /// Whether the work of this stage is the same for every frame and runs as graphs.
+    /// True if the work of this stage is the same for every frame and runs as graphs.
     [[nodiscard]] bool plays_graphs() const noexcept { return same_work_ && attachment_.graphs; }
-    /// Whether a ring of this stage lies on another GPU and can be reached by copies.
+    /// True if a ring of this stage is on another GPU and can be accessed by copies.
     [[nodiscard]] bool reaches_peer_memory() const noexcept;
-    /// As configure() has requested (0: the number of usable cores).
+    /// The number that configure() has requested (0: the number of usable cores).
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
     /// Whether finish() of this stage receives tombstone frames.
     [[nodiscard]] bool wants_tombstones() const noexcept { return wants_tombstones_; }
@@ -132,14 +132,15 @@ private:
     std::unique_ptr<device::context> context_;
     std::unique_ptr<device::queue> queue_;
     std::vector<mapped_link> inputs_;
-    std::vector<mapped_link> sampled_inputs_;  ///< rings of sampled inputs (sampled_inputs.hpp)
-    std::vector<mapped_link> outputs_;         ///< one per output format of the attachment
+    std::vector<mapped_link> sampled_inputs_;  ///< rings of the sampled inputs (sampled_inputs.hpp)
+    std::vector<mapped_link> outputs_;         ///< one element per output format of the attachment
     std::vector<std::unique_ptr<device::event>> events_;
     u32 finish_threads_ = 1;
     bool same_work_ = false, maps_peer_rings_ = false, wants_tombstones_ = false;
     shm::block_guard guard_ = shm::block_guard::off;   ///< of the control block
     std::vector<std::string> makes_;                   ///< assets that this program fills
-    device::access of_others_ = device::access::read;  ///< how inputs and other stages' assets are mapped
+    device::access of_others_ = device::access::read;  ///< the access with which inputs and other stages'
+                                                       ///< assets are mapped
     std::string parameter_type_;                       ///< as named by configure(); "": none
     std::map<std::string, std::unique_ptr<device::mapping>, std::less<>> assets_;
 };

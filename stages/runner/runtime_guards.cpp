@@ -1,8 +1,8 @@
-// Which memory of others this process could write to: how it maps that memory, and what it reports about it
-// (its entry's `guard`, for `carousel ps` and for fault injection; a warning in its log).
+// Determines to which memory of others this process could write: maps that memory, and reports the result (in
+// its entry's `guard`, for `carousel ps` and for fault injection, and as a warning in its log).
 //
-// Threads: the main thread. The entry's word belongs to this process and is a plain one: a concurrent reader
-// sees its old or its new value.
+// Threads: the main thread. The entry's word belongs to this process and is not atomic: a concurrent reader
+// reads its old or its new value.
 #include <string_view>
 
 #include "core/log.hpp"

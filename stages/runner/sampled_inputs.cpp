@@ -11,7 +11,8 @@
 namespace carousel::stages {
 namespace {
 
-/// Puts a copy under the clock of process(), so that a copy that hangs on a hung GPU has the same deadline.
+/// Performs a copy under the clock of process(), so that a copy that hangs on a hung GPU has the same
+/// deadline.
 class copy_clock {
 public:
     explicit copy_clock(shm::incarnation& entry) : entry_(&entry) { store(now_ns()); }
@@ -35,8 +36,8 @@ sampled_input::sampled_input(runtime& r, u32 index)
       queue_(r.context().make_queue()),
       reader_(r.control(), r.sampled_input(index).index, r.context()) {}
 
-// Each incarnation is a separate member. All places may be taken, by viewers too, or the predecessor's place
-// may not be free yet: the stage then continues without the input and tries again.
+// Each incarnation is a separate member. All places may be taken (also by viewers), or the predecessor's
+// place may not be free yet; in both cases the stage then continues without the input and tries again.
 bool sampled_input::join() {
     const bool joined = reader_.joined() || reader_.join(runtime_->incarnation().entry);
     if (!joined && !full_logged_)
@@ -47,8 +48,9 @@ bool sampled_input::join() {
     return joined;
 }
 
-// A copy is overwritten when neither a frame in work nor the next frame to begin reads it. Frames that have
-// left keep theirs until their lane is used again, so this thread needs no lock to find out.
+// A copy is overwritten only when neither a frame in progress nor the next frame to begin reads it. Frames
+// that have completed keep their copies until their lane is used again, so this thread needs no lock to
+// determine that.
 sampled_copy& sampled_input::spare(std::span<const std::unique_ptr<frame_in_work>> frames) {
     const auto is_in_use = [&](const sampled_copy* c) {
         return c == current_ || std::any_of(frames.begin(), frames.end(),

@@ -2,17 +2,18 @@
 // The sampled inputs of a stage (the key `sampled` of its table): the newest frame of each is copied into
 // process-local memory under a lease of a latest member, before the job of the stage's own frame is OPEN. The
 // lease ends with the copy, so no process waits for this stage; the stage's frames read the copy while they
-// are in work.
+// are in progress.
 //
-// Which frame is sampled depends on timing: a frame that is made again after a crash may get another one. Its
-// sequence is recorded in the frame's header, and the result cannot be compared with another run's.
+// Which frame is sampled depends on timing, so a frame that is made again after a crash may get a different
+// one. Its sequence is recorded in the frame's header, and the result cannot be compared with that of another
+// run.
 //
-// Crash: nothing of this stage's own frame has begun here. A lease that a dead or stopped process leaves is
-// revoked by a process that finds it too old, or by the supervisor together with its place in the group
-// (ring/latest.hpp); what was copied under a revoked lease is discarded, and the previous copy stays. A
-// successor begins without a copy; so does a standby, which joins when it has taken over.
+// Crash: at this point nothing of this stage's own frame has begun. A lease that a dead or stopped process
+// leaves is revoked by a process that finds it too old, or by the supervisor together with its place in the
+// group (ring/latest.hpp); data that was copied under a revoked lease is discarded, and the previous copy is
+// kept. A successor starts without a copy; so does a standby, which joins after it has taken over.
 //
-// Threads: the runner's main thread. Other threads read the copies that their frames hold.
+// Threads: used by the runner's main thread. Other threads read the copies that are held by their frames.
 
 #include <memory>
 #include <span>
@@ -23,7 +24,7 @@
 
 namespace carousel::stages {
 
-/// Content of one copy. Written while no frame holds it and it is not the current one.
+/// Content of one copy. Written only while no frame holds the copy and it is not the current one.
 struct sampled_copy {
     std::unique_ptr<device::mapping> memory;
     ring::frame_facts facts;
@@ -33,8 +34,8 @@ struct sampled_copy {
 class sampled_input {
 public:
     sampled_input(runtime& r, u32 index);
-    /// Copies the newest frame if it is newer than the current copy's. `frames`: those whose copies are in
-    /// use.
+    /// Copies the newest frame if it is newer than the current copy's. `frames`: the frames whose copies are
+    /// in use.
     void take(std::span<const std::unique_ptr<frame_in_work>> frames);
     /// Null if there has been no frame yet.
     [[nodiscard]] const sampled_copy* current() const noexcept { return current_; }
@@ -46,9 +47,11 @@ private:
 
     runtime* runtime_;
     u32 index_;
-    std::unique_ptr<device::queue> queue_;  ///< a separate queue: a copy waits for none of the stage's work
+    std::unique_ptr<device::queue> queue_;  ///< a separate queue, so that a copy does not wait for the
+                                            ///< stage's work
     session::newest_reader reader_;
-    std::vector<std::unique_ptr<sampled_copy>> copies_;  ///< as many as were ever in use at once, plus one
+    std::vector<std::unique_ptr<sampled_copy>> copies_;  ///< as many copies as were ever in use at the same
+                                                         ///< time, plus one
     const sampled_copy* current_ = nullptr;
     bool full_logged_ = false;
 };
@@ -62,7 +65,7 @@ public:
     }
     /// Gives the current copies to the frame that begins next.
     void assign(frame_in_work& f, ring::worker& w) const noexcept;
-    /// For an abandoned frame that is saved as a dead letter, whose own copies died with its process: polls
+    /// For an abandoned frame that is saved as a dead letter, whose own copies ended with its process: polls
     /// until there is a copy of each input, or for `patience_ns`. A process that has just started may find
     /// none at first, because its predecessor's place as a reader is not free yet.
     void wait_for_copies(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,

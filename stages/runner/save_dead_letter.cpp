@@ -70,7 +70,8 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     return all;
 }
 
-/// The program that `carousel replay` starts: for a stage in Python its file, which carousel_stage.py names.
+/// The program that `carousel replay` starts: for a stage in Python, its file, which is named by
+/// carousel_stage.py.
 std::string program_of_process() {
     if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
     std::error_code failed;

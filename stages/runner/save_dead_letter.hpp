@@ -1,12 +1,12 @@
 #pragma once
-// A frame that has ended its stage's process max_attempts times is saved before it is passed on as a
-// tombstone (dead_letters/dead_letter.hpp), by the stage's next process: that process holds the frame's
-// inputs, which no producer can write into before it commits, and its stage's code is not called for this
+// A frame that has ended its stage's process max_attempts times is saved (dead_letters/dead_letter.hpp) and
+// then passed on as a tombstone, both by the stage's next process. That process holds the frame's inputs,
+// into which no producer can write before the process commits; the stage's own code is not called for this
 // frame. What a crash leaves at each step:
 //   NAME.part1 made    the next incarnation sees it and tries once more, as NAME.part2; a third one leaves it
 //   files written      the same
 //   renamed to NAME    the dead letter is complete; the next incarnation finds it and writes nothing
-// So saving a frame ends two processes at most, whatever is wrong with the disk or the device. Each copied
+// So saving a frame ends two processes at most, whatever is wrong with the disk or the device. Copying a
 // piece has the deadline of a frame (frame_timeout_ms); between the pieces no deadline runs. If the disk is
 // full, the dead letter would exceed max_dead_letter_bytes, or the stage already has max_dead_letters, one
 // message is logged and the frame is passed on without a dead letter.
@@ -16,10 +16,11 @@
 namespace carousel::stages {
 
 inline constexpr u64 max_dead_letter_bytes = u64{1} << 30U;
-inline constexpr u32 max_dead_letters = 16;  ///< per stage: a run's runtime directory is often in memory
+inline constexpr u32 max_dead_letters = 16;  ///< per stage; limited because a run's runtime directory is
+                                             ///< often in memory
 
-/// Main thread, before the frame's clock starts, while the device's queue holds nothing of the frame. Does
-/// not throw on file errors; device errors propagate.
+/// Called on the main thread before the frame's clock starts, while the device's queue contains nothing of
+/// the frame. Does not throw on file errors; device errors propagate.
 void save_dead_letter(runtime& r, frame_in_work& f);
 
 }  // namespace carousel::stages

@@ -90,7 +90,7 @@ attach_request request_from(const arguments& a) {
     return r;
 }
 
-/// The name in the pipeline file; "" for a program started by hand without one.
+/// The name in the pipeline file; "" for a program that was started by hand without a name.
 std::string stage_name(const arguments& a) {
     const char* variable = std::getenv("CAROUSEL_STAGE");
     return !a.stage.empty() || variable == nullptr ? a.stage : variable;
@@ -104,7 +104,9 @@ void run(stage& s, const arguments& a) {
     with_exit_note([&] {
         // Before the slow parts, because a stage that loads a mesh is alive. Throws if its thread is refused.
         heart.emplace(r);
-        if (!r.is_standby()) r.load_assets(s);  // a standby's seat has a holder, which has loaded them
+        if (!r.is_standby())
+            r.load_assets(s);  // the seat of a standby has a holder, which has loaded the
+                               // assets
         s.prepare(r);
         r.queue().drain();
         if ((r.stage_block().flags & shm::stage_flag::latest) != 0) {

@@ -72,8 +72,8 @@ stage_runner::stage_runner(runtime& r, stage& s)
     if (r.sampled_inputs() > 0) sampled_inputs_ = std::make_unique<sampled_inputs>(r);
     canaries_ = std::make_unique<frame_canaries>(r, worker_, frames_, commits_on_host_);
     play_graphs();
-    // Threads start here and not in run(), so that a standby that takes over has them already, and a process
-    // that gets none ends before it reports ready.
+    // Threads start here and not in run(), so that a standby that takes over already has them, and a process
+    // that cannot start them ends before it reports ready.
     if (wants_pool(r, s)) {
         pool_ = std::make_unique<finish_pool>(
             r.finish_threads(), [this](frame_in_work& f) { wait_for_device(f); },
@@ -123,7 +123,7 @@ frames_on_device stage_runner::on_device() {
 void stage_runner::run() {
     for (;;) {
         update_depth();
-        // before the poll, so that a change after it does not go unnoticed
+        // before the poll, so that a change after the poll is not missed
         const u32 seen = shm::ticket(worker_.stage().doorbell);
         frame_in_work* f = nullptr;
         u32 others = 0;
@@ -134,7 +134,7 @@ void stage_runner::run() {
         }
         ring::outcome got = ring::outcome::own_work;  // no lane is free, or a suspect frame runs alone
         if (sampled_inputs_)
-            // now, because a frame may have left its ring by the time it is needed
+            // taken now, because a frame may have left its ring by the time when it is needed
             sampled_inputs_->take(frames_);
         if (f != nullptr && due(seen)) {
             u64 next = 0;
@@ -170,7 +170,7 @@ void stage_runner::run() {
 }
 
 // One block_open scope from the lease to the stage's own code, because each scope has a cost. The newest
-// frames of sampled inputs are taken before the lease, so that nothing is leased while they are copied.
+// frames of sampled inputs are taken before the lease, so that no word is leased while they are copied.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
     if (sampled_inputs_) {
         sampled_inputs_->take(frames_);
@@ -215,7 +215,7 @@ void stage_runner::submit(frame_in_work& f) {
     const u64 process = f.traced ? now_ns() : 0;
     f.take_carried();
     // This stage saves the abandoned frame before it passes the tombstone on, because afterwards no process
-    // holds the frame's inputs. Saving runs under clocks of its own, so the frame's clocks start after it.
+    // holds the frame's inputs. Saving has its own clocks, so the frame's clocks start after it.
     if (f.job.tombstone_stage == worker_.stage_index()) {
         guarded("keeping", f.job.ring_sequence, [&] {
             if (sampled_inputs_) sampled_inputs_->wait_for_copies(f, frames_, dead_letter_timeout_ns);
@@ -232,8 +232,8 @@ void stage_runner::submit(frame_in_work& f) {
     shm::block_open_between open;
     runtime_->entry().processing_since_ns.store(0, std::memory_order_release);
     if (f.ended) return open.leave_for([&] { end_stream(f); });
-    // Before the job word becomes SUBMITTED, so that a frame that any process can commit has this trace
-    // record.
+    // Written before the job word becomes SUBMITTED, so that every frame that another process can commit has
+    // this trace record.
     if (f.traced)
         trace_.submitted(f.job.ring_sequence, static_cast<u8>(f.lane()), f.job.is_tombstone(), process,
                          now_ns());
@@ -271,7 +271,7 @@ void stage_runner::complete_loop() {
     }
 }
 
-// Called for one frame at a time and in order, oldest first; the caller ensures this.
+// Called for one frame at a time and in order, oldest first; the caller guarantees this.
 void stage_runner::wait_for_device(frame_in_work& f) {
     const u64 wait_began = await_device(f);
     const shm::block_open open;
@@ -283,13 +283,15 @@ u64 stage_runner::await_device(frame_in_work& f) {
     const device::profiler_range shown(profiler_, "wait for the device", f.job.ring_sequence);
     const u64 wait_began = now_ns();
     {
-        const shm::block_open open;  // clock of the oldest submitted frame only: the others wait after it
+        const shm::block_open open;  // clock of only the oldest submitted frame, because the others wait
+                                     // after it
         runtime_->entry().device_since_ns.store(wait_began, std::memory_order_release);
     }
     guarded(
         "the device's work", f.job.ring_sequence,
         [&] {
-            // No other process helps a sink or a stage with canaries, so its own thread must react quickly.
+            // No other process helps a sink or a stage with canaries, so the process's own thread must react
+            // quickly.
             const bool unhelped = runtime_->outputs() == 0 || runtime_->plants_canaries();
             const bool quick = poll_ns_ > poll_ns && unhelped;
             while (quick && now_ns() - wait_began < poll_ns_ && !f.event->done()) {
@@ -321,8 +323,8 @@ void stage_runner::finish(frame_in_work& f) {
     f.wait_for_link(false);
 }
 
-// Without a pool, finish() is called here too and shares one deadline with the commit. With a pool each has
-// its own deadline: a frame that waits for its turn after a slow finish() has none.
+// Without a pool, finish() is also called here and shares one deadline with the commit. With a pool, finish()
+// and commit have separate deadlines: a frame that waits for its turn after a slow finish() has none.
 void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     const finish_clock::running clock(finishing_);
     if (!pool_ && commits_on_host_) open.leave_for([&] { finish(f); });
@@ -332,7 +334,7 @@ void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
         log::info("frame {}: commit refused, this process has a successor: exiting", f.job.ring_sequence);
         die(exit_code::revoked);
     }
-    // Before the job word advances: COMMITTED informs the supervisor that this mark may be missing.
+    // Done before the job word advances: COMMITTED informs the supervisor that this mark may be missing.
     if (ledger_)
         open.leave_for([&] {
             host_work("the mark", f, [&] {
@@ -356,8 +358,8 @@ void stage_runner::record(const frame_in_work& f) {
     ledger_->record(f.job.ring_sequence, f.for_ledger(), f.job.is_tombstone(), committer_of(*runtime_));
 }
 
-// Runs what a stage does outside the ring, keyed by the frame's sequence, so that a full disk delays it
-// without harm.
+// Runs the actions of a stage outside the ring; they are keyed by the frame's sequence, so that a full disk
+// only delays them.
 template <typename F>
 void stage_runner::host_work(const char* what, const frame_in_work& f, F&& work) {
     guarded(

@@ -1,11 +1,11 @@
 #pragma once
 // Main loop of a stage process that reads blocking groups or is a source. Threads:
-//   main        begin -> process -> submit; when it would idle, it helps its producers commit and sweeps its
-//               rings
+//   main        begin -> process -> submit; when it would otherwise be idle, it helps its producers commit
+//   and sweeps its rings
 //   completion  waits for each job's own event in order, finish(), commit, complete; writes the ledger of a
 //               stage without an output (ledger/ledger.hpp): record before the commit, mark after it and
-//               before anything else. For a stage with several finish threads it does only what follows
-//               finish(); the finish pool does the rest (finish_pool.hpp)
+//               before anything else. For a stage with several finish threads it does only the steps after
+//               finish(); the finish pool does the others (finish_pool.hpp)
 //   heartbeat   the time stamp in the entry, the supervisor's EOF, CPU time (heartbeat.hpp)
 // Every wait has a timeout: sleeps on the stage's doorbell last 100 ms at most; the supervisor bounds the
 // wait for a job's event, because it kills a stage whose frame exceeds frame_timeout_ms (clocks:
@@ -43,8 +43,8 @@ namespace carousel::stages {
 
 class stage_runner {
 public:
-    /// Starts the runner's threads. Throws std::system_error if a thread cannot be started; nothing has been
-    /// reported as ready to the run yet.
+    /// Starts the runner's threads. Throws std::system_error if a thread cannot be started; the process has
+    /// not been reported as ready at that time.
     stage_runner(runtime& r, stage& s);
     ~stage_runner();
     stage_runner(const stage_runner&) = delete;
@@ -58,13 +58,14 @@ private:
     [[nodiscard]] ring::outcome begin(frame_in_work& f, u32 in_flight);
     void start_clocks(const frame_in_work& f);
     void submit(frame_in_work& f);
-    void play_graphs();  ///< stage_runner_enqueue.cpp, with the next five
+    void play_graphs();  ///< defined in stage_runner_enqueue.cpp, like the next five functions
     void enqueue_checked(frame_in_work& f);
     void process(frame_in_work& f);
     void copy_inputs(const frame_in_work& f);
     void copy_outputs(const frame_in_work& f);
     void check_status(const frame_in_work& f, device::status_state state);
-    void end_stream(frame_in_work& f);  ///< stage_runner_waiting.cpp, with the next seven
+    void end_stream(frame_in_work& f);  ///< defined in stage_runner_waiting.cpp, like the next seven
+                                        ///< functions
     void wait_for_change(u32 seen, telemetry::wait_reason why, u64 at_most_ns);
     void count_waits();
     [[nodiscard]] bool poll_rings();
@@ -84,7 +85,7 @@ private:
     void record(const frame_in_work& f);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
-    void update_depth();  ///< stage_runner_depth.cpp, with the next three
+    void update_depth();  ///< defined in stage_runner_depth.cpp, like the next three functions
     void update_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
     void measure(const frame_in_work& f, u64 wait_began);
@@ -95,7 +96,7 @@ private:
     bool commits_on_host_;  ///< stage::commits_on_host(), queried once
     ring::worker worker_;
     ring::helper helper_;
-    /// only for a stage without an output; written by its completion thread
+    /// set only for a stage without an output; written by its completion thread
     std::unique_ptr<telemetry::ledger_writer> ledger_;
     telemetry::trace_writer trace_;
     device::profiler profiler_;  ///< one profiler domain per stage
@@ -112,19 +113,20 @@ private:
     u64 next_update_ns_ = 0;
     work_meter meter_;                ///< used by the thread that waits for the device
     u64 last_complete_ns_ = 0;        ///< likewise
-    u64 poll_ns_;                     ///< polling time before sleep; 0: never polls
-    bool last_wait_changed_ = true;   ///< used by the main thread, as the next two
-    std::array<u64, 4> waited_ns_{};  ///< by wait_reason; not yet counted in the control block
-    bool waits_for_link_ = false;     ///< a source whose ready() has no frame to begin
+    u64 poll_ns_;                     ///< polling time before the thread sleeps; 0: never polls
+    bool last_wait_changed_ = true;   ///< used by the main thread, like the next two members
+    std::array<u64, 4> waited_ns_{};  ///< by wait_reason; time that is not yet counted in the control block
+    bool waits_for_link_ = false;     ///< true for a source whose ready() has no frame to begin
 
     std::mutex mutex_;  ///< process-local; guards the members below
     std::condition_variable changed_;
     std::deque<frame_in_work*> submitted_;
     std::vector<frame_in_work*> idle_;
-    bool alone_ = false;          ///< a suspect frame is in flight: no other frame may join it
-    bool all_submitted_ = false;  ///< no frame follows the submitted ones
+    bool alone_ = false;          ///< a suspect frame is in flight: no other frame may be in flight at the
+                                  ///< same time
+    bool all_submitted_ = false;  ///< no frame follows the submitted frames
 
-    // Last, because their threads use the other members.
+    // Declared last, because their threads use the other members.
     std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread calls finish()
     std::thread completion_;
 };

@@ -1,5 +1,5 @@
-// The runner's depth: the work per frame is measured where its completion is seen, and the number of frames
-// in flight is chosen where frames begin (depth_governor.hpp).
+// The runner's depth: the work per frame is measured where its completion is detected, and the number of
+// frames in flight is chosen where frames begin (depth_governor.hpp).
 #include <algorithm>
 
 #include "core/clock.hpp"
@@ -10,8 +10,8 @@ namespace carousel::stages {
 namespace {
 constexpr u64 update_interval_ns = 250'000'000;
 
-// Work per frame of the slowest process in the stage's seats, because several instances of a stage share its
-// frames. 0: unknown.
+// Returns the work per frame of the slowest process in the stage's seats, because several instances of a
+// stage share its frames. 0: unknown.
 u64 work_of(const shm::control_block& c, const shm::stage_block& s) {
     u64 work = 0;
     for (u32 k = 0; k < s.seats && s.first_seat + k < shm::max_seats; ++k) {
@@ -35,8 +35,8 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
 }
 
-// Work per frame, summed over all contexts that take turns, else of this process. 0: unknown for at least
-// one.
+// Returns the work per frame, summed over all contexts that take turns, or otherwise of this process. 0:
+// unknown for at least one of them.
 u64 stage_runner::work_of_a_turn() const {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.sharing != device_sharing::turns)

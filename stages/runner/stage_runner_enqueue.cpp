@@ -1,6 +1,6 @@
-// What is enqueued for one frame, in this order: canaries that are not planted yet, the first check of the
-// inputs and status WRITING, the stage's own work, the last check and status READY, the event. Two launches
-// are the runner's own, plus one if it plants.
+// Enqueues the following for one frame, in this order: canaries that are not planted yet, the first check of
+// the inputs and status WRITING, the stage's own work, the last check and status READY, the event. Two
+// launches are made by the runner itself, plus one if it plants canaries.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ constexpr u64 before_payload = ring::plane_alignment;  ///< bytes at the start o
 }  // namespace
 
 // Work that is the same for every frame runs as one graph per lane, including the checks of the status words.
-// Rings on another GPU may be reached by copies, which are not part of a graph; neither is the tear that a
-// test requests.
+// Rings on another GPU may be reached by copies, which are not part of a graph; the tear that a test requests
+// is not part of a graph either.
 void stage_runner::play_graphs() {
     if (!runtime_->plays_graphs() || runtime_->reaches_peer_memory() || runtime_->hooks().tear_at) return;
     for (const auto& f : frames_) f->alike = device::make_same_work(runtime_->queue());
@@ -35,7 +35,7 @@ void stage_runner::enqueue_checked(frame_in_work& f) {
     f.ended = false;
     const bool is_tombstone = f.job.is_tombstone();
     f.by_copy = !is_tombstone && reach_.next() == reach_choice::way::copy;
-    // The injected write comes after the canaries that guard against it, and a graph has no place for it.
+    // The injected write comes after the canaries that guard against it, and cannot be part of a graph.
     const bool harm = is_fault_requested(*runtime_);
     device::same_work* const alike = is_tombstone || harm ? nullptr : f.alike.get();
     canaries_->plant(f);
@@ -81,8 +81,8 @@ void stage_runner::check_status(const frame_in_work& f, device::status_state sta
     device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count), first);
 }
 
-// Rings on another GPU, if copies were chosen: the inputs are copied here first, and the outputs are copied
-// back last. One staging slot per ring is enough, since the queue runs in order.
+// For rings on another GPU, if copies were chosen: first copies the inputs here, and finally copies the
+// outputs back. One staging slot per ring is enough, since the queue runs in order.
 void stage_runner::copy_inputs(const frame_in_work& f) {
     for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
         mapped_link& in = runtime_->input(i);

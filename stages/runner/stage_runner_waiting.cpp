@@ -1,8 +1,9 @@
-// While no frame can begin: the main thread frees slots, commits what its producers have finished, and then
-// sleeps on its doorbell. A source whose frames come from outside is asked whether a frame is available
-// before anything begins, and a sink whose frames go to another host may wait for that host. Neither is a
-// hang; nor is the pause of a source with a configured rate. At the end of a source's stream the frame that
-// does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the supervisor's).
+// Runs while no frame can begin: the main thread frees slots, commits frames that its producers have
+// finished, and then sleeps on its doorbell. A source whose frames come from outside is asked whether a frame
+// is available before anything begins, and a sink whose frames go to another host may wait for that host.
+// Neither of these counts as a hang; nor does the pause of a source with a configured rate. At the end of a
+// source's stream the frame that does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the
+// supervisor's).
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -27,8 +28,8 @@ namespace {
 constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so that metrics lag by no more
 }  // namespace
 
-// When the stage would idle, it frees slots, commits what its producers have finished, and then sleeps on its
-// doorbell.
+// When the stage would otherwise be idle, it frees slots, commits frames that its producers have finished,
+// and then sleeps on its doorbell.
 bool stage_runner::poll_rings() {
     bool changed = false;
     for (u32 k = 0; k < worker_.outputs(); ++k) changed |= worker_.output(k).sweep();
@@ -58,7 +59,7 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     if (trace_.on(now)) trace_.waiting(why, began, now);
 }
 
-// Short waits stay with this thread until it begins a frame, in whose scope they are counted. A crash loses
+// This thread accumulates short waits until it begins a frame, in whose scope they are counted. A crash loses
 // them.
 void stage_runner::count_waits() {
     const shm::block_open open;
@@ -94,13 +95,13 @@ bool stage_runner::due(u32 seen) {
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
-    if (sampled_inputs_)  // their frames ring the doorbell
+    if (sampled_inputs_)  // because their frames also ring the doorbell
         shm::wait(worker_.stage().doorbell, seen, rest);
     else
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));
     const u64 woken = now_ns();
     const shm::block_open open;
-    // the clock is a source's input
+    // for a source, the clock is the input
     worker_.stage().counters.wait_input_ns.fetch_add(woken - now, std::memory_order_relaxed);
     return woken >= next;
 }
@@ -115,7 +116,7 @@ void stage_runner::paced(u64 claimed_ns) {
 }
 
 // The job stays OPEN, and nothing else begins, until END is known; then the frame is given back and frames
-// below END continue. This loop waits for others: the supervisor's next check, or this stage's frames in
+// below END continue. This loop only waits: for the supervisor's next check, or for this stage's frames in
 // flight, which have their own clocks.
 void stage_runner::end_stream(frame_in_work& f) {
     log::info("the stream ends before frame {}", f.job.ring_sequence);

@@ -1,6 +1,6 @@
 #pragma once
-// A stage's connection to its supervisor: the liveness socket, and what happens when the supervisor is gone.
-// The stage continues (frames need no supervisor), polls DIR/control.sock for a second supervisor and
+// A stage's connection to its supervisor: the liveness socket, and the behaviour after the supervisor has
+// ended. The stage continues (frames need no supervisor), polls DIR/control.sock for a second supervisor and
 // introduces itself there:
 //
 //   stage      -> return (control/stage_message.hpp) with the fds of all memory of the run; a standby, which
@@ -8,10 +8,10 @@
 //   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
 //   stage      -> back, when it writes there: its output of the meantime is complete
 //
-// Threads: watch() on one thread (the heartbeat); the rest on any thread. Output in the meantime: a pipe
-// whose reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second supervisor reads and
-// removes. What a crash leaves: the fds are closed with the process; the file lies in the runtime directory,
-// which the process that ends the run removes.
+// Threads: watch() is called on one thread (the heartbeat); the other functions on any thread. Output in the
+// meantime: a pipe whose reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second
+// supervisor reads and removes. What a crash leaves: the fds are closed with the process; the file remains in
+// the runtime directory, which is removed by the process that ends the run.
 
 #include <atomic>
 #include <mutex>
@@ -29,12 +29,12 @@ public:
     /// Waits up to `ms` milliseconds for a message and handles it. Ends the process if a supervisor refuses
     /// it.
     void watch(int ms);
-    /// How long there has been no supervisor, in ns; 0 while there is one.
+    /// Returns the time in ns for which there has been no supervisor; 0 while there is one.
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
     /// Polls the socket itself instead of watch()'s last result.
     [[nodiscard]] bool there();
-    /// Reports that this stage is LIVE, or, for a standby, that it could be. If there is no supervisor, the
-    /// next one receives the report.
+    /// Reports that this stage is LIVE, or that a standby is ready to be. If there is no supervisor, the next
+    /// one receives the report.
     void send_ready();
     /// Called when a standby has taken its seat.
     void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
@@ -55,8 +55,8 @@ private:
     std::atomic<u32> epoch_;
     bool awaiting_welcome_ = false;
     bool ready_ = false;       ///< guarded by the mutex
-    bool gone_logged_ = true;  ///< used by watch()'s thread only
-    std::vector<int> broken_;  ///< those of 1 and 2 whose reader is dead
+    bool gone_logged_ = true;  ///< used only by watch()'s thread
+    std::vector<int> broken_;  ///< those of the descriptors 1 and 2 whose reader has ended
 };
 
 }  // namespace carousel::stages

@@ -1,6 +1,6 @@
 #pragma once
-// What the main thread of a stage does while no frame can begin: how long it polls before it sleeps, and
-// under which name its wait is counted and traced.
+// The waits of a stage's main thread while no frame can begin: how long it polls before it sleeps, and under
+// which reason its wait is counted and traced.
 
 #include "ring/worker.hpp"
 #include "stages/runner/runtime.hpp"
@@ -8,14 +8,15 @@
 
 namespace carousel::stages {
 
-/// How long an idle stage polls its producers' events before it sleeps, in ns.
+/// Time for which an idle stage polls its producers' events before it sleeps, in ns.
 inline constexpr u64 poll_ns = 50'000;
-/// The same with latency = "low", after a frame: a source of 60 frames per second or more never lets it
-/// sleep.
+/// The same time after a frame if latency = "low"; with a source of 60 frames per second or more the stage
+/// then never sleeps.
 inline constexpr u64 poll_for_low_ns = 20'000'000;
 
-/// How long an idle thread of this stage polls, in ns; 0 if polling threads would share cores. Each polling
-/// thread takes a core: one per seat, and with latency = "low" one more per seat of a sink.
+/// Returns the time for which an idle thread of this stage polls, in ns; 0 if polling threads would share
+/// cores. Each polling thread occupies one core: there is one such thread per seat, and with latency = "low"
+/// one more per seat of a sink.
 [[nodiscard]] u64 poll_of(const runtime& r);
 
 [[nodiscard]] telemetry::wait_reason reason_of(ring::outcome o) noexcept;

@@ -1,9 +1,10 @@
 #pragma once
-// Measures the time per frame on the device, as the stage's waiting thread sees it: from when the frame is
-// submitted and the oldest one until it completes. If contexts take turns, the first frame of a turn has also
-// waited for the others' frames, so the 40 % quantile of the last 64 frames is used instead of the mean: such
-// frames are few as soon as several are in flight. A thread that wakes late finds the next frames already
-// complete, which reads as less work and so leads to more depth: the harmless direction.
+// Measures the time per frame on the device, as observed by the stage's waiting thread: from the time when
+// the frame is submitted and has become the oldest one until it completes. If contexts take turns, the first
+// frame of a turn has also waited for the frames of the other contexts, so the 40 % quantile of the last 64
+// frames is used instead of the mean: such frames are few as soon as several are in flight. A thread that
+// wakes late finds the next frames already complete, which appears as less work and so leads to more depth,
+// the harmless direction of error.
 
 #include <algorithm>
 #include <array>
@@ -14,8 +15,8 @@ namespace carousel::stages {
 
 class work_meter {
 public:
-    /// Adds one frame. Times in ns of CLOCK_MONOTONIC: when it was submitted, when the thread began to wait
-    /// for it, when it was complete.
+    /// Adds one frame. Times in ns of CLOCK_MONOTONIC: when the frame was submitted, when the thread began to
+    /// wait for it, and when it was complete.
     void add(u64 submitted, u64 wait_began, u64 complete) noexcept {
         const u64 began = std::max(submitted, wait_began);
         spans_[count_++ % spans_.size()] = complete > began ? complete - began : 1;

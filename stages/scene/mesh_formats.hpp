@@ -1,6 +1,6 @@
 #pragma once
-// The payloads between geometry, vertex and fragment, and what a stage learns about the mesh from its input's
-// format: the mesh itself lies in the asset block "mesh", whose layout follows from the format's constants.
+// The payloads between geometry, vertex and fragment, and the data about the mesh in a stage's input format:
+// the mesh itself is in the asset block "mesh", whose layout follows from the format's constants.
 
 #include <carousel/stage.hpp>
 
@@ -10,8 +10,8 @@ namespace carousel::stages {
 
 inline constexpr const char* mesh_asset = "mesh";
 
-/// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any (for
-/// comparison). `three_quarter`: stages that read it begin with the view of mesh files
+/// geometry -> vertex: plane 0 "draw", 1 "models" (kernels/triangle_layout.hpp). `max_instances` 0: any
+/// number (for comparison). `three_quarter`: stages that read it begin with the view of mesh files
 /// (scene_parameters.hpp).
 [[nodiscard]] ring::frame_format scene_format(const kernels::mesh_counts& mesh, u32 max_instances,
                                               bool three_quarter = false);

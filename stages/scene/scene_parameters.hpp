@@ -1,6 +1,6 @@
 #pragma once
 // The renderer's frame parameters: camera, light, shading. The viewer, the dashboard and `carousel set` know
-// them by the schema alone.
+// the parameters only by this schema.
 
 #include <carousel/stage.hpp>
 #include "kernels/scene.hpp"
@@ -11,7 +11,7 @@ namespace carousel::stages {
 struct scene_parameters : kernels::scene_state {
     static constexpr const char* type = "carousel.scene";
     /// With `three_quarter` the camera begins at three_quarter_eye and the light at three_quarter_light: the
-    /// view of mesh files. Procedural shapes begin as kernels::scene_state does.
+    /// view of mesh files. The parameters of procedural shapes begin with the values of kernels::scene_state.
     [[nodiscard]] static ring::parameter_schema schema(bool three_quarter = false);
 };
 
@@ -21,9 +21,9 @@ inline constexpr f32 three_quarter_eye[3] = {1.3516F, 1.0988F, 1.9303F};
 inline constexpr f32 three_quarter_light[3] = {0.36F, 0.8F, 0.48F};
 
 /// The scene as drawn in frame `frame_number`: camera.eye rotated about the vertical (y) through
-/// camera.target by orbit * frame_number, a function of the parameters and the number alone, so that a
-/// restarted source repeats it bit for bit. If the eye is moved meanwhile (by the viewer's mouse), the path's
-/// start moves and the orbit continues from there.
+/// camera.target by orbit * frame_number; computed only from the parameters and the number, so that a
+/// restarted source repeats it bit for bit. If the eye is moved during the run (by the viewer's mouse), the
+/// start of the path moves and the orbit continues from there.
 [[nodiscard]] kernels::scene_state scene_at(kernels::scene_state scene, u64 frame_number) noexcept;
 
 /// The scene of a frame.

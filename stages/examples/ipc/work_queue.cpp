@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
         } else if (deed == "run") {
             unsigned done = 0;
             while (auto task = tiles.try_claim()) {
-                // The work. If this process dies here, another one gets the tile, with one attempt more.
+                // The work. If this process dies here, another one gets the tile, with one more attempt
+                // counted.
                 std::printf("tile %u %u, attempt %u\n", task->value().x, task->value().y,
                             task->failed_attempts() + 1);
                 task->commit();

@@ -1,7 +1,7 @@
 #pragma once
 // Actions that a side of a link requests from its transport, and the timing constants of both sides. The
 // sides (sending_side, receiving_side) use no socket, no thread and no clock: their callers pass events and
-// times in.
+// times to them.
 
 #include <vector>
 
@@ -13,13 +13,13 @@ namespace carousel::hosts {
 struct action {
     enum class what : u8 { connect, send, send_frame, close };
     what kind = what::send;
-    u32 connection = 0;     ///< assigned by the sender when it connects, by the transport when it accepts
+    u32 connection = 0;     ///< assigned by the sender when it connects, and by the transport when it accepts
     message_bytes bytes{};  ///< send: a message; send_frame: the header before the frame's bytes
     u64 ring_sequence = 0;  ///< send_frame
 };
 using actions = std::vector<action>;
 
-/// UCX detects neither a silent link nor a stopped peer, so both sides ping and check themselves.
+/// UCX detects neither a silent link nor a stopped peer, so both sides send pings and detect this themselves.
 inline constexpr u64 ping_every_ns = 250 * ns_per_ms;
 /// The first pings of a connection are more frequent, to measure the clocks.
 inline constexpr u64 first_pings = 8, first_ping_every_ns = 20 * ns_per_ms;
@@ -27,9 +27,9 @@ inline constexpr u64 first_pings = 8, first_ping_every_ns = 20 * ns_per_ms;
     return answers < first_pings ? first_ping_every_ns : ping_every_ns;
 }
 inline constexpr u64 dead_after_ns = 1000 * ns_per_ms;
-/// from the first packet to the WELCOME
+/// time limit from the first packet to the WELCOME
 inline constexpr u64 handshake_ns = 2000 * ns_per_ms;
-/// The other host needs another build first.
+/// delay before a retry when the other host needs a different build first
 inline constexpr u64 other_version_rest_ns = 2000 * ns_per_ms;
 inline constexpr u64 shortest_rest_ns = 20 * ns_per_ms, longest_rest_ns = 320 * ns_per_ms;
 /// Frames in flight on a durable link; the maximum of in_flight of a sending stage.

@@ -134,7 +134,7 @@ message_bytes encode(const message& m) {
 
 std::optional<message> decode(std::span<const std::byte> bytes) {
     if (bytes.empty() || bytes.size() > longest_message) return std::nullopt;
-    // A hello of another version is decoded only up to its version, so that it can be reported.
+    // Only the version of a HELLO of another version is decoded, so that it can be reported.
     hello other;
     if (bytes[0] == std::byte{1} && bytes.size() >= 1 + sizeof other.version) {
         std::memcpy(&other.version, bytes.data() + 1, sizeof other.version);

@@ -13,11 +13,12 @@
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
 //
-// A HELLO begins with the version, in every version, and is read up to there whatever follows. The receiver
-// of a HELLO of another version answers with its own HELLO, and both sides can report the difference.
+// A HELLO of any version begins with the version, and is always read up to there, whatever follows. The
+// receiver of a HELLO of another version replies with its own HELLO, so that both sides can report the
+// difference.
 //
-// decode() accepts any bytes: it reads within them, checks each length, and returns nothing for bytes that
-// are not a message of this version.
+// decode() accepts any bytes: it never reads beyond them, checks each length, and returns nothing for bytes
+// that are not a message of this version.
 
 #include <array>
 #include <optional>
@@ -41,45 +42,45 @@ using nonce = std::array<u8, 32>;
 using proof = std::array<u8, 32>;
 using message_bytes = std::vector<std::byte>;
 
-/// Meaning of a link's frames. For work for another host, the numbers are those of the ring there, which the
-/// frames pass through and return from: the requesting host's end of both links stores nothing and has no
-/// ring.
+/// Meaning of a link's frames. For work that is sent to another host, the numbers are those of the ring on
+/// that host, through which the frames pass: the requesting host's ends of both links store nothing and have
+/// no ring.
 enum class link_kind : u8 {
-    ring,     ///< continues a ring: same numbers on both hosts
+    ring,     ///< continues a ring, with the same numbers on both hosts
     work,     ///< frames to be processed: each sender continues at the receiver's next number
-    answers,  ///< results of that work: the receiver accepts every frame that comes
+    answers,  ///< results of that work: the receiver accepts every frame that arrives
 };
 
 struct hello {
     u32 version = link_version;
     std::string run;         ///< run id of the sending run
     std::string pipeline;    ///< its pipeline's name, for messages
-    std::string ring;        ///< ring of the frames: the stage before the sender
+    std::string ring;        ///< the ring that the frames come from: the name of the stage before the sender
     std::string format;      ///< ring::frame_format::to_json()
     u64 payload_bytes = 0;   ///< per frame
     std::string parameters;  ///< type of the pipeline's parameters; "": none
     u32 parameter_bytes = 0;
-    u64 epoch = 0;      ///< increases with each connection of each process of this sender
-    u64 oldest = 0;     ///< first frame that the sender still has
-    u64 begins = 0;     ///< first frame of its rings; above 0: the run started within a stream
-    u8 packed = 0;      ///< the `packing` that its frames may have
+    u64 epoch = 0;      ///< increases with each connection of any process of this sender
+    u64 oldest = 0;     ///< the first frame that the sender still has
+    u64 begins = 0;     ///< first frame of its rings; above 0: the run started in the middle of a stream
+    u8 packed = 0;      ///< the `packing` that the sender's frames may have
     u8 by_durable = 0;  ///< 1: the sender keeps a frame until the receiver's sinks have it on disk
     u8 kind = 0;        ///< a link_kind, equal at both ends
     nonce fresh{};
     bool operator==(const hello&) const = default;
 };
 struct proof_message {
-    nonce fresh{};  ///< of the sender of this message
+    nonce fresh{};  ///< nonce of the sender of this message
     proof of_token{};
-    u64 sent_ns = 0;  ///< on the receiving side's clock; returned to it: serves as a first PING
-    u64 here_ns = 0;  ///< on the sending side's clock: serves as the PONG
+    u64 sent_ns = 0;  ///< time on the receiving side's clock, returned to that side; serves as a first PING
+    u64 here_ns = 0;  ///< time on the sending side's clock; serves as the PONG
     bool operator==(const proof_message&) const = default;
 };
 struct welcome {
     std::string run;    ///< run id of the receiver
-    u64 committed = 0;  ///< every lower frame is committed there
-    u64 durable = 0;    ///< every lower frame is in the files of each sink there
-    u64 next = 0;       ///< first frame that is not complete there
+    u64 committed = 0;  ///< every lower frame is committed on the receiving host
+    u64 durable = 0;    ///< every lower frame is in the files of each sink on the receiving host
+    u64 next = 0;       ///< the first frame that is not complete on the receiving host
     u32 window = 1;     ///< number of frames that may be in flight without an acknowledgement
     bool operator==(const welcome&) const = default;
 };
@@ -98,14 +99,14 @@ struct used_planes {
 /// Header before a frame's bytes.
 struct frame_message {
     u64 epoch = 0, ring_sequence = 0;
-    u64 hash = 0, bytes = 0;  ///< of the frame as it is in the rings on both hosts
-    u64 packed_bytes = 0;     ///< bytes on the link; equals `bytes` if not packed
+    u64 hash = 0, bytes = 0;  ///< hash and size of the frame in the rings of both hosts
+    u64 packed_bytes = 0;     ///< number of bytes on the link; equals `bytes` if the frame is not packed
     u8 packed = 0;            ///< a `packing`
-    u64 born_ns = 0;          ///< on the sending host's clock, like capture_ns
+    u64 born_ns = 0;          ///< time on the sending host's clock, like capture_ns
     u64 capture_ns = 0;
-    u8 clock = 0;  ///< a shm::capture_clock: whether capture_ns is on that clock
+    u8 clock = 0;  ///< a shm::capture_clock; determines whether capture_ns is on the sending host's clock
     f64 time_s = 0;
-    u64 frame_number = 0;  ///< as stages see it, while `ring_sequence` is the position on this link
+    u64 frame_number = 0;  ///< the number that stages see, while `ring_sequence` is the position on this link
     u64 parameter_number = 0;
     std::vector<std::byte> parameters;
     std::vector<std::byte> metadata;  ///< entries as in a frame's header (frame/metadata.hpp)
@@ -123,11 +124,11 @@ struct ping {
 };
 struct pong {
     u64 sent_ns = 0;  ///< of the ping
-    u64 here_ns = 0;  ///< on the clock of the side that answers
+    u64 here_ns = 0;  ///< time on the clock of the side that replies
     bool operator==(const pong&) const = default;
 };
 struct stream_end {
-    u64 ring_sequence = 0;  ///< the first frame that will not exist
+    u64 ring_sequence = 0;  ///< the first frame that does not exist
     bool operator==(const stream_end&) const = default;
 };
 struct bye {

@@ -32,7 +32,8 @@ void receiving_side::drop(u32 connection) {
     welcomed_ = false;
 }
 
-// A process that has the token proves it within milliseconds: the oldest unproven connection makes room.
+// A process that has the token proves this within milliseconds, so the oldest unproven connection is closed
+// to make room.
 void receiving_side::accepted(u32 connection, u64 now) {
     std::size_t unauthenticated = 0;
     u32 oldest = 0;
@@ -113,7 +114,7 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
     by_durable_ = p.peer_hello->by_durable != 0;
     packed_ = p.peer_hello->packed;
     clock_.forget();
-    clock_.answered(m.sent_ns, m.here_ns, now);  // known before the first frame
+    clock_.answered(m.sent_ns, m.here_ns, now);  // the clock relation is known before the first frame
     if (sender_ != p.peer_hello->run) {
         sender_ = p.peer_hello->run;
         sender_kept_ = false;
@@ -142,7 +143,7 @@ std::string receiving_side::mismatch(const hello& h) const {
     return "";
 }
 
-// Errors that no retry can clear, as one sentence; the sender ends with it.
+// Errors that no retry can clear, as one sentence; the sender ends with this text.
 std::string receiving_side::objection(const hello& h) const {
     const bool continues = (h.begins > 0 || accepts_successors_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !continues)
@@ -156,9 +157,10 @@ std::string receiving_side::objection(const hello& h) const {
 }
 
 // Gaps that another run on this host can resolve: the sender keeps its frames and retries. If several links
-// lead to a durable host, one may know of more progress of the sinks than another, and the restarted run
-// begins at the furthest frame: lower frames that another link's sender still keeps, at most those it had in
-// flight, are in the sinks' files. A single link has all information, and its sender knows the frame.
+// lead to a durable host, one of them may have more recent information about the sinks' progress, and the
+// restarted run begins at the highest such frame. Lower frames that the sender of another link still keeps
+// (at most its frames in flight) are then already in the sinks' files. A single link has all information, so
+// its sender knows the frame.
 std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(
@@ -176,7 +178,7 @@ bool receiving_side::may_leave_out(const hello& h) const {
 }
 
 // A proof cannot be required, since its computation may differ between versions. The peer is therefore
-// unauthenticated: it learns only our version, and cannot flood the log.
+// unauthenticated: it receives only our version, and cannot flood the log.
 void receiving_side::reject_version(u32 connection, peer& p, u32 version, u64 now) {
     p.refused = true;
     hello ours;
@@ -197,7 +199,7 @@ void receiving_side::rejected(const std::string& words, u64 now) {
 }
 
 void receiving_side::refuse_peer(u32 connection, peer& p, const std::string& why) {
-    p.refused = true;  // stays until it leaves, or handshake_ns: the message must arrive
+    p.refused = true;  // kept until the peer disconnects, or for handshake_ns, so that the message can arrive
     queue_message(connection, refuse{why});
 }
 
@@ -225,7 +227,7 @@ void receiving_side::welcome_current() {
 std::optional<u32> receiving_side::frame_begins(u32 connection, const frame_message& m, u64 now) {
     if (connection != current_ || !welcomed_ || m.epoch != current_epoch_) return std::nullopt;
     last_received_ns_ = now;
-    if (m.ring_sequence < arrive_) {  // committed, or already in flight
+    if (m.ring_sequence < arrive_) {  // the frame is committed, or already in flight
         queue_message(connection, ack{committed_, durable()});
         return std::nullopt;
     }
@@ -268,7 +270,7 @@ const frame_message* receiving_side::whole(u64 ring_sequence) const {
 
 const frame_message* receiving_side::oldest_whole() const {
     const frame_message* oldest = nullptr;
-    if (!up()) return nullptr;  // the sender is gone: it will send them again
+    if (!up()) return nullptr;  // the sender has disconnected, and will send the frames again
     for (const buffer& b : buffers_)
         if (b.is == buffer::state::whole && b.message.ring_sequence < next_ &&
             (oldest == nullptr || b.message.ring_sequence < oldest->ring_sequence))
@@ -309,7 +311,7 @@ void receiving_side::skip_to(u64 ring_sequence) {
         free_buffer(k);
     if (ring_sequence > next_) {
         next_ = ring_sequence;
-        if (current_ != 0) drop(current_);  // frames in flight were counted from the wrong number
+        if (current_ != 0) drop(current_);  // the frames in flight were numbered from a wrong start
     }
     committed(ring_sequence);
 }

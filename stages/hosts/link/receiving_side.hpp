@@ -1,16 +1,16 @@
 #pragma once
 // The side of a link that receives frames: authentication, flow control, reassembly. Not thread-safe: the
-// caller locks.
+// caller must lock.
 //
 // The newest sender that has proven the token gets the link: the predecessor's connection is closed, and the
 // new sender is accepted once no transfer from the predecessor into our memory is in flight. A sender of an
-// older process is not accepted while a newer one is connected. Frame n goes into buffer n mod window, and
-// the sender has at most a window of frames in flight, so its buffer is free; a sender that violates this
-// loses its connection. A complete frame is checked (its hash) before it begins. Only frames committed in the
-// ring here are acknowledged.
+// older process is not accepted while a newer one is connected. Frame n is stored in buffer n mod window; the
+// sender has at most one window of frames in flight, so this buffer is free. The connection of a sender that
+// violates this is closed. The hash of a complete frame is verified before the frame begins. Only frames
+// committed in the ring here are acknowledged.
 //
-// For work (link_kind::work) any run may send, one after the other: each continues at this ring's number. For
-// answers there is no ring here: each sender's frames are accepted from its oldest one on.
+// For work (link_kind::work) any run may send, one run after the other; each continues at this ring's number.
+// For answers there is no ring on this host: the frames of each sender are accepted from its oldest frame on.
 
 #include <algorithm>
 #include <map>
@@ -33,10 +33,11 @@ public:
 
     /// Accepted compressions, in addition to packing::none.
     void unpacks(packing how) { can_unpack_.push_back(how); }
-    /// This run has other receiving links: one may know of more progress of its sinks than another.
+    /// This run has other receiving links, one of which may have more recent information about the progress
+    /// of its sinks.
     void expect_other_links() { has_other_links_ = true; }
-    /// Every sending run continues the one before it, if it omits no frame: another component ensures that
-    /// this is right.
+    /// Every sending run continues its predecessor if it omits no frame; another component ensures that this
+    /// is correct.
     void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);
@@ -51,34 +52,37 @@ public:
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
     /// The frame's header is invalid, or states another length.
     void frame_is_damaged(u32 connection);
-    /// The transport has finished with that buffer; `whole`: all bytes have arrived.
+    /// Called when the transport no longer uses that buffer; `whole`: all bytes have arrived.
     void frame_ends(u32 buffer, bool whole, u64 now);
 
     // Called by the stage.
-    /// The frame, if it is complete, in buffer `ring_sequence % window`; null: not yet.
+    /// Returns the frame in buffer `ring_sequence % window` if it is complete; null: it is not.
     [[nodiscard]] const frame_message* whole(u64 ring_sequence) const;
-    /// For answers: the oldest frame that is complete and not freed.
+    /// For answers: returns the oldest frame that is complete and not freed.
     [[nodiscard]] const frame_message* oldest_whole() const;
-    /// Its bytes do not match its hash: it is requested again, with a new connection.
+    /// Called if the frame's bytes do not match its hash: the frame is requested again, with a new
+    /// connection.
     void damaged(u64 ring_sequence, u64 now);
-    /// Its bytes are not needed any more.
+    /// Called when the frame's bytes are not needed any more.
     void free_buffer(u64 ring_sequence);
     /// All lower frames are committed in the ring here.
     void committed(u64 below);
-    /// All lower frames are in the files of each sink downstream of this ring.
+    /// Called when all lower frames are in the files of each sink downstream of this ring.
     void durable(u64 below);
     /// True if the sender waits for durable().
     [[nodiscard]] bool wants_durable() const noexcept { return by_durable_; }
     /// The lower frames were committed by a predecessor.
     void skip_to(u64 ring_sequence);
-    /// Frame before which the sender's stream ends; the caller saves it, then calls end_is_kept().
+    /// Returns the frame before which the sender's stream ends; the caller saves it and then calls
+    /// end_is_kept().
     [[nodiscard]] const std::optional<u64>& end() const noexcept { return end_; }
     void end_is_kept() { end_kept_ = true; }
-    /// The run that sends; the caller saves it, then calls sender_is_kept(), before the WELCOME is sent.
+    /// Returns the run that sends; the caller saves it and then calls sender_is_kept(), before the WELCOME is
+    /// sent.
     [[nodiscard]] const std::string& sender() const noexcept { return sender_; }
     void sender_is_kept() { sender_kept_ = true; }
     [[nodiscard]] bool sender_must_be_kept() const noexcept { return !sender_kept_; }
-    /// This side leaves: notifies the sender.
+    /// Called when this side leaves: notifies the sender.
     void leave(const std::string& why) { leaving_ = why; }
 
     [[nodiscard]] actions step(u64 now);
@@ -87,7 +91,7 @@ public:
     [[nodiscard]] u64 next() const noexcept { return next_; }
     /// The sending host's clock.
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
-    /// Text for the log since the last call; "": none.
+    /// Returns the text for the log since the last call; "": none.
     [[nodiscard]] std::string log_line();
     /// As log_line(), for events that may need an action of the user.
     [[nodiscard]] std::string warning();
@@ -105,7 +109,7 @@ private:
         state is = state::empty;
         frame_message message;
     };
-    static constexpr std::size_t max_unauthenticated = 8;  ///< connections that do not have the link
+    static constexpr std::size_t max_unauthenticated = 8;  ///< connections that do not own the link
     static constexpr u64 log_again_ns = 5 * ns_per_s;      ///< interval of repeated log lines
 
     void take(u32 connection, peer& p, const hello& h, u64 now);
@@ -135,19 +139,19 @@ private:
     bool sender_kept_ = true;
     u64 next_, committed_,
         arrive_;         ///< first frame not complete; first not committed; next to arrive on this connection
-    u64 delivered_ = 0;  ///< by the sinks; may be ahead of committed_ for a moment
+    u64 delivered_ = 0;  ///< delivered by the sinks; may briefly be ahead of committed_
     bool has_other_links_ = false, accepts_successors_ = false;
     std::vector<packing> can_unpack_{packing::none};
     std::vector<buffer> buffers_;
     std::map<u32, peer> peers_;  ///< all open connections
-    u32 current_ = 0;            ///< 0: no connection has the link
+    u32 current_ = 0;            ///< 0: no connection owns the link
     u64 accepted_ = 0;           ///< connections accepted so far
     bool welcomed_ = false, end_kept_ = false, end_acknowledged_ = false, by_durable_ = false;
     u8 packed_ = 0;  ///< the packing that this sender's frames may have
     u64 current_epoch_ = 0, last_received_ns_ = 0, ping_ns_ = 0, version_logged_ns_ = 0;
     std::optional<u64> end_;
     std::string leaving_, log_line_, warning_;
-    std::map<std::string, u64> rejected_ns_;  ///< by text: when it was last logged
+    std::map<std::string, u64> rejected_ns_;  ///< maps a text to the time when it was last logged
     clock_filter clock_;
     actions out_;
 };

@@ -63,7 +63,7 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
         take(*p, now);
     } else if (const auto* h = std::get_if<hello>(&m);
                h != nullptr && state_ == state::hello_sent && h->version != own_hello_.version) {
-        // The peer has proven nothing, so it may be any process: it must not end the run.
+        // The peer has proven nothing, so it may be any process, and must not be able to end the run.
         drop(fmt::format("the other side uses version {} of the link protocol, this side {}: use the same "
                          "build on both hosts",
                          h->version, own_hello_.version),
@@ -72,7 +72,7 @@ void sending_side::received(u32 connection, const message& m, u64 now) {
     } else if (const auto* w = std::get_if<welcome>(&m); w != nullptr && state_ == state::proof_sent) {
         take(*w, now);
     } else if (const auto* r = std::get_if<refuse>(&m)) {
-        // An unproven peer may be any process: it must not end the run.
+        // An unproven peer may be any process, and must not be able to end the run.
         if (proven_)
             failure_ = r->why;
         else
@@ -100,8 +100,8 @@ void sending_side::take(const proof_message& m, u64 now) {
     state_ = state::proof_sent;
 }
 
-// Answered frames are forgotten, so a receiver that requests them again has lost its ring, and its numbers
-// restart.
+// Answered frames are forgotten, so a receiver that requests them again has lost its ring, and its numbering
+// restarts.
 void sending_side::take_numbers(const welcome& m) {
     if (!oldest_) {
         oldest_ = m.next;
@@ -124,9 +124,9 @@ void sending_side::take_numbers(const welcome& m) {
     enter_up(m);
 }
 
-/// Lower frames may be on the receiver. The first WELCOME states this to a process, which knows neither its
-/// predecessors nor a lost run that it continues; later it is what was sent here, and what a durable host
-/// that restarts may leave out (receiving_side::may_leave_out).
+/// Lower frames may be on the receiver. A process has no record of its predecessors, or of a lost run that it
+/// continues, so it takes this number from the first WELCOME. Later the number covers the frames that were
+/// sent by this process, and those that a restarting durable host may omit (receiving_side::may_leave_out).
 u64 sending_side::may_have_arrived() const noexcept {
     return own_hello_.by_durable != 0 ? std::max(highest_next_, kept_from() + most_durable_under_way)
                                       : highest_next_;
@@ -160,7 +160,7 @@ void sending_side::take(const welcome& m, u64 now) {
         return;
     }
     durable_ = std::max(durable_, std::min(m.durable, m.committed));
-    // Frames that were only committed there may be lost with that ring: they are still here.
+    // Frames that were only committed on that host may be lost with its ring; they are still available here.
     committed_ = std::max(kept_from(), m.committed);
     next_ = claimed;
     highest_next_ = std::max(highest_next_, next_);

@@ -1,18 +1,18 @@
 #pragma once
 // The side of a link that sends frames: handshake, retention and retransmission. Not thread-safe: the caller
-// locks.
+// must lock.
 //
 // A frame is kept from offer() until the receiver has reported that it is committed there (nothing else
-// proves its arrival), or, with hello::by_durable, that its sinks have it on disk, and until the transport
-// has finished with its memory. Each connection sends the frames again from the WELCOME's `next` on; frames
-// below its `committed` are released without being sent. While there is no connection, frames are kept and
-// the connection is retried indefinitely. A WELCOME that requests frames below the oldest one here shows that
-// the receiver has lost frames that this side has released: that is reported once, exactly, as a failure.
+// proves its arrival), or, with hello::by_durable, that its sinks have it on disk, and until the transport no
+// longer uses its memory. Each connection sends the frames again from the WELCOME's `next` on; frames below
+// its `committed` are released without being sent. While there is no connection, frames are kept and the
+// connection is retried indefinitely. A WELCOME that requests frames below the oldest one here shows that the
+// receiver has lost frames that this side has released: this is reported as a failure, exactly once.
 //
-// For work (link_kind::work) the numbers are the receiver's: the first WELCOME states where this process
-// begins. A frame is kept until its answer has arrived over another link. A WELCOME that does not continue
-// where this process stands (another ring, or a rebuilt one) is a failure: the successor begins with new
-// numbers.
+// For work (link_kind::work) the numbers are the receiver's: the first WELCOME contains the number at which
+// this process begins. A frame is kept until its answer has arrived over another link. A WELCOME that does
+// not continue at this process's position (because of another ring, or a rebuilt one) is a failure: the
+// successor begins with new numbers.
 
 #include <map>
 #include <optional>
@@ -26,18 +26,19 @@ namespace carousel::hosts {
 
 class sending_side {
 public:
-    /// `own_hello`: the constant part of the hello. `first_epoch`: above that of every earlier process.
+    /// `own_hello`: the constant part of the hello. `first_epoch`: a number above the epochs of all earlier
+    /// processes.
     sending_side(hello own_hello, token_file token, u64 first_epoch);
 
-    /// Announces a frame of the stage. Called in order; the first one is the oldest frame that exists.
+    /// Announces a frame of the stage. To be called in order; the first frame is the oldest one that exists.
     void begin(u64 ring_sequence);
     /// The frame is complete and may be sent.
     void offer(const frame_message& m);
-    /// True if the receiver has committed the frame and the transport has finished with it: it may be
-    /// forgotten.
+    /// True if the receiver has committed the frame and the transport has finished with it: the frame may be
+    /// dropped.
     [[nodiscard]] bool released(u64 ring_sequence) const;
     void forget(u64 ring_sequence) { frames_.erase(ring_sequence); }
-    /// No frame follows: the stream ends before this one.
+    /// Called if no frame follows: the stream ends before this frame.
     void end(u64 ring_sequence) { end_ = ring_sequence; }
 
     // For work.
@@ -45,32 +46,32 @@ public:
     [[nodiscard]] const std::optional<u64>& first() const noexcept { return oldest_; }
     /// The remote run that the numbers belong to.
     [[nodiscard]] const std::string& remote_run() const noexcept { return remote_run_; }
-    /// True if failure() is a break in the numbering: the successor starts another one.
+    /// True if failure() is a break in the numbering: the successor starts a new numbering.
     [[nodiscard]] bool numbering_restarted() const noexcept { return numbering_restarted_; }
     /// True if all frames of predecessors have left the remote run's ring.
     [[nodiscard]] bool is_drained() const noexcept { return oldest_ && durable_ >= *oldest_; }
     /// True if the transport does not read the frame's memory.
     [[nodiscard]] bool is_idle(u64 ring_sequence) const;
-    /// No frame follows those that were sent.
+    /// Called if no further frame is sent.
     void end_here() { ends_here_ = true; }
 
     void closed(u32 connection, const std::string& why, u64 now);
     /// Connection of the receiver that has proven the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return proven_ ? connection_ : 0; }
     void received(u32 connection, const message& m, u64 now);
-    /// The transport has finished with a frame's memory, whether it arrived or not.
+    /// Called when the transport no longer uses a frame's memory, whether or not the frame has arrived.
     void frame_sent(u32 connection, u64 ring_sequence);
 
-    /// Actions that are due now. Call it after every function above, and at next_due().
+    /// Actions that are due now. To be called after every function above, and at next_due().
     [[nodiscard]] actions step(u64 now);
     [[nodiscard]] u64 next_due() const noexcept;
 
     [[nodiscard]] bool up() const noexcept { return state_ == state::up; }
     /// The receiver has confirmed the end of the stream.
     [[nodiscard]] bool end_known() const noexcept { return end_known_; }
-    /// Error that no retry can clear; else "".
+    /// Returns the error that no retry can clear, or "".
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
-    /// Why there is no connection; for the log.
+    /// Returns the reason why there is no connection, for the log.
     [[nodiscard]] const std::string& disconnect_reason() const noexcept { return disconnect_reason_; }
     [[nodiscard]] u64 connections() const noexcept { return epoch_ - first_epoch_; }
     [[nodiscard]] std::optional<clock_relation> clock(u64 now) const noexcept { return clock_.at(now); }
@@ -80,7 +81,7 @@ private:
     struct kept {
         frame_message message;
         bool whole = false;
-        u32 under_way = 0;  ///< requests of the transport that read its memory
+        u32 under_way = 0;  ///< number of the transport's requests that still read the frame's memory
     };
 
     void drop(const std::string& why, u64 now);
@@ -107,7 +108,7 @@ private:
     state state_ = state::disconnected;
     bool proven_ = false;  ///< the receiver of this connection has proven the token
     u64 since_ns_ = 0, last_received_ns_ = 0, ping_ns_ = 0, retry_ns_ = 0;
-    u64 rest_ns_ = shortest_rest_ns;  ///< before the next attempt to connect
+    u64 rest_ns_ = shortest_rest_ns;  ///< delay before the next attempt to connect
     u64 committed_ = 0, next_ = 0, window_ = 1;
     u64 highest_next_ = 0;  ///< highest value of next_ so far
     u64 durable_ = 0;       ///< with hello::by_durable: lower frames may be released

@@ -1,7 +1,8 @@
 #pragma once
-// Shared secret of both ends of a link: a file of its owner (mode 0600). It is never sent over the link; each
-// side proves with an HMAC-SHA256 over both nonces and the hello that it has it. This is not encryption, and
-// messages after the WELCOME have no proof: an attacker that can change packets in transit can change frames.
+// The shared secret of both ends of a link: a file that only its owner can read (mode 0600). The secret is
+// never sent over the link; each side proves knowledge of it with an HMAC-SHA256 over both nonces and the
+// hello. This is not encryption, and messages after the WELCOME have no proof: an attacker that can change
+// packets in transit can change frames.
 
 #include <string>
 
@@ -20,7 +21,7 @@ public:
     [[nodiscard]] static token_file read(const std::string& path);
 
     [[nodiscard]] proof prove(side prover, const hello& h, const nonce& of_receiver) const;
-    /// Takes a time that does not depend on the secret.
+    /// The running time does not depend on the secret.
     [[nodiscard]] bool fits(const proof& given, side prover, const hello& h, const nonce& of_receiver) const;
 
 private:

@@ -14,17 +14,15 @@ namespace carousel::hosts {
 namespace {
 
 // UCX_ERROR_SIGNALS: UCX's handlers of SEGV and other signals would hide a stage's cause of death from the
-// supervisor.
-// UCX_LOG_LEVEL: the loss of a peer is logged by our own code, once.
-// UCX_MEMTYPE_CACHE: the cache is filled by hooks of CUDA's allocation functions. UCX 1.13 has no hook for
-// cuMemCreate, hence for no ring: such memory would be classified as CPU memory. So each message states its
-// memory type.
+// supervisor. UCX_LOG_LEVEL: the loss of a peer is logged once, by Carousel's own code. UCX_MEMTYPE_CACHE:
+// the cache is filled by hooks of CUDA's allocation functions. UCX 1.13 has no hook for cuMemCreate, so it
+// would classify the memory of rings as CPU memory. Therefore each message specifies its memory type.
 constexpr std::pair<const char*, const char*> early[] = {
     {"UCX_ERROR_SIGNALS", ""},         {"UCX_HANDLE_ERRORS", "none"}, {"UCX_LOG_LEVEL", "fatal"},
     {"UCX_WARN_UNUSED_ENV_VARS", "n"}, {"UCX_CM_REUSEADDR", "y"},     {"UCX_MEMTYPE_CACHE", "n"},
 };
 
-/// With all transports of this UCX on this machine; nothing: it cannot be set up.
+/// Checks all transports of this UCX on this machine; nothing: UCX cannot be set up.
 std::optional<bool> reaches_cuda() {
     ucp_config_t* config = nullptr;
     if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) return std::nullopt;

@@ -50,7 +50,7 @@ public:
     void wake() noexcept {
         const u64 one = 1;
         (void)write_whole(bell_.get(), &one, sizeof one);
-        rung_.store(true, std::memory_order_relaxed);  // wait() checks it before it sleeps on the bell
+        rung_.store(true, std::memory_order_relaxed);  // wait() checks this flag before it sleeps on the bell
     }
 
 private:
@@ -83,7 +83,7 @@ private:
 
     /// Creates context and worker. Throws config_error.
     void set_up();
-    /// Frees all UCX resources. Connections must have been closed.
+    /// Frees all UCX resources. All connections must have been closed.
     void tear_down();
     void bound_memory(u64 now);
     bool disconnect(bool trusted_too);
@@ -115,7 +115,7 @@ private:
     relief relief_ = relief::none;
     u64 under_way_ = 0;
     memory_watch memory_;
-    const bool busy_polls_;  ///< the host has enough cores for it
+    const bool busy_polls_;  ///< true if the host has enough cores for busy polling
     std::atomic<bool> rung_ = false;
     shm::unique_fd bell_;
 };

@@ -6,7 +6,8 @@
 
 namespace carousel::hosts {
 namespace {
-constexpr unsigned pieces_under_way = 3;  ///< per connection: one moves, the others are being requested
+constexpr unsigned pieces_under_way = 3;  ///< per connection: one piece is being transferred, the others are
+                                          ///< being requested
 }
 
 // The connection that the message came from.
@@ -134,7 +135,7 @@ ucs_status_t transport::implementation::on_piece(link& l, std::span<const std::b
     void* request = ucp_am_recv_data_nbx(worker_, data, place->to, bytes, &with);
     if (request == nullptr || !UCS_PTR_IS_ERR(request)) return UCS_INPROGRESS;
     --under_way_;
-    delete in;  // its bytes are missing, so the frame is incomplete
+    delete in;  // the bytes of the piece are missing, so the frame is incomplete
     return UCS_OK;
 }
 

@@ -14,7 +14,7 @@ namespace carousel::hosts {
 namespace {
 
 /// One UCX message has room for a piece of the least size and the headers of UCX and of this link. A longer
-/// piece goes directly to its place, by a rendezvous.
+/// piece is transferred directly to its destination, by a rendezvous.
 const std::string segment = std::to_string(least_piece + 4096);
 
 /// IPv4 addresses by device, in the kernel's order. Throws config_error.
@@ -36,8 +36,9 @@ std::vector<std::pair<std::string, std::string>> addresses() {
 
 }  // namespace
 
-// UCX is configured with a device, and uses that device's first address for the frames, whatever the link's
-// address is. With another address than the link's no connection is established (seen with UCX 1.13.1).
+// UCX is configured with a device, and uses the first address of that device for the frames, regardless of
+// the link's address. If this differs from the link's address, no connection is established (observed with
+// UCX 1.13.1).
 std::string device_of(const std::string& address) {
     const auto all = addresses();
     const auto it = std::find_if(all.begin(), all.end(), [&](const auto& a) { return a.second == address; });
@@ -54,31 +55,31 @@ std::string device_of(const std::string& address) {
     return device;
 }
 
-// GPU memory is read by cuda_copy: cuda_ipc works within one host only. "all" includes it, and allows no
-// further name; neither does a list of excluded transports.
+// GPU memory is read by cuda_copy: cuda_ipc works within one host only. "all" includes it, but no other name
+// may follow "all", nor a list of excluded transports.
 std::string transports_of(const transport_options& how) {
     const bool names = how.transports != "all" && !how.transports.starts_with("^");
     return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;
 }
 
-// To cache registrations, UCX must know of freed memory. For that it rewrites functions of libcuda (cuMemFree
+// To cache registrations, UCX must know of freed memory. To do so it rewrites functions of libcuda (cuMemFree
 // and others) in this process, while other threads may be executing them. TCP registers no memory.
 bool registers_memory(const transport_options& how) { return how.transports != "tcp"; }
 
-// UCX 1.13 expects the TCP settings here without the prefix that they have in the environment, so they are
-// set under both names: UCX ignores unknown names.
+// UCX 1.13 expects the TCP settings here without the prefix that is used in the environment, so they are set
+// under both names: UCX ignores unknown names.
 std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_options& how,
                                                               const std::string& device) {
     std::vector<std::pair<std::string, std::string>> out{
         {"NET_DEVICES", device},
         {"TLS", transports_of(how)},
         {"RCACHE_ENABLE", registers_memory(how) ? "try" : "n"},
-        {"ZCOPY_THRESH", "16384"},  // otherwise a piece is cut into copies of 8 KB
+        {"ZCOPY_THRESH", "16384"},  // otherwise a piece is split into copies of 8 KB
         {"TCP_RX_SEG_SIZE", segment},
         {"RX_SEG_SIZE", segment},
     };
-    // Without a rendezvous, UCX copies from a GPU segment by segment, and waits for each: segments of 8 KB
-    // would be too many.
+    // Without a rendezvous, UCX copies from a GPU one segment at a time, and waits for each: with 8 KB there
+    // would be too many segments.
     if (how.gpu_memory) out.insert(out.end(), {{"TCP_TX_SEG_SIZE", segment}, {"TX_SEG_SIZE", segment}});
     if (how.first_port == 0) return out;
     const std::string ports = fmt::format("{}-{}", how.first_port, how.first_port + 63);

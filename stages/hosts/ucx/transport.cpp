@@ -19,8 +19,8 @@
 namespace carousel::hosts {
 namespace {
 
-/// On a host with enough cores, a link with frames in flight polls for this time before it sleeps: waking up
-/// takes as long as a part of a piece. With fewer cores, pieces use no rendezvous.
+/// On a host with enough cores, a link with frames in flight polls for this time before it sleeps, because
+/// waking up takes as long as transferring a part of a piece. With fewer cores, pieces use no rendezvous.
 constexpr u64 poll_limit_ns = 50'000;
 constexpr unsigned cores_to_busy_poll = 8;
 constexpr u64 longest_progress_ns = ns_per_ms;
@@ -99,7 +99,7 @@ void transport::implementation::set_up() {
     });
 }
 
-// Frees what was created: if a constructor throws, the destructor does not run.
+// Frees the objects that were created, because the destructor does not run if a constructor throws.
 void transport::implementation::require_gpu_memory() {
     ucp_context_attr_t is{};
     is.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
@@ -150,15 +150,15 @@ bool transport::implementation::listen(u16 port) {
 void transport::implementation::open_endpoint(u32 connection, ucp_ep_params_t& with) {
     auto l = std::make_unique<link>();
     l->number = connection;
-    // GPU memory does not cross TCP by rendezvous: UCX 1.13 copies it part by part meanwhile, and ends the
-    // process if the connection breaks ("unable to get PUT Zcopy lane").
+    // GPU memory is not sent over TCP by rendezvous: UCX 1.13 copies it in parts during the transfer, and
+    // ends the process if the connection breaks ("unable to get PUT Zcopy lane").
     const bool large = busy_polls_ && (!options_.gpu_memory || registers_memory(options_));
     l->pieces = std::make_shared<pace>(large ? most_piece : least_piece);
     with.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLER | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     with.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     with.err_handler.arg = l.get();
     with.err_handler.cb = [](void* of, ucp_ep_h,
-                             ucs_status_t s) {  // may be called at any point: progress() reports it
+                             ucs_status_t s) {  // may be called at any point, so progress() reports the error
         auto* failed = static_cast<link*>(of);
         failed->failed = true;
         failed->why = ucs_status_string(s);
@@ -268,8 +268,8 @@ bool transport::implementation::disconnect(bool trusted_too) {
 }
 
 // Closing an endpoint frees the messages that UCX is assembling for it. Peers without the token are closed
-// first. If that is not enough, all peers are closed and UCX is set up again: only that frees UCX's own
-// connections, which it accepts without this class.
+// first. If that is not enough, all peers are closed and UCX is set up again, because only that frees the
+// connections that UCX accepts by itself without this class.
 void transport::implementation::bound_memory(u64 now) {
     if (!memory_.is_due(now)) return;
     if (port_ != 0 && listener_ == nullptr) (void)listen(port_);  // again, after tear_down()
@@ -277,7 +277,7 @@ void transport::implementation::bound_memory(u64 now) {
         relief_ = relief::none;
         return;
     }
-    if (!closing_.empty()) return;  // frees their memory when it has finished
+    if (!closing_.empty()) return;  // their memory is freed after they are closed
     if (relief_ == relief::none) {
         relief_ = relief::untrusted_closed;
         if (disconnect(false)) return;

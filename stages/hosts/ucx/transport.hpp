@@ -1,15 +1,16 @@
 #pragma once
 // Messages and frames between two processes over UCX (UCP active messages). Only this folder includes ucp
-// headers. One thread creates, uses and destroys a transport; only wake() may be called from any thread.
+// headers. A transport is created, used and destroyed by one thread; only wake() may be called from any
+// thread.
 //
 // A peer that sends without a limit is disconnected: see trust(), transport_options::allowance and
 // progress_all().
 //
-// A connection keeps its number. closed() is called once per connection, and no event of the connection
-// follows it, except the ends of frames: frame_received() and frame_sent() are called once for each frame
-// that was begun, also after a failure. Until then its memory belongs to the transport: reuse a buffer only
-// after that call. close() is forced: it does not wait for the peer, so a silent peer causes no delay.
-// Callbacks are called from within progress() and the send calls.
+// The number of a connection does not change. closed() is called once per connection, and after it there are
+// no events of the connection except the ends of frames: frame_received() and frame_sent() are called once
+// for each frame that was begun, also after a failure. Until then its memory belongs to the transport: reuse
+// a buffer only after that call. close() is forced: it does not wait for the peer, so a silent peer causes no
+// delay. Callbacks are called from within progress() and the send calls.
 
 #include <cstddef>
 #include <memory>
@@ -23,10 +24,10 @@
 namespace carousel::hosts {
 
 struct transport_options {
-    std::string address;             ///< numeric, of this host: only the device with this address is used
+    std::string address;             ///< numeric, of this host: only the device that has this address is used
     std::string transports = "tcp";  ///< UCX_TLS
     u16 first_port = 0;       ///< first of 64 ports for the connections' data (UCX_TCP_PORT_RANGE); 0: any
-    bool gpu_memory = false;  ///< frames to send are in memory of the GPU that the thread is bound to
+    bool gpu_memory = false;  ///< frames to send are in memory of the GPU to which the thread is bound
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
     /// Bytes that the process may allocate by malloc() while the transport exists. Above this, a peer makes
@@ -34,7 +35,7 @@ struct transport_options {
     u64 allowance = ~u64{0} >> 1U;
 };
 
-/// Allocations of a link's process apart from frames: UCX takes 2 MiB, a decompressor up to 5 MiB.
+/// Allocations of a link's process in addition to its frames: UCX takes 2 MiB, a decompressor up to 5 MiB.
 inline constexpr u64 usual_allowance = 16U << 20U;
 
 class transport {
@@ -47,7 +48,7 @@ public:
         /// The peer exceeded the limits; closed() follows.
         virtual void broke_limits(u32, const std::string&) {}
         virtual void message_received(u32 connection, std::span<const std::byte> bytes) = 0;
-        /// Returns where to put a frame's bytes, or null to discard them. `ticket` is passed to
+        /// Returns the destination for a frame's bytes, or null to discard them. `ticket` is passed to
         /// frame_received().
         virtual std::byte* frame_begins(u32 connection, std::span<const std::byte> header, u64 bytes,
                                         u64& ticket) = 0;
@@ -55,8 +56,8 @@ public:
         virtual void frame_sent(u32 connection, u64 ring_sequence) = 0;
     };
 
-    /// Throws config_error: no device has the address as its first one, UCX cannot be set up on it, or UCX
-    /// reaches no GPU memory although that is required.
+    /// Throws config_error if no device has this address as its first one, if UCX cannot be set up on the
+    /// device, or if UCX cannot access GPU memory although that is required.
     transport(events& to, const transport_options& how);
     ~transport();
     transport(const transport&) = delete;
@@ -71,14 +72,14 @@ public:
     void send_frame(u32 connection, const std::vector<std::byte>& header, const std::byte* data, u64 bytes,
                     u64 ring_sequence);
     void close(u32 connection);
-    /// The peer has proven the token. Before that it may send messages up to `first_message_bytes`, and no
-    /// frames. Unknown connections are ignored.
+    /// The peer has proven the token. Before that call the peer may send messages of up to
+    /// `first_message_bytes`, and no frames. Unknown connections are ignored.
     void trust(u32 connection);
 
     /// Returns true if there was something to do.
     bool progress();
-    /// Progresses until nothing is left to do, for up to 1 ms: a peer that sends without end must not keep
-    /// the calling thread from its timers. Closes peers that exceed the allowance.
+    /// Makes progress until no work is left, for up to 1 ms, so that a peer that sends without end cannot
+    /// keep the calling thread from its timers. Closes peers that exceed the allowance.
     void progress_all();
     /// Waits for an event, wake(), or the end of the time.
     void wait(u64 at_most_ns);
@@ -89,18 +90,18 @@ private:
     std::unique_ptr<implementation> me_;
 };
 
-/// UCX settings for one link on that network device. They go into UCX's own configuration, not into the
-/// environment, which other threads of the process may be reading.
+/// Returns the UCX settings for one link on that network device. They are set in UCX's own configuration and
+/// not in the environment, which other threads of the process may be reading.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_options& how,
                                                                             const std::string& device);
-/// UCX reads some settings when it is loaded: sets them and executes the program again. Call it first in
-/// main().
+/// Because UCX reads some settings when it is loaded, sets them and executes the program again. To be called
+/// first in main().
 void set_ucx_environment(char** argv);
 /// "UCX 1.13.1".
 [[nodiscard]] std::string ucx_version();
-/// Description of this UCX: {"version", "cuda": whether it reaches GPU memory here, or null, "set": the UCX
-/// settings that these programs change, with those values that are the same for all links}. It probes devices
-/// of every kind, so call it only in a process that may hang.
+/// Description of this UCX: {"version", "cuda": whether it can access GPU memory on this machine, or null,
+/// "set": the UCX settings that these programs change, with the values that are the same for all links}.
+/// Probes devices of every kind, so it must be called only in a process that may hang.
 [[nodiscard]] std::string ucx_json();
 
 }  // namespace carousel::hosts

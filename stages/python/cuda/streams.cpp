@@ -17,9 +17,9 @@ constexpr const char* label = "carousel for Python";
 
 cudaStream_t stream_of(void* s) { return static_cast<cudaStream_t>(s); }
 
-/// One event per thread and GPU (the current one) serves all joins there: a stream that waits for it keeps
-/// what was recorded at that time. It belongs to this process and was recorded just before each wait: the
-/// death of another process can't leave it unsignalled.
+/// One event per thread and GPU (the current one) serves all joins on that GPU, because a stream that waits
+/// for the event keeps the state recorded at that time. The event belongs to this process and is recorded
+/// just before each wait, so the death of another process can't leave it unsignalled.
 cudaEvent_t join_event(int gpu) {
     static thread_local std::map<int, cudaEvent_t> events;
     cudaEvent_t& event = events[gpu];
@@ -28,7 +28,7 @@ cudaEvent_t join_event(int gpu) {
 }
 
 /// Driver functions, found by name at run time: the toolkit of this build may be older than the driver, and
-/// lack their declarations. Null if the driver has none.
+/// lack their declarations. Null if the driver does not have the function.
 struct context_calls {
     CUresult(CUDAAPI* record_event)(CUcontext, CUevent) = nullptr;  ///< drivers since CUDA 12.5
     CUresult(CUDAAPI* context_of)(CUstream, CUcontext*) = nullptr;
@@ -43,7 +43,7 @@ void find(Function& into, const char* name, unsigned since) {
     const cudaError_t code =
         cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &answer);
 #else
-    // This function needs no name newer than its toolkit: the driver's own lookup accepts any version.
+    // This function has no version requirement: the driver's own lookup accepts any version.
     using search = CUresult(CUDAAPI*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
     void* call = nullptr;
     cudaError_t code = cudaGetDriverEntryPoint("cuGetProcAddress", &call, cudaEnableDefault, &answer);
@@ -63,7 +63,7 @@ void find(Function& into, const char* name, unsigned since) {
 const context_calls& calls_of_contexts() {
     static const context_calls api = [] {
         context_calls found;
-        // For tests: as on a driver older than 12.5.
+        // For tests: behaves as with a driver older than 12.5.
         if (std::getenv("CAROUSEL_TEST_NO_CONTEXT_EVENTS") == nullptr)
             find(found.record_event, "cuCtxRecordEvent", 12050);
         find(found.context_of, "cuStreamGetCtx", 12000);
@@ -80,8 +80,8 @@ bool record_context(cudaEvent_t event) {
            api.record_event(context, event) == CUDA_SUCCESS;
 }
 
-/// Makes a GPU current for its lifetime. A thread that had no current GPU stays on it: returning to the
-/// runtime's default would create a context on GPU 0.
+/// Makes a GPU current for its lifetime. A thread that had no current GPU keeps this one, because returning
+/// to the runtime's default would create a context on GPU 0.
 class on_gpu {
 public:
     explicit on_gpu(int gpu) {
@@ -92,7 +92,7 @@ private:
     device::kept_thread kept_;
 };
 
-/// The GPU according to the driver; -1: the driver can't report it.
+/// Returns the GPU according to the driver; -1: the driver can't report it.
 int gpu_of_context(void* stream) {
     const context_calls& api = calls_of_contexts();
     CUcontext context = nullptr;
@@ -103,7 +103,7 @@ int gpu_of_context(void* stream) {
     device::cuda::make_current(context);
     CUdevice device = -1;
     const bool is_known = api.device(&device) == CUDA_SUCCESS;
-    device::cuda::make_current(before);  // none, if there was none
+    device::cuda::make_current(before);  // restores "none" if there was no current context
     return is_known ? device : -1;
 }
 
@@ -118,7 +118,7 @@ int current_gpu() {
 int gpu_of(void* stream) {
     int gpu = -1;
 #if CUDART_VERSION >= 12080
-    // A driver without one of the functions lacks the other, too: so the test of an older driver takes its
+    // A driver without one of the functions lacks the other, too: so the test of an older driver covers its
     // whole code path.
     if (calls_of_contexts().record_event != nullptr &&
         cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess)
@@ -145,7 +145,7 @@ bool join_all(int gpu, void* stream) {
     return true;
 }
 
-// During the capture of a stream this is refused: an error of the frame, which is then never taken as
+// Refused during the capture of a stream; this is an error of the frame, which is then never treated as
 // complete.
 void wait_for_all(int gpu) {
     const on_gpu there(gpu);

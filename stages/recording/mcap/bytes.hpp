@@ -1,5 +1,5 @@
 #pragma once
-// Little-endian numbers, texts and maps as MCAP encodes them; the format is described at
+// Little-endian numbers, texts and maps in the encoding of MCAP; the format is described at
 // https://mcap.dev/spec.
 
 #include <cstring>

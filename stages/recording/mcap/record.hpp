@@ -1,5 +1,5 @@
 #pragma once
-// The records of an MCAP file that recordings have, and their layout in it. Plain data; encoders append a
+// The records of an MCAP file that recordings use, and their layout. Plain data; each encoder appends a
 // complete record.
 //
 // A recording is laid out so that a recorder may die at any instruction:
@@ -8,8 +8,8 @@
 //                                                          frame, or one of them
 //   DataEnd, summary, Footer, magic                        at the end of the run
 // An incomplete unit is cut off by the next incarnation. A file without an end is read by its units. Every
-// channel has its MessageIndex after every chunk, an empty one if it has no message there, so that a reader
-// can determine from the heads alone whether a unit is complete and which channels it has.
+// channel has its MessageIndex after every chunk, an empty one if the channel has no message in that chunk,
+// so that a reader can determine from the heads alone whether a unit is complete and which channels it has.
 
 #include <optional>
 #include <span>
@@ -23,8 +23,8 @@ namespace carousel::stages::mcap {
 inline constexpr unsigned char magic[8] = {0x89, 'M', 'C', 'A', 'P', 0x30, '\r', '\n'};
 inline constexpr u64 head_bytes = 9;  ///< of a record: opcode, length
 inline constexpr u64 footer_bytes = head_bytes + 20;
-inline constexpr u64 chunk_head_bytes =
-    8 + 8 + 8 + 4 + 4 + 8;  ///< content of a Chunk before its records, without the compression's name
+inline constexpr u64 chunk_head_bytes = 8 + 8 + 8 + 4 + 4 + 8;  ///< size of the content of a Chunk before its
+                                                                ///< records, without the compression's name
 inline constexpr u64 data_end_bytes = head_bytes + 4;
 
 enum class opcode : u8 {
@@ -68,7 +68,7 @@ struct preamble {
 };
 struct message {
     u16 channel = 0;
-    u32 sequence = 0;  ///< MCAP's own field has 32 bits
+    u32 sequence = 0;  ///< MCAP's own field has only 32 bits
     u64 log_ns = 0;    ///< wall clock
     std::span<const std::byte> data;
 };
@@ -76,19 +76,20 @@ struct message {
 struct chunk_entry {
     u64 first_ns = 0, last_ns = 0;
     u64 start = 0, length = 0;  ///< of the chunk's record
-    u64 index_length = 0;       ///< of the message indexes after it
+    u64 index_length = 0;       ///< length of the message indexes after the chunk
     u64 compressed = 0, uncompressed = 0;
     std::string compression;
-    u64 channels = 0;    ///< channels of which it has messages
-    bool whole = true;   ///< its message indexes are complete
-    std::string damage;  ///< not empty: a frame is missing here, for this reason; it cannot be read
+    u64 channels = 0;    ///< channels of which the chunk has messages
+    bool whole = true;   ///< the chunk's message indexes are complete
+    std::string damage;  ///< not empty: a frame is missing here, for this reason; the entry cannot be read
     [[nodiscard]] bool has(u16 channel) const noexcept {
         return channel - 1U < most_channels && (channels >> (channel - 1U) & 1U) != 0;
     }
     [[nodiscard]] u64 end() const noexcept { return start + length + index_length; }
 };
 
-/// The bit of a channel in chunk_entry::channels. Throws format_error if it is not a channel of a recording.
+/// The bit that represents a channel in chunk_entry::channels. Throws format_error if it is not a channel of
+/// a recording.
 [[nodiscard]] u64 bit_of(u16 channel);
 
 using buffer = std::vector<std::byte>;
@@ -108,7 +109,7 @@ void put_empty_message_index(buffer& to, u16 channel);
 inline constexpr u64 empty_message_index_bytes = 2 + 4, message_index_bytes = empty_message_index_bytes + 16;
 /// A chunk's record up to the compressed records.
 void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc);
-/// Runs `content` and puts its bytes into a record.
+/// Calls `content` and stores the bytes that it appends in a record.
 template <typename F>
 void put_record(buffer& to, opcode code, F&& content) {
     byte_writer w(to);
@@ -120,7 +121,8 @@ void put_record(buffer& to, opcode code, F&& content) {
     std::memcpy(to.data() + length_at, &length, sizeof length);
 }
 
-/// Reads the content of a record of the preamble; `r` is after it then. Throws format_error.
+/// Reads the content of a record of the preamble; After the call `r` is positioned after the record. Throws
+/// format_error.
 [[nodiscard]] schema read_schema(byte_reader& r);
 [[nodiscard]] channel read_channel(byte_reader& r);
 [[nodiscard]] metadata read_metadata(byte_reader& r);

@@ -1,6 +1,6 @@
 #pragma once
-// Reads the records of a file one after the other, by their heads, without holding more of the file than a
-// window.
+// Reads the records of a file one after the other, by their heads, without keeping more than a window of the
+// file in memory.
 
 #include <span>
 

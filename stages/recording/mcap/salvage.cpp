@@ -16,15 +16,15 @@ namespace {
 constexpr u64 longest_compression_name = 16;
 constexpr u64 searched_at_once = u64{1} << 20U;
 
-/// Bytes that are read to verify chunks: with a limit, a hostile file costs linear time.
+/// Limit of the bytes that are read to verify chunks, so that a hostile file takes only linear time.
 u64 most_read_again(u64 file_bytes) { return add_sat(u64{64} << 20U, mul_sat(file_bytes, 16)); }
 
 class unit_search {
 public:
     unit_search(int fd, const preamble& front) : fd_(fd), front_(front), size_(size_of(fd)) {}
 
-    /// The unit that begins at `at`: a chunk whose lengths agree, and a message index of each channel or,
-    /// where one of them is damaged or missing, a chunk whose checksum is correct.
+    /// Returns the unit that begins at `at`: a chunk whose lengths are consistent, followed by a message
+    /// index of each channel; if an index is damaged or missing, the chunk's checksum must be correct.
     [[nodiscard]] std::optional<chunk_entry> unit_at(u64 at) {
         std::optional<chunk_entry> unit = chunk_at(at);
         if (unit && !read_indexes(*unit) && !read_channels(*unit)) unit.reset();
@@ -42,7 +42,8 @@ public:
         const opcode next = read_head(std::span(raw).subspan(data_end_bytes)).code;
         return next == opcode::schema || next == opcode::footer || next == opcode::statistics;
     }
-    /// Where the next unit or DataEnd begins after `at`; the size of the file: nowhere.
+    /// Returns the position after `at` where the next unit or DataEnd begins; the size of the file if there
+    /// is none.
     [[nodiscard]] u64 next_after(u64 at) {
         buffer piece;
         for (u64 from = at + 1; from < size_; from += searched_at_once) {
@@ -65,7 +66,7 @@ private:
     static constexpr u64 chunk_head_room = head_bytes + chunk_head_bytes + longest_compression_name;
 
     /// Empty unless `raw` begins with the head of a chunk at `at` that is within the file, and whose lengths
-    /// agree.
+    /// are consistent.
     [[nodiscard]] std::optional<chunk_entry> parse_chunk_head(std::span<const std::byte> raw, u64 at) const {
         if (raw.size() < head_bytes + chunk_head_bytes) return {};
         const head h = read_head(raw);
@@ -99,8 +100,8 @@ private:
         return front_.channels.size() * (head_bytes + empty_message_index_bytes) +
                messages * (message_index_bytes - empty_message_index_bytes);
     }
-    /// Reads the message indexes after the chunk. Returns false unless there is one of each channel, in their
-    /// order.
+    /// Reads the message indexes after the chunk. Returns false unless there is one index of each channel, in
+    /// their order.
     [[nodiscard]] bool read_indexes(chunk_entry& unit) {
         const u64 from = unit.start + unit.length;
         indexes_.resize(static_cast<std::size_t>(std::min(index_bytes(~u64{0}), size_ - from)));
@@ -123,8 +124,8 @@ private:
         unit.index_length = index_bytes(channels);
         return true;
     }
-    /// Reads the messages in the chunk. Returns false if its checksum is wrong, or this search has read too
-    /// much.
+    /// Reads the messages in the chunk. Returns false if the chunk's checksum is wrong, or if this search has
+    /// read too much.
     [[nodiscard]] bool read_channels(chunk_entry& unit) {
         const u64 cost = add_sat(unit.length, unit.uncompressed);
         if (cost > may_read_) return false;
@@ -147,7 +148,7 @@ private:
     buffer indexes_, compressed_, records_;
 };
 
-/// Which frames are missing in a gap, by the numbers of the frames before and after it.
+/// Returns the frames that are missing in a gap, from the numbers of the frames before and after it.
 class gap_reader {
 public:
     gap_reader(int fd, const contents& c) : fd_(fd), c_(c), may_read_(most_read_again(size_of(fd))) {
@@ -155,7 +156,7 @@ public:
             smallest_ = std::min(smallest_, unit.length + unit.index_length);
     }
     struct missing {
-        u64 frames = 0;    ///< at most as many as there is room for; 0: none
+        u64 frames = 0;    ///< at most as many frames as there is room for; 0: none
         std::string text;  ///< which ones
     };
     /// The missing frames of channel `of` in a gap of `bytes` before chunks[next].

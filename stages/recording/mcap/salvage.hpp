@@ -1,6 +1,7 @@
 #pragma once
-// Finds the units of a recording without its summary, which a killed recorder has not written, or whose bytes
-// are damaged. A damaged byte costs the unit that contains it: the search continues at the next unit.
+// Finds the units of a recording whose summary is missing, because a killed recorder has not written it, or
+// whose bytes are damaged. If a byte is damaged, the unit that contains it is lost, and the search continues
+// at the next unit.
 
 #include "stages/recording/mcap/scan.hpp"
 
@@ -8,9 +9,9 @@ namespace carousel::stages::mcap {
 
 /// Fills c.chunks and c.data_end from the bytes after the preamble. Bytes that belong to no unit are skipped.
 void find_units(int fd, contents& c);
-/// Inserts an entry with a text in `damage` where units are missing: the bytes between two units, or between
-/// the last one and c.data_end, belong to no unit. The numbers of the frames before and after determine how
-/// many are missing, and of which channels.
+/// Inserts an entry with a text in `damage` wherever units are missing, that is, where bytes between two
+/// units, or between the last unit and c.data_end, belong to no unit. The numbers of the frames before and
+/// after determine how many are missing, and of which channels.
 void mark_gaps(int fd, contents& c);
 
 }  // namespace carousel::stages::mcap

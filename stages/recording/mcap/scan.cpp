@@ -16,9 +16,9 @@ namespace {
 constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
 constexpr u64 read_at_once = u64{1} << 20U;
 
-/// Returns where the preamble ends. A record that cannot be the preamble's next one is the first one after
-/// it, since the opcode of a chunk may be damaged. A record ends where its content ends, since its length may
-/// be damaged, too.
+/// Returns where the preamble ends. A record that cannot be the next one of the preamble is treated as the
+/// first record after it, because the opcode of a chunk may be damaged. A record ends where its content ends,
+/// because its length may also be damaged.
 u64 read_front(record_stream& s, contents& c) {
     for (head h; s.next(h); s.skip(h)) try {
             if (h.code == opcode::chunk || h.code == opcode::data_end) return s.at();
@@ -68,14 +68,14 @@ u32 chunks_counted(std::span<const std::byte> content) {
     return r.number<u32>();
 }
 
-/// The end of the file. No value: the end is missing or damaged.
+/// The end of the file. No value: the end of the file is missing or damaged.
 struct footer {
     u64 at = 0;     ///< the footer's own position
     u64 start = 0;  ///< of the summary
-    u32 crc = 0;    ///< 0: a file of another writer, without a checksum
+    u32 crc = 0;    ///< 0: the file was written by another program, without a checksum
 };
 
-/// The footer of a file whose summary begins at `earliest` or after it.
+/// Returns the footer of a file whose summary begins at `earliest` or later.
 std::optional<footer> read_footer(int fd, u64 earliest) {
     const u64 size = size_of(fd), tail = footer_bytes + sizeof magic;
     std::byte raw[footer_bytes + sizeof magic];
@@ -89,9 +89,9 @@ std::optional<footer> read_footer(int fd, u64 earliest) {
     return f.start >= earliest && f.start <= f.at ? std::optional(f) : std::nullopt;
 }
 
-/// Reads the summary into c.chunks. Returns false if its checksum is wrong or it cannot be right: its records
-/// must end at the footer, and its units must be in the file's order, between the preamble and the end of the
-/// data.
+/// Reads the summary into c.chunks. Returns false if the summary's checksum is wrong or the summary is
+/// inconsistent: its records must end at the footer, and its units must be in the file's order, between the
+/// preamble and the end of the data.
 bool read_summary(int fd, const footer& f, contents& c) try {
     if (f.crc != 0 && f.crc != crc_of_file(fd, f.start, f.at + footer_bytes - sizeof f.crc)) return false;
     record_stream s(fd, f.start);
@@ -111,7 +111,7 @@ bool read_summary(int fd, const footer& f, contents& c) try {
     return false;
 }
 
-/// A name that a recorder writes; this program may have been built without it.
+/// A compression name that a recorder writes; this program may have been built without it.
 bool is_known(const std::string& compression) {
     return compression.empty() || compression == "lz4" || compression == "zstd";
 }
@@ -147,7 +147,8 @@ void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& record
     if (!is_known(c.compression))
         throw format_error(fmt::format("the chunk at {} has an unknown compression", c.start));
     const u64 head_of_chunk = head_bytes + chunk_head_bytes + c.compression.size();
-    // These numbers come from the file, and memory is allocated by them: none exceeds what the file contains.
+    // These numbers come from the file and determine memory allocations, so none of them may exceed the
+    // content of the file.
     if (c.length != add_sat(head_of_chunk, c.compressed) || !is_within(c.start, c.length, size_of(fd)))
         throw format_error(fmt::format("the chunk at {} and its index do not match", c.start));
     if (c.uncompressed > std::min(most_records, most_uncompressed(c.compression, c.compressed)))

@@ -45,7 +45,7 @@ void writer::take_lock(double wait_s) {
     }
 }
 
-// The preamble is one write of a few hundred bytes: a shorter file contains nothing yet.
+// The preamble is written by one write of a few hundred bytes, so a shorter file contains nothing yet.
 void writer::continue_file(const buffer& front) {
     struct stat info {};
     if (::fstat(fd_.get(), &info) != 0) fail(path_, "inspecting", errno);
@@ -130,7 +130,8 @@ void writer::append(std::span<const message> messages) {
     chunks_.push_back(std::move(c));
 }
 
-// All in one call: a process that is killed during it leaves a part of the unit, at the end of the file.
+// Written in one call: a process that is killed during the call leaves a part of the unit at the end of the
+// file.
 void writer::write_all(std::span<const buffer* const> parts) {
     iovec pieces[3];
     u64 bytes = 0;
@@ -145,7 +146,7 @@ void writer::write_all(std::span<const buffer* const> parts) {
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) {
             const int why = n == 0 ? ENOSPC : errno;
-            // If this fails, too, the next incarnation cuts off what is left of the unit.
+            // If this also fails, the next incarnation removes the rest of the unit.
             if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) fail(path_, "cutting", errno);
             fail(path_, "writing", why);
         }

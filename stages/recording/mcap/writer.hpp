@@ -1,7 +1,7 @@
 #pragma once
 // Appends units to a recording. The process that holds the file's lock (flock) owns the file: a successor
-// waits for it until its predecessor is gone, so no write of a dead process comes late. What a crash leaves:
-// mcap/record.hpp.
+// waits for the lock until its predecessor has ended, so no write of a dead process arrives late. What a
+// crash leaves: mcap/record.hpp.
 
 #include <string>
 #include <vector>
@@ -13,25 +13,25 @@ namespace carousel::stages::mcap {
 
 class writer {
 public:
-    /// Creates the file, or continues one of an earlier incarnation: what follows its last complete unit is
-    /// cut off. Waits up to wait_s seconds for its lock. `front` is the same in each incarnation; a file that
-    /// begins otherwise is refused. Throws output_error, disk_full_error.
+    /// Creates the file, or continues that of an earlier incarnation: data after its last complete unit is
+    /// removed. Waits up to wait_s seconds for its lock. `front` is the same in each incarnation; a file with
+    /// a different beginning is refused. Throws output_error, disk_full_error.
     writer(std::string path, const preamble& front, std::string compression, double wait_s);
 
-    /// Appends one unit: a message of each channel, or of some, in the channels' order. Throws
-    /// disk_full_error, output_error; the file is then unchanged.
+    /// Appends one unit: a message of each channel, or of some channels, in the channels' order. Throws
+    /// disk_full_error or output_error; the file is then unchanged.
     void append(std::span<const message> messages);
-    /// Writes the end of the file. Throws as append() does; the units stay complete.
+    /// Writes the end of the file. Throws like append(); the complete units are not affected.
     void finish();
 
     [[nodiscard]] u64 units() const noexcept { return chunks_.size(); }
-    /// The records of the last unit that has a message of that channel; empty: there is none. A unit with a
-    /// wrong checksum is cut off at the end of the file, and skipped elsewhere.
+    /// Returns the records of the last unit that has a message of that channel; empty: there is none. A unit
+    /// with a wrong checksum is cut off at the end of the file, and skipped elsewhere.
     [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
     [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were not a complete unit
-    /// Why frames are missing between the units of the file: damage. Their bytes stay in the file, outside of
-    /// the summary.
+    /// The reason why frames are missing between the units of the file: damage. Their bytes stay in the file,
+    /// outside of the summary.
     [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }
 
 private:

@@ -1,6 +1,7 @@
 #pragma once
-// Work of a stage that runs on the CPU. It is enqueued as GPU work is: process() returns at once, and the
-// queue's worker thread runs the frames' tasks in order, using all threads of the pool for parallel loops.
+// Work of a stage that runs on the CPU. Work is enqueued in the same way as GPU work: process() returns at
+// once, and the queue's worker thread runs the frames' tasks in order, using all threads of the pool for
+// parallel loops.
 //
 //   carousel::cpu::for_each_row(f, height, [=](u64 y) { ... });
 
@@ -26,11 +27,11 @@ inline device::queue& queue(frame& f) {
     return f.queue();
 }
 
-/// Enqueues task(pool&), which runs after all work enqueued before it, later and in another thread: capture
-/// values, not references. A task that captures a reference to a variable of process() is refused with a
-/// config_error when process() enqueues it; this check is not made if the task also captures values that are
-/// not trivially copyable (a std::string). An exception from the task ends the process, like one from
-/// process().
+/// Enqueues task(pool&), which runs after all work enqueued before it, later and in another thread; so
+/// capture values, not references. A task that captures a reference to a variable of process() is refused
+/// with a config_error when process() enqueues it; this check is not made if the task also captures values
+/// that are not trivially copyable (a std::string). An exception from the task ends the process, like one
+/// from process().
 template <typename Task>
 void enqueue(frame& f, Task task) {
     detail::check_captures(task);

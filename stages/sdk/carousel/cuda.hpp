@@ -44,8 +44,8 @@ inline void check(cudaError_t status, std::string_view what) {
 inline void check_launch(std::string_view kernel) { check(cudaGetLastError(), kernel); }
 
 /// Launches a kernel on the frame's stream and checks the launch; `name` is for messages. A stage that sets
-/// description::same_work may launch only by this function.
-///   carousel::cuda::launch(f, "my_kernel", my_kernel, grid, block, in, out);
+/// description::same_work may launch only through this function. carousel::cuda::launch(f, "my_kernel",
+/// my_kernel, grid, block, in, out);
 template <typename... P>
 void launch(frame& f, const char* name, void (*kernel)(P...), dim3 blocks, dim3 threads,
             const std::type_identity_t<P>&... arguments) {

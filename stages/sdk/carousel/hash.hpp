@@ -1,8 +1,8 @@
 #pragma once
-// A hash of an input plane for the run's ledger, computed on the device that holds the plane: from a GPU only
-// the eight bytes of the hash are copied. The value is the same on every device. It covers the plane's
-// elements in row order, without the padding between rows; of a plane that the frame uses in part it covers
-// the used part. kernels/body/block_hash.hpp has the definition; its name is plane_hash_name.
+// A hash of an input plane for the run's ledger, computed on the device that holds the plane: only the eight
+// bytes of the hash are copied from a GPU. The value is the same on every device. The hash covers the plane's
+// elements in row order, without the padding between rows; if the frame uses the plane in part, the hash
+// covers the used part. kernels/body/block_hash.hpp has the definition; its name is plane_hash_name.
 //
 //   prepare():  hasher_ = std::make_unique<carousel::plane_hasher>(env);
 //   process():  hasher_->enqueue(f, "color");
@@ -19,7 +19,7 @@ namespace carousel {
 
 using kernels::plane_hash_name;
 
-/// Computes the hash of one input plane per frame. Create it in prepare(); used by one stage object.
+/// Computes the hash of one input plane per frame. To be created in prepare(); used by one stage object.
 class plane_hasher {
 public:
     /// Allocates memory, so call it only in prepare().
@@ -35,7 +35,7 @@ public:
     void set_hash(frame& f) const noexcept;
 
 private:
-    std::unique_ptr<device::mapping> scratch_;  ///< null if none is needed
+    std::unique_ptr<device::mapping> scratch_;  ///< null if no memory is needed
     std::unique_ptr<device::mapping>
         values_;  ///< one word per lane, written by the device and read by the CPU
 };

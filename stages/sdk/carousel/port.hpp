@@ -8,8 +8,8 @@
 // Ports that take part in a run, `reader` and `writer`, are in port_frames.hpp, which this header includes.
 //
 // `latest` returns the newest frame of a stage's output, for observers. It never blocks the run: a reader
-// that is slow, stopped or dead costs the run nothing. It skips frames, and it never returns a torn one:
-// - A frame is delivered as a copy, taken under a lease that lasts as long as the copying. A frame is
+// that is slow, stopped or dead has no effect on the run. It skips frames, and it never returns a torn one:
+// - A frame is delivered as a copy, made under a lease that lasts only during the copy. A frame is
 //   discarded and counted in losses() if its lease was revoked meanwhile (copying took longer than
 //   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone without an
 //   image.
@@ -18,19 +18,20 @@
 // - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
 //
 // Crashes. Stages and the supervisor may die and be replaced: the port continues, and frame numbers keep
-// increasing. They may start again only where the run restarts with new memory. When the run is over the loop
-// ends, and ending() describes how.
+// increasing. Frame numbers may start again only if the run restarts with new memory. When the run is over
+// the loop ends, and ending() describes how.
 //
-// Where frames are delivered: open_options::device. On a GPU enqueue all work on a frame on its stream();
-// work on another stream must be complete before the next frame is requested, which overwrites this one. Port
-// calls preserve the calling thread's current CUDA device; a thread that had none gets the frames' device.
+// open_options::device determines where frames are delivered. On a GPU enqueue all work on a frame on its
+// stream(); work on another stream must be complete before the next frame is requested, because that
+// overwrites this frame. Port calls preserve the calling thread's current CUDA device; a thread that had none
+// gets the frames' device.
 //
-// Every wait has a timeout: next(timeout_s) returns null, the loop throws nothing_new, whose text names what
-// is being waited for. An open run and its ports may be used by one thread at a time. A forked child can't
-// use them: each call throws config_error, and destroying its copies does nothing. It does not keep the place
-// of its parent. Linking carousel::stage is enough. Errors are carousel::error: config_error for names (no
-// such run, no such stage, all places taken), shm_error for a run of another user or of another version of
-// Carousel, device_error for devices, cuda_error if the GPU failed.
+// Every wait has a timeout: after it next(timeout_s) returns null, and the loop throws nothing_new, whose
+// text names the cause of the wait. An open run and its ports may be used by one thread at a time. A forked
+// child can't use them: each call throws config_error, and destroying its copies does nothing. The child does
+// not keep its parent's place. Linking carousel::stage is enough. Errors are carousel::error: config_error
+// for names (no such run, no such stage, all places taken), shm_error for a run of another user or another
+// version of Carousel, device_error for devices, cuda_error if the GPU failed.
 
 #include <cstddef>
 #include <iterator>
@@ -55,18 +56,18 @@ using device::device_kind;
 
 /// Options of open().
 struct open_options {
-    /// Where frames are delivered. "": where the ring's memory is; "cpu": in host memory, page-locked if the
-    /// ring's memory is on a GPU; "cuda" or "cuda:1": on that GPU, numbered as in this process.
+    /// Where frames are delivered. "": in the same memory as the ring; "cpu": in host memory, page-locked if
+    /// the ring's memory is on a GPU; "cuda" or "cuda:1": on that GPU, numbered as in this process.
     std::string device = {};
-    f64 wait_s = 5;  ///< seconds to wait, when opening, for the run, its supervisor and its replies
+    f64 wait_s = 5;  ///< time in seconds that opening waits for the run, its supervisor and its replies
 };
 
 /// Options of open_run::latest().
 struct latest_options {
-    f64 patience_s = 10;  ///< seconds that a loop waits for a newer frame
+    f64 patience_s = 10;  ///< time in seconds that a loop waits for a newer frame
 };
 
-/// No newer frame arrived in time; the text names what is being waited for.
+/// Thrown if no newer frame arrived in time; the text names the cause of the wait.
 class nothing_new : public error {
 public:
     explicit nothing_new(const std::string& message) : error(exit_code::stage_failed, message) {}
@@ -75,8 +76,8 @@ public:
 /// Counts of frames that were read and not delivered.
 struct latest_losses {
     u64 revoked = 0;     ///< the lease was revoked: copying took too long
-    u64 torn = 0;        ///< the status word or the header did not match; never seen in a correct run
-    u64 tombstones = 0;  ///< abandoned upstream: they have no image
+    u64 torn = 0;        ///< the status word or the header did not match; does not occur in a correct run
+    u64 tombstones = 0;  ///< frames that were abandoned upstream and have no image
 };
 
 /// A complete frame, valid until the next one is requested from its port.
@@ -84,12 +85,12 @@ class latest_frame {
 public:
     /// The frame's number, times and parameter number, which the functions below return one by one.
     [[nodiscard]] const shm::frame_meta& meta() const noexcept { return facts_; }
-    /// As frame::frame_number() of a stage.
+    /// Like frame::frame_number() of a stage.
     [[nodiscard]] u64 frame_number() const noexcept { return facts_.frame_number; }
-    /// As frame::ring_sequence() of a stage.
+    /// Like frame::ring_sequence() of a stage.
     [[nodiscard]] u64 ring_sequence() const noexcept { return facts_.ring_sequence; }
     [[nodiscard]] f64 time_s() const noexcept { return facts_.time_s; }  ///< frame_number / fps, seconds
-    /// When the frame's source began it, CLOCK_MONOTONIC in ns.
+    /// The time when the frame's source began it, CLOCK_MONOTONIC in ns.
     [[nodiscard]] u64 born_ns() const noexcept { return facts_.born_ns; }
     /// Capture time in ns, as set by the frame's source; 0: not set.
     [[nodiscard]] u64 capture_ns() const noexcept { return facts_.capture_ns; }
@@ -101,23 +102,23 @@ public:
     /// Number of that parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] u64 parameter_number() const noexcept { return facts_.parameter_number; }
     [[nodiscard]] const ring::frame_format& format() const noexcept { return planes_.format(); }
-    /// The plane of that name, limited to its used extents, as in a stage. Throws config_error if there is no
-    /// such plane or its element type differs.
+    /// Returns the plane of that name, limited to its used extents, as in a stage. Throws config_error if
+    /// there is no such plane or its element type differs.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return planes_.plane<T>(name);
     }
-    /// All planes, also as records or bytes.
+    /// Also accessible as records or bytes.
     [[nodiscard]] const input_payload& planes() const noexcept { return planes_; }
     /// The kind of device whose memory holds the planes.
     [[nodiscard]] device_kind where() const noexcept { return where_; }
-    /// Work enqueued here is complete before the next frame overwrites this one.
+    /// Work enqueued on this stream is complete before the next frame overwrites this one.
     [[nodiscard]] device::queue& queue() const noexcept { return *queue_; }
     /// The cudaStream_t of that queue; null if the frame is in host memory.
     [[nodiscard]] void* stream() const noexcept;
     /// Owns the memory of the planes and their stream. While a copy of this pointer exists the planes stay
-    /// unchanged, even after the port or the run has ended, and the port delivers the next frame in another
-    /// block of the same size, which it allocates.
+    /// unchanged, even after the port or the run has ended, because the port allocates another block of the
+    /// same size for the next frame.
     [[nodiscard]] std::shared_ptr<const void> memory() const noexcept { return memory_; }
 
 private:
@@ -129,29 +130,30 @@ private:
     device::queue* queue_ = nullptr;
 };
 
-/// The newest frames of one output; see the top of this file. One thread at a time.
+/// The newest frames of one output; see the beginning of this file. One thread at a time.
 class latest_port {
 public:
     latest_port(latest_port&&) noexcept;
     latest_port& operator=(latest_port&&) noexcept;
     ~latest_port();
 
-    /// Returns the newest frame if it is newer than the last one, else the first that arrives within
-    /// `timeout_s` seconds. Null: none arrived, or the run is over.
+    /// Returns the newest frame if it is newer than the last one, otherwise the first one that arrives within
+    /// `timeout_s` seconds. Returns null if no frame arrived, or if the run is over.
     [[nodiscard]] latest_frame* next(f64 timeout_s);
-    /// The run is over: no further frame will arrive.
+    /// True if the run is over: no further frame will arrive.
     [[nodiscard]] bool ended() const noexcept;
-    /// How the run ended, once it has: "exit code 0".
+    /// Describes how the run ended, after it has ended: "exit code 0".
     [[nodiscard]] const std::string& ending() const noexcept;
     /// Counts since the port was opened.
     [[nodiscard]] latest_losses losses() const noexcept;
-    /// Why no newer frame arrives, as far as the run's state shows: one clause for a message.
+    /// Returns the reason why no newer frame arrives, as far as the run's state shows it: one clause for a
+    /// message.
     [[nodiscard]] std::string waits_for() const;
     /// The stage whose output this port reads.
     [[nodiscard]] const std::string& stage() const noexcept;
     [[nodiscard]] const ring::frame_format& format() const noexcept;
 
-    /// For range-based for: each step is a newer frame; the sequence ends with the run.
+    /// For range-based for: each step returns a newer frame; the sequence ends with the run.
     class iterator {
     public:
         [[nodiscard]] latest_frame& operator*() const noexcept { return *at_; }
@@ -178,20 +180,20 @@ private:
     owned_ptr<state> state_;
 };
 
-/// An open run. Copies share one connection; its ports keep it open.
+/// An open run. Copies share one connection; the ports of the run keep it open.
 class open_run {
 public:
-    /// The newest frames of the output of `stage`; "": of the output that the last sink reads.
+    /// Returns the newest frames of the output of `stage`; "": of the output that the last sink reads.
     [[nodiscard]] latest_port latest(const std::string& stage = "", const latest_options& options = {}) const;
-    /// Takes the seat of the reading port `stage`: a stage of the file with run = "port" and inputs. Waits up
-    /// to wait_s for a seat that another program holds. Throws config_error, shm_error.
+    /// Takes the seat of the reading port `stage`, which is a stage of the file with run = "port" and inputs.
+    /// Waits up to wait_s if another program holds the seat. Throws config_error, shm_error.
     [[nodiscard]] reader_port reader(const std::string& stage, const port_options& options = {}) const;
     /// The same for a writing port, a stage with run = "port" and no inputs.
     [[nodiscard]] writer_port writer(const std::string& stage, const port_options& options = {}) const;
     /// Returns the schema of the pipeline's parameters: names, types and offsets; empty if the pipeline has
     /// none. Asks the supervisor. Throws shm_error if no reply arrives within wait_s.
     [[nodiscard]] ring::parameter_schema parameters() const;
-    /// The names of its stages that have an output.
+    /// Returns the names of the run's stages that have an output.
     [[nodiscard]] std::vector<std::string> stages() const;
     /// The run's name.
     [[nodiscard]] const std::string& name() const noexcept;
@@ -202,7 +204,7 @@ private:
     std::shared_ptr<class port_attachment> to_;
 };
 
-/// Opens the run of that name, of this user; if `name` contains a '/', the run whose folder it is.
+/// Opens this user's run with that name; if `name` contains a '/', it is the folder of the run.
 [[nodiscard]] open_run open(const std::string& name, const open_options& options = {});
 
 }  // namespace carousel

@@ -12,30 +12,35 @@
 //   2. configure(): settings and input formats in, output formats out. Called in any process (also by
 //      `carousel validate`, through `PROGRAM --describe`): use no device, write no files, return quickly.
 //      Called again at each start; it must return the same result for the same settings.
-//   3. prepare(): once, with the device: allocate scratch memory, warm up kernels, load assets.
-//   4. process(): once per frame, from one thread: ENQUEUE the work on frame.queue() and return, without
-//      waiting for it. It must be a function of the frame's inputs: state kept between frames is lost when
+//   3. prepare(): called once, with the device: allocate scratch memory, warm up kernels, load assets.
+//   4. process(): called once per frame, from one thread: ENQUEUE the work on frame.queue() and return,
+//      without
+//      waiting for it. The result must be a function of the frame's inputs: state kept between frames is lost
+//      when
 //      the process is killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> enqueue work.
-//   5. finish(): only if commits_on_host(): called on the completion thread, after the frame's work is
-//      complete and before its commit. Everything it does must be idempotent per frame number: after a crash
+//   5. finish(): called only if commits_on_host() is true, on the completion thread, after the frame's work
+//      is
+//      complete and before its commit. All its actions must be idempotent per frame number, because after a
+//      crash
 //      a frame may be finished twice. A stage without an output may record a hash of its input by
 //      frame.set_hash(): the runner keeps the run's ledger for every such stage. With
 //      description::finish_threads other than 1 several threads call it concurrently, each for another frame,
-//      and in no particular order; commits are in order all the same. So a finished frame may be delivered
-//      again even though a later one was also finished. process() of later frames runs before it: keep what
-//      finish() needs of its frame in frame.local() or in memory of the frame's lane, never in a member that
-//      process() sets. A tombstone frame (one that was abandoned) gets here only if
+//      and in no particular order; commits are nevertheless in order. So a finished frame may be delivered
+//      again even though a later one was also finished. process() of later frames runs before it: keep data
+//      that finish() needs of its frame in frame.local() or in memory of the frame's lane, never in a member
+//      that
+//      process() sets. finish() is called for a tombstone frame (one that was abandoned) only if
 //      description::wants_tombstones is set.
 //   6. A stage at the edge of a run: ready() returns whether a source's next frame is available; committed()
 //      reports that a frame is final.
 //
 // Errors: configure and prepare throw carousel::error (config_error for what the user can correct). An
 // exception from process or finish ends the process (exit code 73, or the error's own), which counts as an
-// attempt on the frames in flight. Only a disk_full_error from finish does not: the runner waits for free
-// space and calls it again. From prepare() on an exception ends the process at once, without running the
-// stage's destructor.
+// attempt on the frames in flight. The exception is a disk_full_error from finish(): the runner waits for
+// free space and calls finish() again. From prepare() on an exception ends the process at once, without
+// running the stage's destructor.
 //
-// Crash: a stage may die anywhere. Its frames are delivered to its successor, and nothing that it had
+// Crash: a stage may die at any point. Its frames are delivered to its successor, and no work that it had
 // enqueued can reach a consumer.
 
 #include <cstring>
@@ -63,8 +68,8 @@ namespace carousel {
 
 using device::device_kind;
 
-/// The argument of prepare(). It outlives the last call of the stage object, so a stage may keep a pointer to
-/// it.
+/// The argument of prepare(). The environment outlives the last call of the stage object, so a stage may keep
+/// a pointer to it.
 class environment {
 public:
     virtual ~environment() = default;
@@ -77,7 +82,7 @@ public:
     /// returned as a private copy on the device.
     [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
     /// The run's runtime directory: sockets, state, logs, ledgers; also for notes to the stage's successor.
-    /// The run removes it at its end; files that the user is to keep belong in output_directory().
+    /// The run removes it at its end; files for the user belong in output_directory().
     [[nodiscard]] virtual std::string runtime_directory() const = 0;
     /// The run's output directory, an absolute path: runs/NAME-DATE in the directory in which the run was
     /// started. No run removes it. All stages share it, and a run that is taken over keeps it. The first call
@@ -90,12 +95,12 @@ public:
     [[nodiscard]] virtual u32 epoch() const = 0;
     /// Identifies the run: the same for all its processes and for each supervisor that takes it over.
     [[nodiscard]] virtual std::string run_id() const { return {}; }
-    /// Number of the first frame in this run's rings: above 0 if the run continues one that was lost, or if
-    /// the rings were rebuilt during the run.
+    /// Number of the first frame in this run's rings: above 0 if the run continues a lost run, or if the
+    /// rings were rebuilt during the run.
     [[nodiscard]] virtual u64 first_frame() const { return 0; }
     /// Every frame below the returned number is committed by each sink of this run that has a claim on it
-    /// (ledger/frame_claims.hpp), and recorded in that sink's ledger. Reads files; one thread at a time.
-    /// Throws output_error.
+    /// (ledger/frame_claims.hpp), and recorded in that sink's ledger. Reads files; to be called from one
+    /// thread at a time. Throws output_error.
     [[nodiscard]] virtual u64 delivered_below() { return 0; }
     /// Makes the runner call stage::ready() again. Any thread.
     virtual void wake() noexcept {}
@@ -113,10 +118,12 @@ struct frame_stamp {
     f64 time_s = 0;
     u64 parameter_number = 0;
     std::span<const std::byte> parameters = {};  ///< in the layout of the pipeline's schema; empty: the run's
+                                                 ///< parameters
     u64 capture_ns = 0;                          ///< as recorded; 0: not recorded
-    bool captured_here = false;                  ///< capture_ns is of this machine's clock
-    u64 born_ns = 0;  ///< when its source began it, by this machine's clock; 0: when it begins here
-    std::optional<u64> frame_number = {};  ///< for the stages downstream; none: the ring sequence
+    bool captured_here = false;                  ///< true: capture_ns is on this machine's clock
+    u64 born_ns = 0;  ///< the time when its source began it, on this machine's clock; 0: the time when it
+                      ///< begins here
+    std::optional<u64> frame_number = {};  ///< number for the stages downstream; none: the ring sequence
 };
 
 /// One frame in this stage.
@@ -128,11 +135,11 @@ public:
     /// The frame's number, from 0: the same in every stage and on every host.
     [[nodiscard]] u64 frame_number() const noexcept { return meta().frame_number; }
     /// The frame's position in the rings of this host, from 0. It differs from the frame number only if this
-    /// host processes some of another host's frames (instances of one stage on two hosts).
+    /// host processes only some of another host's frames (instances of one stage on two hosts).
     [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
     /// frame_number / fps, seconds: depends only on the frame number.
     [[nodiscard]] f64 time_s() const noexcept { return meta().time_s; }
-    /// The frame's parameters as its source stamped them: every stage sees the same values for one frame,
+    /// The frame's parameters as set by its source: every stage sees the same values for one frame,
     /// independent of later changes, also when the frame is processed again after a crash. Throws
     /// config_error unless description::parameters names T.
     template <frame_parameters T>
@@ -145,21 +152,21 @@ public:
     /// The bytes of the frame's parameter set. Throws config_error unless the set has that type and size.
     [[nodiscard]] virtual std::span<const std::byte> parameter_values(std::string_view type,
                                                                       std::size_t bytes) const = 0;
-    /// The same bytes, whatever their type, for stages that forward them. Empty if there are none.
+    /// The same bytes, regardless of their type, for stages that forward them. Empty if there are none.
     [[nodiscard]] virtual std::span<const std::byte> parameter_bytes() const noexcept { return {}; }
     /// Number of the parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] u64 parameter_number() const noexcept { return meta().parameter_number; }
-    /// When its source began it, CLOCK_MONOTONIC in ns; 0: not known.
+    /// The time when its source began it, CLOCK_MONOTONIC in ns; 0: not known.
     [[nodiscard]] u64 born_ns() const noexcept { return meta().born_ns; }
     /// Capture time in ns, as set by its source (set_capture_ns, or a recording): the same in every stage. 0:
     /// not set.
     [[nodiscard]] u64 capture_ns() const noexcept { return meta().capture_ns; }
     /// Whether capture_ns() is of this machine's clock or of a recording's.
     [[nodiscard]] shm::capture_clock capture_clock() const noexcept { return meta().clock; }
-    /// Small named values that travel with the frame to all stages downstream. Entries can be added in
+    /// Small named values that are passed with the frame to all stages downstream. Entries can be added in
     /// process() of a stage with an output.
     [[nodiscard]] virtual frame_metadata metadata() noexcept { return {}; }
-    /// The metadata of one input only; metadata() has those of all inputs.
+    /// The metadata of only one input; metadata() has those of all inputs.
     [[nodiscard]] virtual frame_metadata input_metadata(std::size_t index = 0) noexcept {
         (void)index;
         return {};
@@ -169,26 +176,28 @@ public:
     /// The planes of input `index`, in the file's order; read-only.
     [[nodiscard]] virtual input_payload input(std::size_t index = 0) const noexcept = 0;
     /// The newest frame of sampled input `index` (the order of `sampled = ["pose"]` in the file) at the time
-    /// when this frame was begun; never waits. Empty if there was none. It may be another frame when this
-    /// frame is processed again after a crash, so results that depend on it can't be compared between runs.
+    /// when this frame was begun; never waits. Empty if there was no frame. The sampled frame may be a
+    /// different one when this frame is processed again after a crash, so results that depend on it can't be
+    /// compared between runs.
     [[nodiscard]] virtual sampled_frame sampled(std::size_t index = 0) const {
         (void)index;
         return {};
     }
-    /// By its name, as written in the file. Throws config_error if the file has no such sampled input.
+    /// Selects it by its name, as written in the file. Throws config_error if the file has no such sampled
+    /// input.
     [[nodiscard]] sampled_frame sampled(std::string_view name) const { return sampled(sampled_index(name)); }
     /// The index of the sampled input of that name. Throws config_error if the file has none.
     [[nodiscard]] virtual std::size_t sampled_index(std::string_view name) const {
         (void)name;
         return 0;
     }
-    /// The frame numbers of the input's own sampled inputs with which it was made, or shm::no_sampled_frame.
+    /// The numbers of the sampled frames with which the input itself was made, or shm::no_sampled_frame.
     [[nodiscard]] virtual std::span<const u64> input_sampled(std::size_t index = 0) const noexcept {
         (void)index;
         return {};
     }
-    /// The output at that index of description::outputs. All outputs of a frame have the same metadata, times
-    /// and parameters; each has its own used extents.
+    /// Returns the output at that index of description::outputs. All outputs of a frame have the same
+    /// metadata, times and parameters; each has its own used extents.
     [[nodiscard]] virtual output_payload output(std::size_t index = 0) const noexcept = 0;
     /// The output of that name. Throws config_error if there is none.
     [[nodiscard]] output_payload output(std::string_view name) const { return output(output_index(name)); }
