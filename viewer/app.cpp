@@ -135,7 +135,7 @@ private:
         return open;
     }
 
-    // Without movement and input, a few frames per second show as much as sixty.
+    // Without movement and input, a few frames per second are as informative as sixty.
     [[nodiscard]] u64 pace(u64 now) {
         const ImGuiIO& io = ImGui::GetIO();
         u64 moved = model_.picture.shown_frames + model_.picture.repainted + model_.events.events().size() +
@@ -197,7 +197,7 @@ private:
                            {"colours", name_of(p.scale.colours)}});
         return out;
     }
-    // By rename, so that a reader never sees a partial file.
+    // Written by rename, so that a reader never finds a partial file.
     void dump_widgets() {
         if (options_.dump_widgets.empty()) return;
         nlohmann::json all = nlohmann::json::object();

@@ -23,11 +23,11 @@ struct options {
     std::string settings_file;  ///< "": the user's settings file
     window_kind kind = window_kind::glfw;
     i32 width = 0, height = 0;   ///< 0: from the settings
-    bool deterministic = false;  ///< draw pictures that depend only on the run's state
+    bool deterministic = false;  ///< drawn pictures depend only on the run's state
     bool end_run = false;        ///< end the pipeline when the user closes the window
-    i32 supervisor = 0;          ///< watch only the run of this process, and exit with it; 0: any run
+    i32 supervisor = 0;          ///< watches only the run of this process, and exits with it; 0: any run
     picture_way way = picture_way::best;
-    std::string stats;  ///< statistics of drawing and its cost, as JSON, written at exit
+    std::string stats;  ///< file for statistics of drawing and its cost, as JSON, written at exit
     f64 max_fps = 60;   ///< maximum of drawn frames per second
     bool light = false;
     f32 scale = 0;

@@ -13,7 +13,7 @@ namespace carousel::viewer {
 class stats {
 public:
     stats();
-    /// Call once per drawn frame.
+    /// To be called once per drawn frame.
     void feed(const model& m);
     /// {seconds, drawn_per_second, painted_share, shown_per_second, way, take_ms, show_ms, cpu_share, ...};
     /// times as {mean, p50, p99}. Throws output_error.

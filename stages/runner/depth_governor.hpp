@@ -40,7 +40,8 @@ struct depth_rule {
     u32 contexts = 1;              ///< number of contexts that take turns, including this one
     u32 token = shm::none;         ///< turn token of the stage's GPU; none: the stage takes no turns
     u32 turn_frames = 0;           ///< frames per turn, from the pipeline file; 0: chosen during the run
-    std::vector<u32> turn_stages;  ///< stages whose work takes turns with this one's, including itself
+    std::vector<u32> turn_stages;  ///< stages whose work takes turns with that of this stage, including this
+                                   ///< stage
 };
 
 class depth_governor {

@@ -25,7 +25,7 @@ using ring::parameter_schema;
 using ring::plane;
 using ring::require_format;
 
-/// One input as configure() sees it.
+/// One input as passed to configure().
 struct input_description {
     std::string stage;    ///< the producer's name, or STAGE.OUTPUT for an output after its first
     frame_format format;  ///< laid out (frame_format::lay_out)
@@ -38,8 +38,8 @@ struct asset_description {
     u64 bytes = 0;
 };
 
-/// One output: a format and the name by which readers refer to it. A stage with one output needs no name for
-/// it.
+/// One output: a format and the name by which readers refer to it. If a stage has only one output, this
+/// output needs no name.
 struct output_description : frame_format {
     output_description(frame_format format) : frame_format(std::move(format)) {}  // NOLINT: as it is
     output_description(std::string named, frame_format format)
@@ -55,14 +55,14 @@ inline constexpr std::size_t max_stage_outputs = 4, max_output_name = 24;
 struct configuration {
     std::string stage;          ///< this stage's name in the pipeline file
     u32 width = 0, height = 0;  ///< the pipeline's image size in pixels
-    /// The stage's own keys. Read all of them: unread keys are refused.
+    /// The stage's own keys. All of them must be read, because unread keys are refused.
     const carousel::settings* settings = nullptr;
     std::vector<input_description> inputs = {};  ///< in the file's order; empty for a source
     f64 fps = 0;                                 ///< frames per second of the pipeline; 0: unlimited
-    std::string device = "auto";  ///< as requested in the file for this stage: auto, cpu, cuda:N
+    std::string device = "auto";  ///< the device requested in the file for this stage: auto, cpu, cuda:N
     std::string folder = {};      ///< the pipeline file's folder, absolute: base of relative paths
     /// The inputs of the key `sampled`, in the file's order. A sampled input from a stage downstream of this
-    /// one has a format without planes, because that format may depend on this stage's output.
+    /// one has a format without planes, because its format may depend on this stage's output.
     std::vector<input_description> sampled = {};
 
     /// Returns a path from the settings as an absolute one: relative paths are resolved against the pipeline
@@ -77,34 +77,35 @@ struct plane_read {
     std::size_t input = 0;
 };
 
-/// The result of stage::configure(): what the stage reads, writes and requires.
+/// The result of stage::configure(): the inputs, outputs and requirements of the stage.
 struct description {
-    /// What the stage writes, one ring per output; empty: nothing (a sink). At most 4; if there are several,
+    /// The outputs of the stage, one ring per output; empty: none (a sink). At most 4; if there are several,
     /// each has a name: `.outputs = {{"color", image_format(w, h)}, {"depth", depth_format(w, h)}}`. In a
-    /// pipeline file the stage's name alone is its first output, STAGE.OUTPUT is any of them.
+    /// pipeline file, the stage's name alone means its first output, and STAGE.OUTPUT means the output of
+    /// that name.
     std::vector<output_description> outputs = {};
     std::vector<asset_description> makes = {};  ///< assets this stage fills in load_asset()
     std::vector<std::string> uses = {};         ///< assets of other stages that it maps
-    /// Planes of its inputs that it reads, optional: `.reads = {{"color", element::u8_}}`. `carousel
+    /// Planes of its inputs that the stage reads, optional: `.reads = {{"color", element::u8_}}`. `carousel
     /// validate` and each start refuse inputs without them; a plane that is not listed is checked when a
     /// frame's plane<T>() is called.
     std::vector<plane_read> reads = {};
-    /// T::schema() if it reads frame::parameters<T>(). All stages of a pipeline that read parameters must
-    /// name the same schema.
+    /// T::schema() if the stage reads frame::parameters<T>(). All stages of a pipeline that read parameters
+    /// must name the same schema.
     parameter_schema parameters = {};
     runs_on device = runs_on::any;  ///< where it can run
     bool ends = false;              ///< a source that may call frame::end_stream()
-    /// The stage only forwards frames between this run and another place and computes nothing: none of its
+    /// The stage only forwards frames between this run and another place and computes nothing; so none of its
     /// crashes counts as an attempt on a frame, whatever max_attempts is.
     bool forwards_frames = false;
     /// finish() is also called for tombstone frames: frames that were abandoned, here or upstream, and that
     /// have no payload (frame::tombstone_reason()). Without it the runner records and commits a tombstone
-    /// itself, and neither process() nor finish() is called for it; committed() is.
+    /// itself, and neither process() nor finish() is called for it, but committed() is.
     bool wants_tombstones = false;
     /// The stage can have sampled inputs (the key `sampled`), which it reads by frame::sampled(). Other
     /// stages are refused if the file gives them sampled inputs.
     bool accepts_sampled_inputs = false;
-    /// Maps its inputs and other stages' assets for writing, too, for a stage whose library can't read from
+    /// Also maps its inputs and other stages' assets for writing, for a stage whose library can't read from
     /// read-only memory. A wild write by it can then harm other stages; the plan and the log report this.
     bool writable_inputs = false;
     /// Every frame has the same work: process() launches the same kernels in the same order with the same
@@ -114,23 +115,24 @@ struct description {
     /// CPU.
     bool same_work = false;
     /// Rings on another GPU are accessed only through a mapping, never by a copy of the slot to the stage's
-    /// own GPU: for a stage that can't order all of its work after the frame's queue, on which these copies
-    /// run.
+    /// own GPU: set by a stage that can't order all of its work after the frame's queue, on which such copies
+    /// would run.
     bool maps_peer_rings = false;
-    /// Number of threads that call finish() concurrently, each for another frame: for a stage whose host work
-    /// per frame takes longer than the frame interval and that guards its shared state. 0: one per core that
-    /// the process may run on. At most in_flight frames are being finished; further threads help with those
-    /// (frame::in_parts). A stage in a latest group uses one thread, and logs a warning if it requests more.
+    /// Number of threads that call finish() concurrently, each for another frame; useful for a stage whose
+    /// host work per frame takes longer than the frame interval and that guards its shared state. 0: one per
+    /// core that the process may run on. At most in_flight frames are being finished; additional threads help
+    /// with these (frame::in_parts). A stage in a latest group uses one thread, and logs a warning if it
+    /// requests more.
     u32 finish_threads = 1;
 };
 
 /// Throws config_error unless `d` has at most 4 outputs, which are named if there are several.
 void check_outputs(const description& d);
-/// Throws config_error for a plane of description::reads that its input lacks or that has another element
-/// type there.
+/// Throws config_error for a plane of description::reads that its input lacks, or that has another element
+/// type in that input.
 void check_reads(const description& d, const configuration& with);
-/// Returns the index of the output of that name. If there is none, throws config_error, which lists the names
-/// that exist.
+/// Returns the index of the output of that name. If there is none, throws config_error, which lists the
+/// existing names.
 [[nodiscard]] std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name);
 
 /// The only output of `d`, or null for a sink, for callers that support one output. Throws config_error if

@@ -1,6 +1,6 @@
 #pragma once
-// The payload formats that Carousel's own stages exchange, including the one that a user's stage most often
-// needs: an image.
+// The payload formats that Carousel's own stages exchange, including the format that a user's stage most
+// often needs: an image.
 
 #include <string_view>
 
@@ -20,7 +20,7 @@ struct image_size {
 };
 
 /// Checks that the stage has exactly one input and that it is an image; returns its size. Throws config_error
-/// with what the stage needs and what it got.
+/// with the required and the actual format.
 [[nodiscard]] image_size require_image(const configuration& with);
 
 /// Returns the only input of a stage that takes exactly one. Throws config_error; `what` (e.g. "a picture")

@@ -1,6 +1,7 @@
 #pragma once
-// What frame::local() returns: one object of any type, created by the first call. Has no synchronisation of
-// its own: the runner's queue between process() and finish() orders their accesses.
+// The value that frame::local() returns: one object of any type, created by the first call. Has no
+// synchronisation of its own, because the runner's queue between process() and finish() orders their
+// accesses.
 
 #include <memory>
 #include <stdexcept>

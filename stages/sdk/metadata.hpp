@@ -1,5 +1,5 @@
 #pragma once
-// Small named values of a frame, which travel with it to every stage downstream.
+// Small named values of a frame, which are passed with it to every stage downstream.
 //
 //   f.metadata().set("exposure_ms", 3.5);                  // in process(), of a stage with an output
 //   f.metadata().get<f64>("exposure_ms").value_or(0);      // in every stage downstream
@@ -25,7 +25,7 @@ template <typename T>
 concept metadata_type =
     std::is_arithmetic_v<T> || std::same_as<T, std::string> || std::same_as<T, std::vector<std::byte>>;
 
-/// The metadata of one frame. Not synchronised: one thread at a time while entries are set.
+/// The metadata of one frame. Not synchronised: to be used by one thread at a time while entries are set.
 class frame_metadata {
 public:
     /// Empty, and no entry can be set.
@@ -41,13 +41,13 @@ public:
     /// Adds an entry or replaces the one of that key. Throws config_error for a key with characters other
     /// than A-Z a-z 0-9 _ . : / - or longer than 63, for text that is not UTF-8 or has control characters, or
     /// if there is no room; std::logic_error outside process() of a stage with an output. If it throws,
-    /// nothing has changed.
+    /// nothing is changed.
     template <metadata_type T>
     void set(std::string_view key, const T& value);
     void set(std::string_view key, const char* text) { put(key, std::string_view(text)); }
     void set(std::string_view key, std::string_view text) { put(key, text); }
     void set(std::string_view key, std::span<const std::byte> bytes) { put(key, bytes); }
-    /// Replaces all entries by those encoded in `bytes`, as bytes() returns them. Throws as set() does.
+    /// Replaces all entries by those encoded in `bytes`, in the format of bytes(). Throws as set() does.
     void assign(std::span<const std::byte> bytes);
     /// False: there was none.
     bool erase(std::string_view key);

@@ -38,7 +38,7 @@ void set_used(shm::used_extents* used, const ring::frame_format& in, std::string
               std::initializer_list<u64> elements) {
     if (used == nullptr)
         throw std::logic_error("used extents can only be set in process(), for the frame's output");
-    const shm::block_open open;  // the extents of a run's frame are in its header
+    const shm::block_open open;  // opened because the extents of a run's frame are in its header
     ring::set_used(*used, in, name, {elements.begin(), elements.size()});
 }
 

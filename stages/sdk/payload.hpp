@@ -15,8 +15,8 @@
 
 namespace carousel {
 
-/// The element type that corresponds to a C++ type. Users may specialise it for further types (for example
-/// CUDA's __half for f16_, __nv_bfloat16 for bf16_).
+/// The element type that corresponds to a C++ type. Users may specialise the template for further types (for
+/// example CUDA's __half for f16_, __nv_bfloat16 for bf16_).
 template <typename T>
 struct element_of;
 template <>
@@ -42,7 +42,7 @@ struct element_of<f32> : std::integral_constant<ring::element, ring::element::f3
 template <>
 struct element_of<f64> : std::integral_constant<ring::element, ring::element::f64_> {};
 
-/// A plane's elements with their shape. Dimension 0 is the slowest. The memory is that of the stage's device:
+/// A plane's elements with their shape. Dimension 0 is the slowest. The memory is on the stage's device, so
 /// on a GPU only kernels and copies may access it. Valid until the frame's work is complete.
 template <typename T>
 class plane_view {
@@ -139,17 +139,17 @@ public:
     [[nodiscard]] extents* used() const noexcept { return used_; }
 
     /// In process(), for an output: this frame uses only `elements` elements along the first dimensions of a
-    /// plane, at most the declared number, and all along the others. The rest may hold anything: it is never
-    /// read, hashed or recorded. Without this call a plane is used as a whole. Throws config_error if there
-    /// is no such plane, if `elements` exceeds its extents, or for a plane after the eighth; std::logic_error
-    /// elsewhere.
+    /// plane, at most the declared number, and all elements along the other dimensions. The rest may contain
+    /// any data, because it is never read, hashed or recorded. Without this call a plane is used as a whole.
+    /// Throws config_error if there is no such plane, if `elements` exceeds its extents, or for a plane after
+    /// the eighth; std::logic_error elsewhere.
     void set_used(std::string_view name, std::initializer_list<u64> elements) const {
         static_assert(!std::is_const_v<Byte>, "inputs are read-only");
         detail::set_used(used_, *format_, name, elements);
     }
 
-    /// Returns the plane of that name: of an input the used part, of an output all of it. Throws config_error
-    /// if there is none or its element type differs.
+    /// Returns the plane of that name: for an input the used part, for an output the whole plane. Throws
+    /// config_error if there is no such plane or its element type differs.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
@@ -163,8 +163,8 @@ public:
                 return all.narrowed(used_->of[index]);
         return all;
     }
-    /// Returns a plane as an array of user-defined records, whatever its element type. Throws config_error if
-    /// there is no such plane or it is smaller than one record.
+    /// Returns a plane as an array of user-defined records, regardless of its element type. Throws
+    /// config_error if there is no such plane, or if it is smaller than one record.
     template <typename T>
     [[nodiscard]] T* records(std::string_view name) const {
         static_assert(std::is_trivially_copyable_v<T>, "records cross processes and devices as bytes");

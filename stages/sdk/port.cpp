@@ -28,8 +28,8 @@ bool is_gpu(const device::context* c) { return c != nullptr && c->kind() == devi
 
 }  // namespace
 
-/// The memory of delivered frames with all that it needs: a frame's memory may outlive its port and its run,
-/// and work that was enqueued for it is complete before the memory is freed.
+/// The memory of delivered frames together with all objects that it needs: a frame's memory may outlive its
+/// port and its run, and work that was enqueued for it must be complete before the memory is freed.
 struct landing {
     std::shared_ptr<device::context> on;
     std::unique_ptr<device::mapping> memory;
@@ -59,14 +59,14 @@ struct latest_port::state {
     void allocate();
     [[nodiscard]] bool take();
 
-    std::optional<device::kept_thread> kept;  ///< during the destruction of the members below
+    std::optional<device::kept_thread> kept;  ///< kept during the destruction of the members below
     std::shared_ptr<port_attachment> to;
     std::string stage;
     latest_options options;
-    // In order of construction; destroyed in reverse order.
+    // Members are in order of construction, and destroyed in reverse order.
     std::shared_ptr<const run::mapped_block> block;  ///< that `newest` reads
     ring::frame_format format;
-    u64 first = 0, bytes = 0;                 ///< of a slot: where its planes are
+    u64 first = 0, bytes = 0;                 ///< for a slot: the range that contains its planes
     std::shared_ptr<device::context> device;  ///< where frames are delivered
     std::shared_ptr<device::queue> queue;
     std::shared_ptr<landing> copy;
@@ -74,16 +74,16 @@ struct latest_port::state {
     shm::word event_word{0};
     std::unique_ptr<device::event> event;
     std::unique_ptr<session::newest_frame>
-        newest;  ///< null: there is no ring at present; `failure` has the reason
+        newest;  ///< null: there is no ring at the moment; `failure` has the reason
     latest_frame frame;
     bool delivered = false;
     std::string failure;
     u64 next_retry_ns = 0;
     owner_process owner;
-    session::discarded lost;  ///< in rings that no longer exist
+    session::discarded lost;  ///< frames discarded in rings that no longer exist
 };
 
-// At the start, or after a run has restarted.
+// Called at the start, or after a run has restarted.
 void latest_port::state::attach() {
     block = to->block();
     run::mapped_ring ring = run::map_ring(block->attached->block(), to->run().socket(), stage);
@@ -107,7 +107,7 @@ void latest_port::state::attach() {
     newest = std::make_unique<session::newest_frame>(block->attached->block(), std::move(ring), *device);
 }
 
-// If the allocation fails the port keeps its memory, and the next call tries again.
+// If the allocation fails the port keeps its previous memory, and the next call tries again.
 void latest_port::state::allocate() {
     const bool in_host_memory = frame.where_ == device_kind::cpu;
     const std::shared_ptr<landing> fresh(new landing, end_landing{});
@@ -121,7 +121,7 @@ void latest_port::state::allocate() {
     frame.memory_ = {copy, &m};
 }
 
-// A run that restarted has another block, and all that was built from the old one is rebuilt.
+// A run that has restarted has another block, and everything that was derived from the old block is rebuilt.
 void latest_port::state::follow() {
     to->poll();
     const u64 now = now_ns();
@@ -150,7 +150,7 @@ void latest_port::state::settle() {
 }
 
 bool latest_port::state::take() {
-    constexpr long own = 2;  // this port's and its frame's
+    constexpr long own = 2;  // references owned by this port and its frame
     if (copy.use_count() > own) allocate();
     session::newest_frame::about what;
     if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
@@ -219,8 +219,8 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
     const auto is_there = [&](const std::string& ring) {
         return std::find(there.begin(), there.end(), ring) != there.end();
     };
-    // In the control block the ring of a first output has the stage's name alone; only the supervisor knows
-    // the names of further outputs (STAGE.OUTPUT).
+    // In the control block the name of a first output's ring is only the stage's name; only the supervisor
+    // knows the names of further outputs (STAGE.OUTPUT).
     if (!stage.empty() && !is_there(stage) && !is_there(stage.substr(0, stage.find('.'))))
         throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));
@@ -229,7 +229,7 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
             to_->poll();
             s->attach();
             return latest_port(std::move(s));
-        } catch (const shm_error&) {  // a supervisor that is starting, or taking the run over
+        } catch (const shm_error&) {  // the supervisor is starting, or taking the run over
             if (now_ns() >= until || to_->ended()) throw;
         }
 }

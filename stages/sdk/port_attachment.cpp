@@ -44,8 +44,8 @@ void require_own(const std::string& folder) {
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));
 }
 
-/// A supervisor listens, and the control block, which exists by then, has no name here: in a container, for
-/// example.
+/// A supervisor listens, but the control block, which exists by then, has no name here, for example in a
+/// container.
 bool is_reachable_by_socket_only(const run::record& r) {
     return !shm::segment::exists(r.run_id) && shm::connect_to(r.socket(), socket_patience_ns);
 }
@@ -65,9 +65,9 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
         if (r && (run::is_alive(*r) || last)) try {
                 auto found = std::make_unique<run::observer>(*r, run::observer::access::take_leases);
                 if (found->poll().liveness.state != run::liveness::over) return found;
-            } catch (const config_error&) {  // another clock: waiting changes nothing
+            } catch (const config_error&) {  // the clocks differ, so waiting would change nothing
                 throw;
-            } catch (const error&) {  // its block does not exist yet, or is of another version
+            } catch (const error&) {  // the run's block does not exist yet, or is of another version
                 if (last && run::is_alive(*r)) throw;
             }
         if (last) refuse_name(name, folder, wait_s);
@@ -108,8 +108,8 @@ void port_attachment::require_owner() const {
         run().name, owner_.pid()));
 }
 
-// A run whose supervisor and stages were all killed leaves no ending: another supervisor may still restart
-// it, so poll() waits as long as opening a run does.
+// A run whose supervisor and stages were all killed leaves no record of its end: another supervisor may still
+// restart it, so poll() waits as long as opening a run does.
 void port_attachment::poll() {
     const u64 now = now_ns();
     if (ended_ || !observer_ || now < next_poll_ns_) return;
@@ -144,7 +144,7 @@ std::shared_ptr<device::context> port_attachment::device_for(const run::mapped_r
     const bool gpu_memory = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id = options_.device.empty() ? device::device_id{} : device_named(options_.device);
     in_host_memory = options_.device.empty() ? !gpu_memory : id.kind == device::device_kind::cpu;
-    if (gpu_memory && id.kind == device::device_kind::cpu) {  // only its GPU can read it
+    if (gpu_memory && id.kind == device::device_kind::cpu) {  // only the block's GPU can read it
         id.kind = device::device_kind::cuda;
         id.uuid = ring.memory.uuid.empty() ? ring.device.uuid : ring.memory.uuid;
     }

@@ -1,5 +1,5 @@
 #pragma once
-// What the ports of one open run share: the observed run (control/observer.hpp) and the devices on which
+// Shared by the ports of one open run: the observed run (control/observer.hpp) and the devices on which
 // frames are delivered. One thread at a time.
 
 #include <memory>
@@ -21,27 +21,28 @@ class port_attachment {
 public:
     port_attachment(const std::string& name, open_options options);
 
-    /// Updates which supervisor leads the run, whether the run has ended and whether it has another block.
-    /// Polls at most ten times per second.
+    /// Determines which supervisor leads the run, whether the run has ended, and whether it has another
+    /// block. Polls at most ten times per second.
     void poll();
     /// Throws config_error in a forked child.
     void require_owner() const;
     [[nodiscard]] bool ended() const noexcept { return ended_; }
     [[nodiscard]] const std::string& ending() const noexcept { return ending_; }
     [[nodiscard]] const run::record& run() const noexcept { return observer_ ? observer_->run() : found_; }
-    /// Null once the run has ended. Throws shm_error if the run's shared memory has no name here: in a
-    /// container that has only the run's runtime directory.
+    /// Null after the run has ended. Throws shm_error if the run's shared memory has no name here, for
+    /// example in a container that has only the run's runtime directory.
     [[nodiscard]] const std::shared_ptr<const run::mapped_block>& block() { return observed().mapped(); }
     [[nodiscard]] const open_options& options() const noexcept { return options_; }
     [[nodiscard]] std::vector<std::string> stages();
 
-    /// The context of a device, identified as the supervisor does.
+    /// Returns the context of a device, which is identified in the same way as by the supervisor.
     [[nodiscard]] const std::shared_ptr<device::context>& device_named_by(const device::device_id& id);
-    /// The device on which this ring's frames are delivered. `in_host_memory`: whether they are delivered in
+    /// The device on which this ring's frames are delivered. `in_host_memory`: true if they are delivered in
     /// host memory.
     [[nodiscard]] std::shared_ptr<device::context> device_for(const run::mapped_ring& ring,
                                                               bool& in_host_memory);
-    /// Why no frame arrives, as far as the run's block and record show: one clause for a message.
+    /// Returns the reason why no frame arrives, as far as the run's block and record show it: one clause for
+    /// a message.
     [[nodiscard]] std::string stall_reason() const;
 
 private:
@@ -50,7 +51,7 @@ private:
     open_options options_;
     owner_process owner_;
     run::record found_;
-    std::unique_ptr<run::observer> observer_;  ///< null: its block can't be opened by name
+    std::unique_ptr<run::observer> observer_;  ///< null: the run's block can't be opened by name
     std::vector<std::pair<device::device_id, std::shared_ptr<device::context>>> devices_;
     bool ended_ = false;
     std::string ending_;

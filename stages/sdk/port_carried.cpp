@@ -50,9 +50,10 @@ void port_session::reissue_frame() noexcept {
     touch();
 }
 
-// E1 and E3 of ring/PROTOCOL.md, as a stage's runner performs them. No clock runs: the wait is for the
-// supervisor's next poll, or for a supervisor. If this process is killed before that poll, the claim is void
-// and the next program writes that frame number; after it END is known, and no program gets the number.
+// Performs E1 and E3 of ring/PROTOCOL.md, in the same way as a stage's runner. No clock runs during the wait
+// for the supervisor's next poll, or for a supervisor. If this process is killed before that poll, the claim
+// is void and the next program writes that frame number; after that poll END is known, and no program gets
+// the number.
 port_session::wait_result port_session::end_stream(u64 until_ns) {
     if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
         throw config_error(

@@ -83,8 +83,8 @@ writer_frame writer_port::next() {
     return writer_frame(nullptr);
 }
 
-// Saves the current device here and not in the seat's constructor: a seat that is refused is destroyed while
-// the exception unwinds.
+// Saves the current device here and not in the seat's constructor, because a seat that is refused is
+// destroyed while the exception unwinds.
 reader_port open_run::reader(const std::string& stage, const port_options& options) const {
     to_->require_owner();
     const device::kept_thread kept;

@@ -7,24 +7,24 @@
 //   while (auto f = w.next()) { fill(f.plane<u8>("color")); f.commit(); }
 //
 // A port is a seat that one program at a time holds; programs may start and end any number of times. A frame
-// that a program had taken and not committed when it died goes to the next program: a reader gets the same
-// frame, a writer the same frame number, for new content. So each frame is read exactly once, in order, and
-// each number is written exactly once.
+// that a program had taken and not committed when it died is given to the next program: a reader gets the
+// same frame, a writer the same frame number, for new content. So each frame is read exactly once, in order,
+// and each number is written exactly once.
 //
-// Incarnations. A port joins the run by the socket in the run's folder and needs nothing else of the machine:
-// it works from another PID namespace and in a container that has that folder. The run never signals or kills
-// the program, and no call here ends it. A program that keeps a frame longer than frame_timeout_ms (its first
-// one longer than first_frame_timeout_ms, 30 s), or is stopped that long, is fenced: its seat is given to
-// another program, its later commits are refused (port_revoked), and buffers that it may still write to are
-// quarantined until it releases them. next() takes the seat again if it is free. The same holds after the
-// death of the supervisor: the current frame can be committed, and next() waits up to wait_s for the next
-// supervisor.
+// Incarnations. A port joins the run by the socket in the run's folder and needs no other resource of the
+// machine, so it also works from another PID namespace and in a container that has that folder. The run never
+// signals or kills the program, and no call here ends it. A program that keeps a frame longer than
+// frame_timeout_ms (for its first frame first_frame_timeout_ms, 30 s), or is stopped for that time, is
+// fenced: its seat is given to another program, its later commits are refused (port_revoked), and buffers
+// that it may still write to are quarantined until it releases them. next() takes the seat again if it is
+// free. The same applies after the death of the supervisor: the current frame can be committed, and next()
+// waits up to wait_s for the next supervisor.
 //
-// One frame at a time. commit() returns when the frame is committed: after the work on its queue() and, for a
-// reader, after its record in the run's ledger. Call it before requesting the next frame; a writer's frame
-// that is destroyed without commit() is issued again. Request a frame when its content is available, because
-// the frame's timeout runs from next() to commit(). The pipeline's fps determines time_s, not the rate: a
-// writer has its own.
+// A program has one frame at a time. commit() returns when the frame is committed: after the work on its
+// queue() and, for a reader, after its record in the run's ledger. commit() must be called before the next
+// frame is requested; a writer's frame that is destroyed without commit() is issued again. Request a frame
+// when its content is available, because the frame's timeout runs from next() to commit(). The pipeline's fps
+// determines time_s, but not the rate: a writer has its own rate.
 //
 // In addition to its planes a frame has metadata, a capture time and used extents of its planes, which a
 // reader reads and a writer sets, as in a stage.
@@ -32,13 +32,13 @@
 // End of stream. A writer may end its stream if the file has ends = true for its port: writer_port::end().
 //
 // Planes are in the ring itself, nothing is copied. A reader's planes are mapped for reading. Pointers into
-// planes are valid until the port requests its next frame or is destroyed. A frame belongs to its port, a
-// port to one thread at a time. A forked child must not touch the planes; its calls throw config_error, and
-// destroying its copy of a port or a frame does nothing.
+// planes are valid until the port requests its next frame or is destroyed. A frame belongs to its port, and a
+// port is used by one thread at a time. A forked child must not touch the planes; its calls throw
+// config_error, and destroying its copy of a port or a frame does nothing.
 //
-// Errors: config_error: no such port, another program holds it, planes that differ from the file's;
-// port_revoked; nothing_new as for `latest`; output_error: the ledger can't be written (commit again when
-// there is space); shm_error, device_error, cuda_error.
+// Errors: config_error if there is no such port, if another program holds it, or if planes differ from those
+// of the file; port_revoked; nothing_new as for `latest`; output_error: the ledger can't be written (commit
+// again when there is space); shm_error, device_error, cuda_error.
 
 #include <cstddef>
 #include <iterator>
@@ -64,15 +64,15 @@ class port_seat;
 
 /// Options of open_run::reader() and open_run::writer().
 struct port_options {
-    f64 patience_s = 10;  ///< seconds that next() waits for a frame before it throws nothing_new
-    /// The planes that the program expects, as the file writes them, e.g. {{"color", "u8[720,1280,4]"}}; for
-    /// a reader those of its first input. A port with other planes is refused at once; the message has both.
-    /// Empty: any planes.
+    f64 patience_s = 10;  ///< time in seconds that next() waits for a frame before it throws nothing_new
+    /// The planes that the program expects, in the notation of the file, e.g. {{"color", "u8[720,1280,4]"}};
+    /// for a reader those of its first input. A port with other planes is refused at once; the message
+    /// contains both. Empty: any planes.
     std::map<std::string, std::string> planes = {};
 };
 
-/// The frame was not committed, because the port has been given to another incarnation meanwhile, which gets
-/// the frame.
+/// Thrown if the frame was not committed, because the port has in the meantime been given to another
+/// incarnation, which gets the frame.
 class port_revoked : public error {
 public:
     explicit port_revoked(const std::string& message) : error(exit_code::revoked, message) {}
@@ -85,10 +85,10 @@ public:
     [[nodiscard]] const shm::frame_meta& meta() const;
     [[nodiscard]] u64 frame_number() const {
         return meta().frame_number;
-    }                                                           ///< as frame::frame_number() of a stage
+    }                                                           ///< like frame::frame_number() of a stage
     [[nodiscard]] u64 ring_sequence() const;                    ///< as frame::ring_sequence()
     [[nodiscard]] f64 time_s() const { return meta().time_s; }  ///< frame_number / fps, seconds
-    /// When its source began it, CLOCK_MONOTONIC in ns.
+    /// The time when its source began it, CLOCK_MONOTONIC in ns.
     [[nodiscard]] u64 born_ns() const { return meta().born_ns; }
     /// Capture time in ns, as set by its source; 0: not set.
     [[nodiscard]] u64 capture_ns() const { return meta().capture_ns; }
@@ -96,7 +96,7 @@ public:
     [[nodiscard]] device::device_kind where() const;
     /// Enqueue GPU work here: commit() waits for it.
     [[nodiscard]] device::queue& queue() const;
-    [[nodiscard]] void* stream() const;  ///< its cudaStream_t; null if the planes are in host memory
+    [[nodiscard]] void* stream() const;  ///< the queue's cudaStream_t; null if the planes are in host memory
     /// The run's parameters with which it is made, in the layout of open_run::parameters(); empty if the run
     /// has none.
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
@@ -108,11 +108,11 @@ protected:
     port_seat* seat_;
 };
 
-/// Of reader_port::next(): a frame to be read, then committed.
+/// Result of reader_port::next(): a frame that is to be read and then committed.
 class reader_frame : public port_frame {
 public:
-    /// A plane of the first input, as in a stage. Throws config_error if there is none of that name or its
-    /// element type differs.
+    /// A plane of the first input, as in a stage. Throws config_error if there is no plane of that name or
+    /// its element type differs.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return input().plane<T>(name);
@@ -122,7 +122,7 @@ public:
     /// The metadata that the stages have set, read-only; several inputs are merged as at any join
     /// (frame/metadata.hpp).
     [[nodiscard]] frame_metadata metadata() const;
-    /// Records a hash of the frame's input in the ledger, as frame::set_hash() of a stage. Before commit().
+    /// Records a hash of the frame's input in the ledger, like frame::set_hash() of a stage. Before commit().
     void set_hash(u64 hash, std::string_view name = "own");
     /// Marks the frame as read. Throws port_revoked, output_error.
     void commit();
@@ -139,7 +139,7 @@ public:
     writer_frame(writer_frame&& other) noexcept
         : port_frame(std::exchange(other.seat_, nullptr)), done_(other.done_) {}
     writer_frame& operator=(writer_frame&&) = delete;
-    ~writer_frame();  ///< without commit(): its number is issued again
+    ~writer_frame();  ///< if commit() was not called, the frame's number is issued again
     [[nodiscard]] explicit operator bool() const noexcept { return seat_ != nullptr; }
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
@@ -147,7 +147,7 @@ public:
     }
     /// The planes to fill; set_used() sets a plane's used extents.
     [[nodiscard]] output_payload output() const;
-    /// For the stages downstream: final at commit().
+    /// Read by the stages downstream; final at commit().
     [[nodiscard]] frame_metadata metadata() const;
     /// Sets the capture time, CLOCK_MONOTONIC of this machine in ns; 0: not known.
     void set_capture_ns(u64 ns);
@@ -167,18 +167,18 @@ public:
     reader_port& operator=(reader_port&&) noexcept;
     ~reader_port();  ///< gives the seat back, and an uncommitted frame to the next incarnation
 
-    /// Returns the next frame; null: none arrived within `timeout_s` seconds, or the run is over. Frames that
-    /// were abandoned upstream have no content: they are recorded and skipped. Throws config_error if the
-    /// last frame was not committed.
+    /// Returns the next frame; null: no frame arrived within `timeout_s` seconds, or the run is over. Frames
+    /// that were abandoned upstream have no content: they are recorded and skipped. Throws config_error if
+    /// the last frame was not committed.
     [[nodiscard]] reader_frame* next(f64 timeout_s);
-    /// True once this port has handled every frame of the run, or the run is gone.
+    /// True after this port has handled every frame of the run, or after the run has ended.
     [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
-    /// Throws nothing_new, whose text names what is being waited for, as the loop does.
+    /// Throws nothing_new, whose text names the cause of the wait, like the loop.
     [[noreturn]] void throw_wait_timeout() const;
     /// The format of an input.
     [[nodiscard]] const ring::frame_format& format(std::size_t input = 0) const;
-    /// The stages whose outputs it reads.
+    /// Returns the stages whose outputs the port reads.
     [[nodiscard]] const std::vector<std::string>& inputs() const noexcept;
 
     /// For range-based for: the sequence ends with the run.
@@ -215,20 +215,20 @@ public:
     writer_port& operator=(writer_port&&) noexcept;
     ~writer_port();
 
-    /// Returns the next frame number's buffer, to be filled. False: the run is over. Throws nothing_new if
-    /// the ring has had no free buffer for patience_s.
+    /// Returns the next frame number's buffer, to be filled. Returns false if the run is over. Throws
+    /// nothing_new if the ring has had no free buffer for patience_s.
     [[nodiscard]] writer_frame next();
     /// The same with a timeout in seconds; also false if no buffer was free in time.
     [[nodiscard]] writer_frame next(f64 timeout_s);
     /// Ends the stream before the next frame, or before the current one, which is dropped: the run ends when
     /// all frames before it are delivered. Returns once the run has accepted the end of stream; if the
-    /// program dies before that, the stream has not ended and the next program continues it. Throws
+    /// program dies before that, the stream has not ended, and the next program continues it. Throws
     /// config_error if the file does not have `ends = true` for this port; nothing_new if no supervisor
-    /// accepts it within patience_s.
+    /// accepts the end within patience_s.
     void end();
     [[nodiscard]] bool ended() const noexcept;
     [[nodiscard]] const std::string& stage() const noexcept;
-    /// Throws nothing_new, whose text names what is being waited for.
+    /// Throws nothing_new, whose text names the cause of the wait.
     [[noreturn]] void throw_wait_timeout() const;
     /// The format of the output.
     [[nodiscard]] const ring::frame_format& format() const;

@@ -32,9 +32,9 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
         const bool last = now_ns() >= until;
         try {
             if (connect()) break;
-        } catch (const session::seat_taken&) {  // its holder may have died a moment ago
+        } catch (const session::seat_taken&) {  // the seat's holder may have died a moment ago
             if (last) throw;
-        } catch (const shm_error&) {  // a supervisor that is starting, or taking the run over
+        } catch (const shm_error&) {  // the supervisor is starting, or taking the run over
             if (last) throw;
         }
     }
@@ -44,7 +44,7 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     check_planes();
 }
 
-// Not called in a forked child: all seats are owned by an owned_ptr.
+// Not called in a forked child, because all seats are owned by an owned_ptr.
 port_seat::~port_seat() {
     const device::kept_thread kept(may_use_gpu());
     session_.reset();
@@ -75,7 +75,7 @@ void port_seat::check_planes() const {
     }
 }
 
-// A run without a supervisor may be taken over; this waits for that as long as opening a run does.
+// A run without a supervisor may be taken over, so this waits for that as long as opening a run does.
 bool port_seat::has_run_ended(u64 now) {
     const std::optional<run::record> r = run::read_record(folder_);
     if (!r || r->run_id != run_id_) return true;
@@ -91,8 +91,8 @@ bool port_seat::reconnect(u64 until_ns) {
             unsupervised_since_ns_ = 0;
         } catch (const shm_error&) {
             ended_ = has_run_ended(now_ns());
-        } catch (const config_error&) {  // it was accepted before: a permanent refusal now means that the run
-                                         // has ended
+        } catch (const config_error&) {  // the port was accepted before, so a permanent refusal now means
+                                         // that the run has ended
             ended_ = true;
         }
         if (ended_ || now_ns() >= until_ns) return false;
@@ -143,15 +143,15 @@ void port_seat::commit() {
         return;
     }
     has_frame_ = false;
-    session_.reset();  // releases buffers that other processes wait for
+    session_.reset();  // releases buffers for which other processes wait
     throw port_revoked(
         fmt::format("frame {} was not committed: port \"{}\" was given to another incarnation meanwhile (it "
                     "had the frame longer than frame_timeout_ms, or was stopped)",
                     ring_sequence, stage_));
 }
 
-// A claim is valid while its job is open. So an incarnation whose claim is not accepted ends, and the claim
-// with it: it never writes the frame whose absence it has claimed.
+// A claim is valid while its job is open. So an incarnation whose claim is not accepted ends, and its claim
+// becomes void: it never writes the frame whose absence it has claimed.
 void port_seat::end() {
     require_owner();
     const device::kept_thread kept(may_use_gpu());

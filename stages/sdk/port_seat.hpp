@@ -1,6 +1,6 @@
 #pragma once
 // The seat of a program at a port, over all its incarnations: the implementation of reader_port and
-// writer_port. One thread at a time, whose current GPU every call preserves (device::kept_thread).
+// writer_port. Used by one thread at a time, whose current GPU every call preserves (device::kept_thread).
 
 #include <memory>
 #include <string>
@@ -20,14 +20,14 @@ public:
     port_seat(const port_seat&) = delete;
     port_seat& operator=(const port_seat&) = delete;
 
-    /// Takes a frame. False: none in time, or ended(). Throws config_error in a forked child, as commit(),
-    /// end() and session() do.
+    /// Takes a frame. Returns false if no frame arrived in time, or if ended(). Throws config_error in a
+    /// forked child, as commit(), end() and session() do.
     [[nodiscard]] bool next(u64 timeout_ns);
-    /// Throws port_revoked and ends this incarnation; next() starts another.
+    /// Throws port_revoked and ends this incarnation; next() starts another one.
     void commit();
     /// Ends a writer's stream before the current frame, or before the next one; see writer_port::end().
     void end();
-    /// Drops a writer's frame: its number is issued again.
+    /// Drops a writer's frame, whose number is then issued again.
     void drop() noexcept;
     /// The session of the current frame. Throws config_error if there is none.
     [[nodiscard]] port_session& session() const;

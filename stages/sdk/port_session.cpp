@@ -66,8 +66,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     if (ring::claim(c, incarnation_, {a.pid, 0}) != ring::claim_result::ok)
         throw session::seat_taken(fmt::format("port {} was given to another incarnation meanwhile", stage));
     crash_here(crash_point::entry_claimed);
-    // Page protection only: the program's threads already exist, and rights of a protection key are per
-    // thread.
+    // Uses only page protection, because the program's threads already exist, and rights of a protection key
+    // are per thread.
     shm::guard_pages(c, ring::pages_of(c, incarnation_, shm::none).pages());
     context_ = &device(a.device);
     entry().device = static_cast<u32>(context_->kind());
@@ -98,7 +98,8 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all,
-                    &before);  // signals are for the program's threads, not for the heartbeat thread
+                    &before);  // blocks signals, which are for the program's threads and not for the
+                               // heartbeat thread
     try {
         heartbeat_thread_ = std::thread([this] { run_heartbeat(); });
     } catch (const std::system_error& e) {
@@ -124,7 +125,7 @@ session::attached port_session::introduce(const std::string& folder, const std::
                               pidfd ? std::vector<int>{pidfd.get()} : std::vector<int>{});
 }
 
-// Before the claim: a process that finds a claimed entry of a port also finds its lock.
+// Done before the claim, so that a process that finds a claimed entry of a port also finds its lock.
 void port_session::take_lock(const std::string& folder) {
     lock_path_ = run::port_lock(folder, incarnation_.seat, incarnation_.epoch);
     shm::unique_fd lock(::open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -138,8 +139,8 @@ void port_session::take_lock(const std::string& folder) {
             lock_path_, errno_text(errno)));
 }
 
-// Publishes the guards as a stage's runner does. A port writes no canary: its output is guarded by gaps or
-// not at all.
+// Publishes the guards in the same way as a stage's runner. A port writes no canary, so its output is guarded
+// either by gaps or not at all.
 void port_session::publish_guard() {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].memory->read_only())
@@ -175,13 +176,13 @@ void port_session::disconnect() noexcept {
     block_.reset();
     if (lock_) ::unlink(lock_path_.c_str());
     lock_.reset();
-    crash_here(
-        crash_point::leaving);  // nothing of the run is mapped, and the supervisor has not been notified
+    crash_here(crash_point::leaving);  // nothing of the run is mapped any more, and the supervisor has not
+                                       // been notified yet
     if (socket_) shm::send_message(socket_.get(), run::left_message().dump());
 }
 
-// A source's program may be busy elsewhere when the run is to stop: no frame is leased while this thread
-// holds the mutex, so it can store on the program's behalf that no lease is active.
+// A source's program may be busy elsewhere when the run stops. No frame is leased while this thread holds the
+// mutex, so this thread can store on the program's behalf that no lease is active.
 void port_session::run_heartbeat() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
@@ -204,7 +205,7 @@ void port_session::run_heartbeat() {
 port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     for (;;) {
-        if (passes_) {  // again, after its record could not be written
+        if (passes_) {  // called again after its record could not be written
             if (!commit(std::nullopt)) return wait_result::lost;
             passes_ = false;
         }
@@ -225,7 +226,8 @@ port_session::wait_result port_session::begin(u64 until_ns) {
             crash_here(crash_point::clock_started);
             check_status(device::status_state::writing);
             if (!job_.is_tombstone()) return wait_result::frame;
-            // Abandoned upstream: there is no content to read, and its place in the sequence is recorded.
+            // For a frame that was abandoned upstream there is no content to read, but its place in the
+            // sequence is recorded.
             s.counters.tombstones.fetch_add(1, std::memory_order_relaxed);
             passes_ = true;
             continue;
@@ -268,10 +270,10 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
 }
 
 // The event is complete before the word becomes SUBMITTED; no other process commits for a port
-// (owner_commits), so only this process acts between the two words. The order at the ledger: record, commit,
-// mark, and only then the rest. If the mark can't be written (a full disk) the frame stays committed and the
-// next call resumes with the mark. If there is no next call, the supervisor writes the mark from the word
-// (ledger_writer::mark_committed_by_supervisor).
+// (owner_commits), so only this process acts between the two words. The order at the ledger is: record,
+// commit, mark, and only then the remaining steps. If the mark can't be written (a full disk) the frame stays
+// committed and the next call resumes with the mark. If there is no next call, the supervisor writes the mark
+// from the word (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_tombstone = job_.is_tombstone();
     if (!committed_) {
@@ -283,7 +285,7 @@ bool port_session::finish(const telemetry::frame_hash& hash) {
     }
     if (ledger_) ledger_->mark_committed(job_.ring_sequence, hash, is_tombstone, committer());
     session::count_commit(*worker_, entry(), job_, now_ns());
-    status_->report(job_, 0);  // while the inputs are leased
+    status_->report(job_, 0);  // called while the inputs are leased
     return worker_->complete(job_);
 }
 

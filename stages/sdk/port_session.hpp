@@ -1,21 +1,22 @@
 #pragma once
 // One incarnation of a port's program: from the hello until it has released all memory of the run. For the
-// shared words it is a process of the stage (ring/worker.hpp); unlike one it is never killed by the run.
+// shared words it is a process of the stage (ring/worker.hpp), but unlike a stage process it is never killed
+// by the run.
 //
 // Threads: the program's own thread begins and commits, one frame at a time; the heartbeat thread stamps the
-// heartbeat, stores "no more" for a source whose program is busy elsewhere when the run is to stop, and polls
-// the supervisor's socket. begin() and the "no more" store exclude each other by a mutex of this process.
+// heartbeat, stores "no more" for a source whose program is busy elsewhere when the run stops, and polls the
+// supervisor's socket. begin() and the "no more" store exclude each other by a mutex of this process.
 //
 // What a crash leaves: words, as described in ring/worker.hpp; the kernel closes the socket (which the
-// supervisor sees as a death), signals the pidfd and releases the lock (its fence:
+// supervisor detects as a death), signals the pidfd and releases the lock (the fence:
 // supervisor/processes/port_seats.hpp). The order of leaving: no further work is enqueued, mappings are
 // removed, the lock is released, "left" is sent.
 //
 // A forked child has a copy of the mappings and nothing else: its copy of a session is never destroyed
 // (port_seat), and its descriptors are closed by fork() (shm/process_fd.hpp). So the lock and the connection
-// end with the process that holds the seat. The mappings of a child are not part of the fence, as they are
-// not where the supervisor watches the pidfd: a child writes to a ring only through pointers that it must not
-// use.
+// end with the process that holds the seat. The mappings of a child are not part of the fence, in the same
+// way as when the supervisor watches the pidfd: a child writes to a ring only through pointers that it must
+// not use.
 
 #include <array>
 #include <atomic>
@@ -44,7 +45,7 @@ class port_session {
 public:
     using device_source = std::function<device::context&(const device::device_id&)>;
     /// Joins the run. Throws session::seat_taken, config_error (refused permanently), shm_error (no reply),
-    /// device_error.
+    /// or device_error.
     port_session(const std::string& folder, const std::string& stage, bool writes,
                  const device_source& device);
     ~port_session();
@@ -54,21 +55,21 @@ public:
     enum class wait_result : u8 {
         frame,
         nothing,  ///< none until the timeout
-        closed,   ///< every frame of the run has been handled here
-        lost,     ///< revoked, or the supervisor is gone: this incarnation is over
+        closed,   ///< every frame of the run has been handled by this port
+        lost,     ///< revoked, or the supervisor has ended: this incarnation is over
     };
     [[nodiscard]] wait_result begin(u64 until_ns);
     /// Issues a writer's frame again: clears its metadata and restarts its clock.
     void reissue_frame() noexcept;
-    /// Ends the stream before the current frame. Returns `closed` once the supervisor has accepted the claim;
-    /// `lost` as above; `nothing` if it was not accepted in time. This incarnation must then end, because its
-    /// frame is not written. Throws config_error if this source may not end its stream.
+    /// Ends the stream before the current frame. Returns `closed` after the supervisor has accepted the
+    /// claim; `lost` as above; `nothing` if it was not accepted in time. This incarnation must then end,
+    /// because its frame is not written. Throws config_error if this source may not end its stream.
     [[nodiscard]] wait_result end_stream(u64 until_ns);
     /// Stops the clock of a writer's frame that waits to be issued again.
     void rest() noexcept;
-    /// False: revoked, the frame belongs to another incarnation. Throws output_error, cuda_error. After
-    /// output_error it may be called again, also if the frame is committed and only its mark in the ledger is
-    /// missing.
+    /// Returns false if revoked: the frame belongs to another incarnation. Throws output_error, cuda_error.
+    /// After output_error it may be called again, even if the frame is committed and only its mark in the
+    /// ledger is missing.
     [[nodiscard]] bool commit(const telemetry::frame_hash& hash);
 
     [[nodiscard]] const ring::job& job() const noexcept { return job_; }
@@ -78,13 +79,13 @@ public:
     [[nodiscard]] const ring::frame_format& output() const noexcept { return output_format_; }
     [[nodiscard]] const std::vector<std::string>& input_names() const noexcept { return input_names_; }
     [[nodiscard]] const std::byte* input_slot(std::size_t i) const;
-    /// The used extents of an input's planes; null: all planes are used as a whole.
+    /// Returns the used extents of an input's planes; null: all planes are used as a whole.
     [[nodiscard]] const shm::used_extents* input_used(std::size_t i) const;
-    /// The inputs' metadata: of one input its own bytes, of several a merged copy that the next frame
-    /// overwrites.
+    /// Returns the inputs' metadata: for one input its own bytes, for several a merged copy that the next
+    /// frame overwrites.
     [[nodiscard]] std::span<const std::byte> read_metadata();
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept;
-    /// The header of a writer's frame: owned by this process until its commit.
+    /// Returns the header of a writer's frame, which is owned by this process until its commit.
     [[nodiscard]] shm::frame_header& header() const;
     void set_capture_ns(u64 ns) noexcept { job_.set_capture_ns(ns); }
     [[nodiscard]] std::byte* output_slot() const;
@@ -107,7 +108,7 @@ private:
         return telemetry::ledger_committer(incarnation_.seat, incarnation_.epoch);
     }
 
-    shm::process_fd socket_, lock_, stop_;  ///< a forked child has none of them
+    shm::process_fd socket_, lock_, stop_;  ///< a forked child has none of these
     std::string lock_path_;
     ring::incarnation_id incarnation_;
     std::unique_ptr<shm::segment> block_;
@@ -123,7 +124,7 @@ private:
     std::unique_ptr<session::status_words> status_;
     std::unique_ptr<telemetry::ledger_writer> ledger_;  ///< only for a reader
     ring::job job_;
-    bool committed_ = false;  ///< the word of job_ is COMMITTED; the steps after it may be repeated
+    bool committed_ = false;  ///< the word of job_ is COMMITTED; the steps after the commit may be repeated
     bool passes_ = false;     ///< job_ is a tombstone frame that is not committed yet
     std::array<std::byte, shm::max_metadata_bytes> joined_{};  ///< metadata of several inputs
     std::mutex begins_;

@@ -9,7 +9,7 @@
 namespace carousel::detail {
 namespace {
 
-/// Per thread: the start of the stack of the current process() call (it grows downwards); 0: none.
+/// The start of the stack of the thread's current process() call (the stack grows downwards); 0: none.
 thread_local std::uintptr_t process_stack = 0;
 
 [[gnu::always_inline]] inline std::uintptr_t here() {

@@ -14,15 +14,15 @@ class stage;
 
 namespace detail {
 
-/// Calls s.process(f); meanwhile this thread's stack below this call counts as that of process().
+/// Calls s.process(f); during the call this thread's stack below this frame counts as that of process().
 void call_process(stage& s, frame& f);
 
 /// Throws config_error if a word of `object` is an address in the stack of the process() call that runs in
 /// this thread, other than in `object` itself. Does nothing outside process().
 void refuse_stack_addresses(const std::byte* object, std::size_t bytes);
 
-/// Checks closures that consist of their captures alone. Others (a std::string captured by value) may contain
-/// addresses of their own parts and padding, and are not checked.
+/// Checks closures that consist only of their captures. Other closures (for example with a std::string
+/// captured by value) may contain addresses of their own parts and padding, and are not checked.
 template <typename Task>
 void check_captures(const Task& task) {
     if constexpr (std::is_trivially_copyable_v<Task> && !std::is_empty_v<Task>)

@@ -1,6 +1,6 @@
 #pragma once
-// The newest frame of a sampled input (the key `sampled` of a pipeline file), as a stage's own code sees it:
-// a copy that the runner took before the stage's frame was begun. Empty until the input has a frame.
+// The newest frame of a sampled input (the key `sampled` of a pipeline file), as presented to a stage's own
+// code: a copy that the runner took before the stage's frame was begun. Empty until the input has a frame.
 
 #include <span>
 #include <string_view>
@@ -12,22 +12,23 @@
 
 namespace carousel {
 
-/// One frame of a sampled input; see the top of this file. Valid as long as the stage's own frame.
+/// One frame of a sampled input; see the beginning of this file. Valid as long as the stage's own frame.
 class sampled_frame {
 public:
-    /// Empty: there is no frame.
+    /// True if there is no frame.
     sampled_frame() = default;
     sampled_frame(const input_payload& payload, const ring::frame_facts& what) noexcept
         : payload_(payload), what_(&what) {}
 
     [[nodiscard]] explicit operator bool() const noexcept { return what_ != nullptr; }
     /// Its planes, like those of an input: in the memory of the stage's device, valid until the stage's frame
-    /// is complete. This function and all below throw config_error if the frame is empty.
+    /// is complete. This function and all following ones throw config_error if the frame is empty.
     [[nodiscard]] const input_payload& payload() const {
         (void)there();
         return payload_;
     }
-    /// A plane, as payload::plane(): also throws config_error if there is none of that name or type.
+    /// Returns a plane, like payload::plane(); also throws config_error if there is no plane of that name or
+    /// type.
     template <typename T>
     [[nodiscard]] plane_view<T> plane(std::string_view name) const {
         return payload().template plane<T>(name);

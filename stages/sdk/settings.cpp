@@ -13,9 +13,9 @@ namespace carousel {
 
 struct settings::state {
     nlohmann::json values = nlohmann::json::object();
-    /// keys whose value was requested: the ones that the stage supports
+    /// keys whose value was requested, which are the keys that the stage supports
     std::set<std::string, std::less<>> read;
-    /// those, and keys that were only tested for presence
+    /// the same keys, and keys that were only tested for presence
     std::set<std::string, std::less<>> known;
 
     /// Returns the value of `key`, or null; records that the stage supports the key.
@@ -72,7 +72,7 @@ f64 settings::number(std::string_view key, f64 fallback, f64 low, f64 high) cons
     if (value == nullptr) {
         return fallback;
     }
-    // Written so that NaN is refused too.
+    // Written in this form so that NaN is also refused.
     if (!value->is_number() || !(value->get<f64>() >= low && value->get<f64>() <= high)) {
         wrong_value(key, *value, fmt::format("a number from {} to {}", low, high));
     }

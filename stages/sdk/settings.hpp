@@ -34,8 +34,8 @@ public:
     /// Creates settings from a JSON object. Throws config_error.
     [[nodiscard]] static settings from_json(std::string_view text);
 
-    // Each returns the value or the default; throws settings_error for a wrong type or a value outside [low,
-    // high].
+    // Each function returns the value or the default; throws settings_error for a wrong type or a value
+    // outside [low, high].
     [[nodiscard]] i64 integer(std::string_view key, i64 fallback, i64 low, i64 high) const;
     [[nodiscard]] f64 number(std::string_view key, f64 fallback, f64 low, f64 high) const;
     [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
@@ -43,7 +43,7 @@ public:
     /// Returns one of `choices`; refuses others with "did you mean".
     [[nodiscard]] std::string choice(std::string_view key, std::string_view fallback,
                                      const std::vector<std::string>& choices) const;
-    /// Whether the file has the key. Does not count as reading it.
+    /// Returns whether the file has the key. This does not count as reading the key.
     [[nodiscard]] bool has(std::string_view key) const;
     /// Throws settings_error for the first key that has not been read.
     void refuse_unread() const;

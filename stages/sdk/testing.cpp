@@ -48,21 +48,21 @@ struct chain::seat {
     carousel::settings settings;
     carousel::description description;
     std::vector<std::string> inputs, sampled;
-    std::optional<u64> newest;                         // its last frame; none: there was none
-    std::unique_ptr<telemetry::ledger_writer> ledger;  // of a sink, as in the runner
+    std::optional<u64> newest;                         // its last frame; empty: there was none
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // for a sink, like in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
     /// The results of one of the frames in flight.
     struct made_frame : shm::frame_meta {
-        std::vector<u64> sampled_from;                        // the frame of each sampled input that it used
+        std::vector<u64> sampled_from;                        // the frame that it used of each sampled input
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};
         u32 metadata_bytes = 0;
     };
-    std::vector<made_frame> frames;  // chain::place_ is the index of the current one
+    std::vector<made_frame> frames;  // chain::place_ is the index of the current element
 };
 
-/// An output of a stage: "fork" is its first, "fork.square" the one of that name.
+/// An output of a stage: "fork" is the first output, "fork.square" the output of that name.
 struct chain::made_output {
     seat* of;
     std::size_t output, place;
@@ -122,7 +122,7 @@ public:
         if (!seat_.inputs.empty() || made_.slots.empty()) frame::set_capture_ns(ns);
         made_.set_capture_ns(ns);
     }
-    /// Merges what its inputs carry, as a ring's worker does.
+    /// Merges the metadata of its inputs in the same way as a ring's worker.
     void take_carried() {
         made_.metadata_bytes = 0;
         made_.set_capture_ns(0);
@@ -334,7 +334,7 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
         chain_frame f(*this, *s, frame_number, parameters, "");
         f.take_carried();
         detail::call_process(*s->object, f);
-        if (ended_) break;  // the frame doesn't exist: no stage downstream gets it
+        if (ended_) break;  // the frame doesn't exist, so no stage downstream gets it
         s->newest = frame_number;
         if (s->object->commits_on_host()) {
             world_->work->drain();
@@ -344,7 +344,7 @@ void chain::run_with(u64 frame_number, std::span<const std::byte> parameters) {
     world_->work->drain();
 }
 
-// Stage by stage, so that a stage's inputs are complete: process() of all frames, then finish() of each.
+// Runs stage by stage, so that a stage's inputs are complete: process() of all frames, then finish() of each.
 void chain::run_in_flight(u64 first, u32 frames, const std::function<void(u64)>& fill) {
     require(true, "run_in_flight()");
     if (frames < 1 || frames > options_.in_flight)

@@ -47,7 +47,7 @@ private:
         ui::text(e.text, loud ? theme::event_color(e.kind) : theme::colors().text);
         ImGui::PopTextWrapPos();
     }
-    // Stays at the newest line until the user scrolls up, and again once the user is back at the end. A
+    // Stays at the newest line until the user scrolls up, and again after the user has returned to the end. A
     // scroll is assumed only if the end did not move: when a panel or line wrapping changes size, the end
     // moves without any user action.
     void follow() {

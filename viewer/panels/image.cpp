@@ -155,7 +155,7 @@ private:
         return true;
     }
 
-    // Fills only around the picture: on a software GL, each pixel filled twice costs twice.
+    // Fills only around the picture: on a software GL, filling a pixel twice takes twice the time.
     void draw_surround(ImDrawList* d, ImVec2 at, ImVec2 end, bool shown) const {
         constexpr ImU32 color = IM_COL32(8, 9, 11, 255);
         if (!shown) return d->AddRectFilled(at, end, color);
@@ -261,8 +261,8 @@ private:
         if (ImGui::IsItemHovered() && !ImGui::IsItemActive()) pick(m, store);
     }
 
-    // The exact value comes from the session, one frame later. For a picture on the GPU, and after the run is
-    // gone, only the colours are known.
+    // The exact value comes from the session, one frame later. For a picture on the GPU, and after the run
+    // has ended, only the colours are known.
     void pick(model& m, picture_store& store) {
         picture_model& p = m.picture;
         const ImVec2 mouse = ImGui::GetIO().MousePos;

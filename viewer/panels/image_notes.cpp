@@ -70,7 +70,8 @@ void draw_legend(const picture_model& p, std::size_t which, const picture_place&
     ui::mark(fmt::format("image.legend.{}", which), low, high);
 }
 
-/// A table of what the frames carry, in the upper right corner; entries without room are only counted.
+/// A table of the frames' metadata, in the upper right corner; entries for which there is no room are only
+/// counted.
 void draw_carried(const picture_model& p, const picture_place& at, ImDrawList* d) {
     std::vector<std::string> facts;
     for (const shown_picture& s : p.shown) {

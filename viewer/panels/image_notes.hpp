@@ -1,6 +1,6 @@
 #pragma once
-// Draws the notes over the picture: the scale of its values, what its frame carries, and why two pictures do
-// not show the same frame.
+// Draws the notes over the picture: the scale of its values, the metadata of its frame, and the reason why
+// two pictures do not show the same frame.
 
 #include <imgui.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // The arrangement of the panels: two columns with movable borders or, in a small window, one panel at a time
-// under tabs. Panels with the same place share it: one of them is in front; a click on another's title, or a
-// key, brings that one to the front.
+// under tabs. Panels with the same place share it: one of them is in front; a click on another title, or a
+// key, brings that panel to the front.
 
 #include <imgui.h>
 
@@ -13,7 +13,7 @@
 
 namespace carousel::viewer {
 
-/// Lower ends of stages, rings, plots in the right column, as shares of its height.
+/// Lower ends of stages, rings and plots in the right column, as shares of its height.
 using right_ends = std::array<f32, 3>;
 
 class layout {
@@ -33,7 +33,8 @@ private:
     void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
                    ImVec2 high);
 
-    std::array<u32, place_count> front_{};  ///< by place: index of the front panel, modulo their number
+    std::array<u32, place_count> front_{};  ///< for each place: index of the front panel, modulo the number
+                                            ///< of its panels
 };
 
 /// Height of a panel's title line and edges, pixels.

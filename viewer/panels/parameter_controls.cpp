@@ -22,7 +22,7 @@ constexpr f64 widest_slider = 1e6;  // on a wider slider one pixel is too coarse
 
 /// How an element is shown, for example in degrees.
 struct shown_range {
-    f64 low = 0, high = 1, unit = 1;  ///< shown value * unit is the parameter's value
+    f64 low = 0, high = 1, unit = 1;  ///< the parameter's value is the shown value * unit
     bool slides = false;
     const char* unit_name = "";
 };

@@ -10,15 +10,15 @@
 
 namespace carousel::viewer {
 
-/// The text being typed into a row of numbers. The row is set as a whole when the user leaves it, never half
-/// typed.
+/// The text being typed into a row of numbers. The row is set as a whole when the user leaves it, never
+/// partially typed.
 struct typed_row {
     std::string field;  ///< "": none
     std::array<f64, 4> value{};
 };
 
-/// False for hidden fields (only files and `carousel set` use them) and for the camera fields that the orbit
-/// controls.
+/// Returns false for hidden fields (which only files and `carousel set` use) and for the camera fields that
+/// the orbit controls.
 [[nodiscard]] bool is_shown(const ring::parameter& p) noexcept;
 [[nodiscard]] const char* label_of(const ring::parameter& p) noexcept;
 

@@ -79,7 +79,8 @@ plot_spec bytes(const model& m) {
     return s;
 }
 
-// Latencies of the sinks, from the source's claim; of the chosen stage if the run's sinks measure none.
+// Latencies of the sinks, counted from the source's claim; those of the selected stage if the run's sinks
+// measure none.
 plot_spec histogram(const model& m) {
     telemetry::bucket_counts sum{};
     u64 total = 0;

@@ -16,7 +16,7 @@ namespace {
 using telemetry::slot_phase;
 using theme::px;
 
-// Some users cannot distinguish the colours, so each state has its own shape, too.
+// Some users cannot distinguish the colours, so each state also has its own shape.
 void draw_cell(ImDrawList* d, ImVec2 low, ImVec2 high, slot_phase p) {
     const ImU32 color = theme::slot_color(p);
     const f32 inset = px(3);
@@ -220,7 +220,7 @@ private:
         ImGui::Dummy(ImVec2(1, px(2)));
     }
 
-    f32 content_ = 0;  ///< of the last drawn content
+    f32 content_ = 0;  ///< height of the last drawn content
 };
 
 }  // namespace

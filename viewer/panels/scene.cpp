@@ -67,7 +67,7 @@ public:
     }
 
 private:
-    f32 content_ = 0;  ///< of the last drawn content
+    f32 content_ = 0;  ///< height of the last drawn content
     typed_row typed_;
 
     void draw_parameters(model& m) {

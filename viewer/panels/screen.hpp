@@ -13,7 +13,7 @@ namespace carousel::viewer {
 class screen {
 public:
     screen() : panels_(make_panels()) {}
-    /// Call between begin_frame() and ImGui::Render(). `window_text`: see window::description().
+    /// To be called between begin_frame() and ImGui::Render(). `window_text`: see window::description().
     void draw(model& m, picture_store& store, const std::string& window_text);
     void on_key(model& m, const key_press& k);
 

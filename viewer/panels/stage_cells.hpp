@@ -15,7 +15,7 @@ namespace carousel::viewer {
 void draw_shares(const telemetry::stage_shares& t);
 /// Right-aligned in the next column. `color` 0: the text colour.
 void number_cell(const std::string& text, ImU32 color = 0);
-/// Buttons: kill, stop or continue, restart. `alive`: there is a process to signal.
+/// Draws the buttons kill, stop or continue, and restart. `alive`: there is a process that can be signalled.
 void stage_buttons(model& m, u32 seat, const std::string& label, bool alive, bool paused);
 void stage_buttons(model& m, const remote_seat& seat, bool alive);
 

@@ -22,7 +22,7 @@ struct state_words {
     ImU32 color;
 };
 
-// The supervisor's report is preferred: the control block does not contain backoff and failed.
+// The supervisor's report is preferred, because the control block does not contain backoff and failed.
 state_words state_of(const model& m, u32 seat) {
     const theme::palette& c = theme::colors();
     const telemetry::seat_view& s = m.snap.seats[seat];
@@ -62,7 +62,7 @@ constexpr column columns[] = {
 constexpr int gpu_column = 12;
 static_assert(columns[gpu_column].title[0] == 'G');
 
-/// The columns that a narrow table drops, in this order, so that names and buttons stay: memory, GPU mem,
+/// The columns that a narrow table omits, in this order, so that names and buttons remain: memory, GPU mem,
 /// epoch, CPU, beat, p50, restarts, p99, busy.
 constexpr int dispensable[] = {11, gpu_column, 3, 10, 9, 7, 4, 8, 6};
 constexpr f32 name_width = 76, cell_padding = 9;
@@ -136,7 +136,8 @@ public:
         return false;
     }
 
-    // Faults for the chosen stage. Actions with a button in every row are only named here, by their key.
+    // Faults for the chosen stage. Actions that have a button in every row are only named here, with their
+    // key.
     void menu(model& m, f32 width) override {
         width -= draw_limit(m, width - px(330));
         if (width < px(330) || m.snap.seats.empty()) return;

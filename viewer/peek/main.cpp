@@ -1,11 +1,11 @@
 // carousel-peek: sends the newest picture of a run, scaled down, to `carousel top --image`, which must not
 // load CUDA itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never blocks the pipeline,
 // and may be killed at any time.
-//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]    fd 3: a SOCK_SEQPACKET socket to the client, whose
-//                                                      closing ends this process
+//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]    fd 3: a SOCK_SEQPACKET socket to the client; this
+//   process ends when the client closes it
 //   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\tWORDS\n" and WIDTH x HEIGHT RGB bytes, top row first, at
-//                       most the requested size; WORDS: the scale of the values and what the frame carries,
-//                       on one line; "none" while there is no picture; "error: TEXT" if there cannot be one,
+//                       most the requested size; WORDS: the scale of the values and the frame's metadata, on
+//                       one line; "none" while there is no picture; "error: TEXT" if there cannot be one,
 //                       followed by exit
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ constexpr int socket_fd = 3;
 constexpr u64 patience_ns = 250 * ns_per_ms;  // timeout for a newer picture: a paused pipeline has none
 constexpr u32 most_pixels = 50'000;           // 3 bytes per pixel must fit into a message
 
-/// The text for a picture: the scale of its values, and what its frame carries.
+/// Returns the text for a picture: the scale of its values, and the metadata of its frame.
 std::string words_of(const viewer::shown_picture& p) {
     const std::string carried = viewer::line_of(p.carried);
     if (!p.scale.of_values) return carried;
@@ -50,7 +50,8 @@ bool take_newest(viewer::tap& t, bool& have) {
 
 int serve(const std::string& folder, const std::string& run_id, const std::string& stage) {
     const shm::segment run = shm::segment::attach(run_id);
-    shm::guard_pages(run.block(), {});  // the tap opens the pages with the words that a reader writes
+    shm::guard_pages(run.block(), {});  // the tap then opens the pages that contain the words which a reader
+                                        // writes
     viewer::tap t(run.block(), run::control_socket(folder), {viewer::plane_from_text(stage)}, {});  // no GL
     bool have = false;
     for (;;) {

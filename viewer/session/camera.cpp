@@ -69,7 +69,8 @@ void turn(orbit& o, f32 dx, f32 dy) noexcept {
 }
 
 void shift(orbit& o, f32 dx, f32 dy, f32 fov_y) noexcept {
-    const f32 height = 2 * o.distance * std::tan(fov_y / 2);  // of the plane through the target, world units
+    const f32 height = 2 * o.distance * std::tan(fov_y / 2);  // height of the plane through the target, in
+                                                              // world units
     const f32 right[3] = {std::cos(o.yaw), 0, -std::sin(o.yaw)};
     const f32 up[3] = {-std::sin(o.yaw) * std::sin(o.pitch), std::cos(o.pitch),
                        -std::cos(o.yaw) * std::sin(o.pitch)};

@@ -1,6 +1,6 @@
 #pragma once
-// An orbit camera: a target point, a distance and two angles. Pure maths between the mouse and the parameters
-// whose roles mark them as a camera's.
+// An orbit camera: a target point, a distance and two angles. Converts between the mouse and the parameters
+// whose roles mark them as a camera's; pure functions.
 
 #include <cstddef>
 #include <optional>

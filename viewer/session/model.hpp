@@ -1,6 +1,6 @@
 #pragma once
-// The panels' view of the session: the run as last read, the picture, and the panels' requests. Plain data;
-// the session fills it once per frame, before the panels draw.
+// The data that the panels get from the session: the run as last read, the picture, and the panels' requests.
+// Plain data; the session fills it once per frame, before the panels draw.
 
 #include <cstddef>
 #include <map>
@@ -20,33 +20,35 @@
 namespace carousel::viewer {
 
 enum class run_phase : u8 {
-    waiting,   ///< no pipeline is running, or there are several and none is chosen
-    watching,  ///< with a supervisor or, while stages still run, without one
-    ended,     ///< for good; the last state read is still shown
+    waiting,   ///< no pipeline is running, or there are several and none is selected
+    watching,  ///< watching a run with a supervisor or, while stages still run, without one
+    ended,     ///< the run has ended for good; the last state read is still shown
 };
 
 /// The picture and its view settings.
 struct picture_model {
     u32 width = 0, height = 0;            ///< 0: none yet
-    u64 ring_sequence = 0, shown_ns = 0;  ///< of the last complete frame
-    std::string stage, path, problem;     ///< problem: why there is no picture
+    u64 ring_sequence = 0, shown_ns = 0;  ///< values of the last complete frame
+    std::string stage, path, problem;     ///< problem: the reason why there is no picture
     picture_choice wanted;                ///< set by panels, as are the styles
     picture_styles styles;
-    std::vector<shown_picture> shown;  ///< of the last complete frame: one, or two side by side
-    std::string note;                  ///< why the two do not show the same frame; "": they do
+    std::vector<shown_picture> shown;  ///< the pictures of the last complete frame: one, or two side by side
+    std::string note;                  ///< the reason why the two do not show the same frame; "": they do
     /// mouse position in pixels of the whole image, set by a panel; and the session's result for it
     std::optional<std::pair<u32, u32>> pointer;
     std::optional<pointed_pixel> pointed;
     f64 copy_ms = 0,
-        show_ms = 0;  ///< of the shown frame: out of the ring; into the texture (time of the window's thread)
-    u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame in other colours
+        show_ms = 0;  ///< durations for the shown frame: out of the ring; into the texture (time of the
+                      ///< window's thread)
+    u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame was painted again in other
+                                                ///< colours
     u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded
     const std::byte* pixels = nullptr;          ///< RGBA8; null on the interop path: read it from the store
     bool paused = false, step = false;
     bool red = true, green = true, blue = true, alpha = false;
     f32 exposure_stops = 0;
     f32 zoom = 0;              ///< screen pixels per picture pixel; 0: fit
-    f32 pan_x = 0, pan_y = 0;  ///< offset of the picture's middle from the panel's, screen pixels
+    f32 pan_x = 0, pan_y = 0;  ///< offset of the picture's centre from that of the panel, in screen pixels
     bool save_frame = false;   ///< a panel requests the frame as a PNG
 };
 
@@ -58,21 +60,22 @@ struct model {
     std::string chosen;                ///< set by a panel: attach to the run of this name
     std::string ending;                ///< ended: "demo has ended: exit code 0"
     std::string notice;                ///< one sentence on the connection; "": no problem
-    u64 now_ns = 0;                    ///< in deterministic pictures the snapshot's time, else the clock
+    u64 now_ns = 0;                    ///< in deterministic pictures the time of the snapshot, otherwise the
+                                       ///< clock
     telemetry::snapshot snap;
     telemetry::rates rates;
     telemetry::history past;
     telemetry::event_tracker events;
     telemetry::timeline bars;
-    std::vector<seat_report> report;  ///< the supervisor's own words; may be empty
+    std::vector<seat_report> report;  ///< states as reported by the supervisor; may be empty
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     picture_model picture;
     settings kept;
     u32 selected_seat = 0;
     std::vector<command> commands;  ///< requested by panels in this frame
-    /// of the run's parameters; empty: there are none, or they are not known yet
+    /// schema of the run's parameters; empty: there are none, or they are not known yet
     ring::parameter_schema schema;
-    /// as edited here: schema.bytes bytes, or empty while they are not known
+    /// the parameter values as edited here: schema.bytes bytes, or empty while they are not known
     std::vector<std::byte> values;
     bool values_changed = false;  ///< send the values that differ from the run's
     bool reset_values = false;    ///< request the values that the run was started with

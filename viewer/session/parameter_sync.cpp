@@ -13,7 +13,7 @@ namespace {
 constexpr u64 retry_ns = 200 * ns_per_ms;
 constexpr u64 all_fields = ~u64{0};
 
-/// The run's bytes; empty if no `set` can have produced them.
+/// Returns the run's bytes; empty if no `set` can have produced them.
 std::span<const std::byte> bytes_of_run(const model& m) {
     if (m.snap.parameter_bytes != m.schema.bytes || m.schema.bytes > m.snap.parameters.size()) return {};
     const auto bytes = std::span<const std::byte>(m.snap.parameters).first(m.schema.bytes);
@@ -26,7 +26,7 @@ void parameter_sync::forget(model& m) {
     m.schema = {};
     m.values.clear();
     m.values_changed = m.reset_values = false;
-    const u64 tickets = tickets_;  // so that an answer still to come matches no ticket
+    const u64 tickets = tickets_;  // saved so that a reply that is still to arrive matches no ticket
     *this = {};
     tickets_ = tickets;
 }
@@ -64,7 +64,7 @@ void parameter_sync::note_edits(model& m) {
 
 void parameter_sync::send(model& m, control_client& to, u64 now) {
     if (!m.has_parameters() || m.phase != run_phase::watching) {
-        if (read_.size() == m.values.size()) m.values = read_;  // no supervisor can take the edits
+        if (read_.size() == m.values.size()) m.values = read_;  // no supervisor can accept the edits
         m.values_changed = m.reset_values = reset_wanted_ = false;
         unsent_ = 0;
         return;
@@ -84,7 +84,7 @@ void parameter_sync::send(model& m, control_client& to, u64 now) {
     }
 }
 
-// The edited values that differ from the run's, as JSON text; "": none.
+// Returns the edited values that differ from those of the run, as JSON text; "": there are none.
 std::string parameter_sync::changes(const model& m) const {
     nlohmann::json values = m.schema.values_json(m.values, bytes_of_run(m));
     for (std::size_t k = 0; k < m.schema.fields.size(); ++k)
@@ -98,7 +98,7 @@ void parameter_sync::send_one(command c, control_client& to) {
 }
 
 bool parameter_sync::answered(const reply& r, u64 now) {
-    if (r.asked.ticket != ticket_) return false;  // an answer of the previously watched run
+    if (r.asked.ticket != ticket_) return false;  // a reply from the previously watched run
     ticket_ = 0;
     const u64 fields = std::exchange(sent_, 0);
     if (r.ok) {

@@ -14,13 +14,13 @@ namespace carousel::viewer {
 
 class parameter_sync {
 public:
-    /// Another run is watched: discards all state of the previous run.
+    /// Called if another run is watched: discards all state of the previous run.
     void forget(model& m);
     /// Takes the schema that the supervisor sent.
     void take(model& m, ring::parameter_schema schema);
-    /// Call once per frame, when model::snap is new.
+    /// To be called once per frame, when model::snap is new.
     void read(model& m);
-    /// Call once per frame, after the panels have drawn.
+    /// To be called once per frame, after the panels have drawn.
     void send(model& m, control_client& to, u64 now);
     /// Handles the answer to a `set`. Returns true if it is a refusal that has not been shown yet.
     [[nodiscard]] bool answered(const reply& r, u64 now);
@@ -30,10 +30,11 @@ private:
     [[nodiscard]] std::string changes(const model& m) const;
     void send_one(command c, control_client& to);
 
-    std::vector<std::byte> read_;  ///< model::values as read() left them: a difference is a later edit
-    u64 unsent_ = 0, sent_ = 0;    ///< one bit per field: edited; in the unanswered `set`
+    std::vector<std::byte> read_;  ///< model::values as set by read(); a difference is a later edit
+    u64 unsent_ = 0, sent_ = 0;    ///< one bit per field: unsent_: edited; sent_: in the unanswered `set`
     bool reset_wanted_ = false;
-    u64 tickets_ = 0, ticket_ = 0;  ///< last one given; of the unanswered `set`, 0: none
+    u64 tickets_ = 0, ticket_ = 0;  ///< tickets_: the last one given; ticket_: that of the unanswered `set`,
+                                    ///< 0: none
     u64 not_before_ns_ = 0;
     std::string shown_message_;
 };

@@ -18,7 +18,7 @@ f64 bounded(f64 value, f64 low, f64 high) noexcept {
     return low <= high ? std::clamp(value, low, high) : value;
 }
 
-// f32 rounding may move the value just outside the range: then the next f32 inside is used.
+// f32 rounding may move the value just outside the range: in that case the next f32 inside the range is used.
 f32 rounded_into(f64 value, f64 low, f64 high) noexcept {
     constexpr f32 most = std::numeric_limits<f32>::max();
     auto number = static_cast<f32>(bounded(bounded(value, low, high), -f64{most}, f64{most}));

@@ -12,7 +12,7 @@ namespace carousel::viewer {
 /// The number of fields that one word of bits can name. A set has fewer: at most max_parameter_bytes / 4.
 inline constexpr std::size_t max_fields = 64;
 
-/// The field's bytes; empty if it lies outside the set.
+/// Returns the field's bytes; empty if the field is outside the set.
 [[nodiscard]] std::span<std::byte> bytes_of(const ring::parameter& p, std::span<std::byte> values) noexcept;
 [[nodiscard]] std::span<const std::byte> bytes_of(const ring::parameter& p,
                                                   std::span<const std::byte> values) noexcept;
@@ -20,11 +20,11 @@ inline constexpr std::size_t max_fields = 64;
 /// Element `index` as a finite number; 0 if it is not finite.
 [[nodiscard]] f64 number_in(const ring::parameter& p, std::span<const std::byte> values,
                             u32 index = 0) noexcept;
-/// Writes element `index`, clamped to the field's range, so that the supervisor never refuses it for its
-/// range.
+/// Writes element `index`, clamped to the field's range, so that the supervisor never refuses it because of
+/// its range.
 void put_number(const ring::parameter& p, std::span<std::byte> values, u32 index, f64 value) noexcept;
 
-/// The field with that role; null: there is none.
+/// Returns the field with that role; null: there is none.
 [[nodiscard]] const ring::parameter* with_role(const ring::parameter_schema& s, const char* role) noexcept;
 /// True for three numbers, such as a camera's eye or a direction.
 [[nodiscard]] inline bool is_point(const ring::parameter& p) noexcept {

@@ -217,7 +217,7 @@ void session::poll_picture(model& m, picture_store& store, u64 now) {
         was_paused_ = true;
         return;
     }
-    if (std::exchange(was_paused_, false)) tap_->refresh();  // drops a frame taken during the pause
+    if (std::exchange(was_paused_, false)) tap_->refresh();  // drops a frame that was taken during the pause
     try {
         const bool resized = p.width != tap_->width() || p.height != tap_->height();
         if (resized || p.pixels == nullptr) {

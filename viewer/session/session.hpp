@@ -2,8 +2,8 @@
 // The viewer's connection to a run: finds, maps and reads it, and taps its picture. After the first contact
 // the session stays with that run, (folder, run id): it follows the run to another supervisor and to
 // recreated memory, keeps showing the last state after the run has ended, and switches only when the user
-// chooses another run. Every error becomes a sentence in the model; nothing throws. Call in the window's
-// thread only.
+// chooses another run. Every error becomes a sentence in the model; no function throws. To be called only in
+// the window's thread.
 
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ public:
     session(const session&) = delete;
     session& operator=(const session&) = delete;
 
-    /// Call once per frame: updates the model.
+    /// To be called once per frame: updates the model.
     void update(model& m, picture_store& store);
     /// Sends the panels' requests.
     void handle_command(model& m);
@@ -61,19 +61,19 @@ private:
     void drop_tap(model& m, const std::string& why) noexcept;
 
     session_options options_;
-    shm::process_id supervisor_;  ///< options_.supervisor with its start time
+    shm::process_id supervisor_;  ///< the process options_.supervisor with its start time
     control_client control_;
-    std::optional<run::observer> observer_;            ///< of the watched run, also after its end
+    std::optional<run::observer> observer_;            ///< of the watched run, kept after its end
     std::shared_ptr<const run::mapped_block> mapped_;  ///< used by sampler and tap
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;
-    picture_choice choice_;  ///< of the current tap, or of the next one
+    picture_choice choice_;  ///< choice of the current tap, or of the next one
     bool begun_ = false;
     telemetry::rate_tracker tracker_;
     u64 next_poll_ns_ = 0, next_check_ns_ = 0, next_tap_ns_ = 0, tap_delay_ns_ = 0;
     parameter_sync parameters_;
     bool schema_known_ = false;   ///< of the watched block
-    std::string attach_problem_;  ///< why the run that was found cannot be watched
+    std::string attach_problem_;  ///< the reason why the run that was found cannot be watched
     bool was_paused_ = false;     ///< in the last frame
 };
 

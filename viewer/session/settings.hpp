@@ -1,7 +1,7 @@
 #pragma once
 // The settings that the viewer stores between runs: ~/.config/carousel/viewer.ini (or
-// $XDG_CONFIG_HOME/carousel/). They are written completely into a temporary file, which is then renamed: a
-// crash during a write leaves the old settings.
+// $XDG_CONFIG_HOME/carousel/). The settings are written completely into a temporary file, which is then
+// renamed, so a crash during a write leaves the old settings.
 
 #include <array>
 #include <string>
@@ -12,8 +12,8 @@ namespace carousel::viewer {
 
 struct settings {
     bool dark = true;
-    f32 scale = 0;                    ///< of the whole interface; 0: the display's scale
-    i32 width = 1920, height = 1080;  ///< of the window, screen units
+    f32 scale = 0;                    ///< scale of the whole interface; 0: the display's scale
+    i32 width = 1920, height = 1080;  ///< size of the window in screen units
     f32 main_split = 0.46F;           ///< left column / whole width
     f32 left_split = 0.60F;           ///< image / height of the left column
     f32 bottom_split = 0.34F;         ///< scene / width of the row below the image

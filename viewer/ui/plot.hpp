@@ -15,7 +15,7 @@ namespace carousel::viewer {
 struct plot_line {
     std::string name;
     ImU32 color = 0;
-    std::vector<ImVec2> points;  ///< ordered by x; y NaN: nothing was measured there
+    std::vector<ImVec2> points;  ///< ordered by x; y NaN: no measurement at this point
 };
 struct plot_mark {
     f64 x = 0;
@@ -30,10 +30,10 @@ struct plot_spec {
     std::string title, unit;  ///< "Throughput", "frames/s"
     std::string x_unit;       ///< "s"
     f64 x_low = 0, x_high = 1;
-    f64 y_least = 1;  ///< the axis shows at least 0 to y_least
+    f64 y_least = 1;  ///< the axis covers at least 0 to y_least
     std::vector<plot_line> lines;
     std::vector<plot_mark> marks;
-    std::vector<plot_note> notes;  ///< next to the title, instead of the lines' names
+    std::vector<plot_note> notes;  ///< shown next to the title, instead of the lines' names
     f64 x_gap = 0;                 ///< points farther apart have no measurement between them; 0: no gaps
     bool bars = false;             ///< the first line's points are drawn as bars from 0
     bool log_x = false;            ///< x is the log10 of the value shown at the ticks
@@ -42,7 +42,8 @@ struct plot_spec {
 /// Draws at the cursor in an area of `size` pixels. `name` is for tests.
 void draw_plot(const char* name, const plot_spec& spec, ImVec2 size);
 
-/// The line's value at x: that of its nearest point within `x_gap`; nullopt where nothing was measured.
+/// Returns the line's value at x, which is that of its nearest point within `x_gap`; nullopt if there is no
+/// measurement.
 [[nodiscard]] std::optional<f64> value_at(const plot_line& line, f64 x, f64 x_gap) noexcept;
 
 /// A round step (1, 2 or 5 times a power of ten) that divides `span` into at most `parts` parts.

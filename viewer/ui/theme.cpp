@@ -80,7 +80,7 @@ void apply(bool dark, f32 scale) {
     c[ImGuiCol_HeaderHovered] = vec(with_alpha(now.accent, 0.24F));
     c[ImGuiCol_HeaderActive] = vec(with_alpha(now.accent, 0.32F));
     c[ImGuiCol_CheckMark] = vec(now.accent);
-    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // the value is drawn over it
+    c[ImGuiCol_SliderGrab] = vec(with_alpha(now.accent, 0.33F));  // because the value is drawn over it
     c[ImGuiCol_SliderGrabActive] = vec(with_alpha(now.accent, 0.7F));
     c[ImGuiCol_TableHeaderBg] = vec(now.panel);
     c[ImGuiCol_TableBorderLight] = c[ImGuiCol_TableBorderStrong] = vec(now.grid);
@@ -105,7 +105,7 @@ void load_fonts(f32 scale) {
         small_ = large_ = atlas->AddFontDefault(&config);
         return;
     }
-    static constexpr std::array<ImWchar, 3> letters{0x20, 0xFF, 0};  // Latin-1: the interface needs no more
+    static constexpr std::array<ImWchar, 3> letters{0x20, 0xFF, 0};  // Latin-1 suffices for the interface
     const auto add = [&](f32 size) {
         return atlas->AddFontFromFileTTF(path, std::round(size * scale), nullptr, letters.data());
     };

@@ -27,8 +27,8 @@ void load_fonts(f32 scale);
 
 [[nodiscard]] ImU32 slot_color(telemetry::slot_phase p) noexcept;
 [[nodiscard]] ImU32 stage_color(u32 stage) noexcept;
-/// The colour of a ring's line: its stage's colour, paler for each further output, so that the rings of one
-/// stage differ.
+/// Returns the colour of a ring's line: its stage's colour, paler for each further output, so that the rings
+/// of one stage differ.
 [[nodiscard]] ImU32 ring_color(const telemetry::snapshot& s, std::size_t link) noexcept;
 [[nodiscard]] ImU32 event_color(telemetry::event_kind k) noexcept;
 [[nodiscard]] ImU32 with_alpha(ImU32 color, f32 alpha) noexcept;

@@ -16,14 +16,14 @@ struct widget {
     std::string name;
     f32 x = 0, y = 0, width = 0, height = 0;  ///< pixels of the window
 };
-/// Rectangles of the frame being drawn; begin_marks() clears those of the last frame.
+/// Rectangles of the frame that is being drawn; begin_marks() clears those of the last frame.
 void begin_marks();
 [[nodiscard]] const std::vector<widget>& marks() noexcept;
 /// Records the rectangle of the last item, or the given one, under a name.
 void mark(std::string_view name);
 void mark(std::string_view name, ImVec2 low, ImVec2 high);
 
-/// A button named `name`; `keys` ("K") and `help` form its tooltip. Returns true when pressed.
+/// A button named `name`; The tooltip consists of `keys` ("K") and `help`. Returns true when pressed.
 bool button(std::string_view name, const char* label, const char* keys, const char* help, bool danger = false,
             bool enabled = true);
 /// A button that stays down while `value` is true.

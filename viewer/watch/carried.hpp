@@ -1,6 +1,6 @@
 #pragma once
-// What a frame carries in addition to its picture, as text: its metadata, the used part of its planes, the
-// frames of the sampled inputs that it was made with, and the time since its capture.
+// The data of a frame in addition to its picture, as text: its metadata, the used part of its planes, the
+// frames of the sampled inputs with which it was made, and the time since its capture.
 
 #include <string>
 #include <utility>

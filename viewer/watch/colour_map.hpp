@@ -1,6 +1,6 @@
 #pragma once
-// Maps a value to a colour. There are two maps: grey, and viridis, in which equal steps of the value look
-// like equal steps, also in greyscale print and to most people with colour vision deficiency.
+// Maps a value to a colour. There are two maps: grey, and viridis, in which equal steps of the value appear
+// as equal steps, also in greyscale print and for most people with colour vision deficiency.
 
 #include <array>
 #include <cstddef>

@@ -24,7 +24,7 @@ constexpr f64 answer_patience_s = 5;
 constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
 constexpr std::chrono::milliseconds poll_every{100};
 
-/// Returns the answer of that run; nullopt if there is none, with the reason in `why`.
+/// Returns the reply of that run; nullopt if there is none, with the reason in `why`.
 std::optional<json> talk(const std::string& path, const std::string& run_id, const run::request& request,
                          std::string& why) {
     try {
@@ -159,8 +159,8 @@ reply control_client::ask(const std::string& path, const std::string& run_id, co
     return r;
 }
 
-// An unreadable answer is reported once. Silence is not reported here: other requests to the supervisor
-// report it.
+// An unreadable answer is reported once. A missing reply is not reported here, because other requests to the
+// supervisor report it.
 void control_client::ask_parameters(const target& to, u64 question) {
     std::unique_ptr<run::parameter_state> found;
     std::string why, problem;
@@ -214,7 +214,7 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         report_ = std::move(seats);
         run_state_ = std::move(whole);
         hosts_ = std::move(hosts);
-        // Without an answer the old names stay valid: a run's rings do not change.
+        // Without a reply the old names remain valid, because a run's rings do not change.
         if (answer) ring_names_ = std::move(names);
     }
     next_ps_ns_ = now_ns() + ps_every_ns;
@@ -250,7 +250,9 @@ void control_client::loop() {
         if (what == task::ps) ask_ps(to, gpus);
         lock.lock();
         busy_ = false;
-        if (r && r->asked.verb != "set") next_ps_ns_ = 0;  // the next `ps` shows at once what the command did
+        if (r && r->asked.verb != "set")
+            next_ps_ns_ = 0;  // the next `ps` is sent at once, so that it shows
+                              // the effect of the command
         if (r) replies_.push_back(std::move(*r));
         idle_.notify_all();
     }

@@ -37,17 +37,17 @@ struct reply {
     command asked;
     bool ok = false;
     std::string message;
-    /// refused for a temporary reason: no room for another change until frames have taken the pending ones
+    /// refused for a temporary reason: no room for another change until frames have used the pending ones
     bool later = false;
 };
 
-/// What `ps` reports of one seat: the supervisor's own words, not derived from the control block.
+/// The report of `ps` about one seat: the supervisor's own data, not derived from the control block.
 struct seat_report {
     std::string stage, state, last_exit;
     u32 instance = 0, restarts = 0;
     f64 cpu_percent = 0;
     u64 memory_bytes = 0;  ///< resident
-    u64 gpu_bytes = 0;     ///< on all GPUs; 0: none, or unknown
+    u64 gpu_bytes = 0;     ///< bytes on all GPUs; 0: none, or unknown
 };
 
 /// What `ps` reports of the whole run.
@@ -65,8 +65,8 @@ public:
     control_client(const control_client&) = delete;
     control_client& operator=(const control_client&) = delete;
 
-    /// Sets the supervisor to talk to and the run it must have: a supervisor of another run at that path
-    /// refuses. "": none.
+    /// Sets the supervisor to which requests are sent, and its run: a supervisor of another run at that path
+    /// refuses them. "": none.
     void aim(const std::string& socket_path, const std::string& run_id);
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();
@@ -78,9 +78,11 @@ public:
     [[nodiscard]] std::map<std::string, std::string> other_ring_names();
     /// The other hosts of the pipeline; empty: there are none, or they are not known yet.
     [[nodiscard]] std::vector<host_report> hosts();
-    /// The supervisor's answer; nullopt: not known yet. It is requested every second until it arrives.
+    /// Returns the supervisor's reply; nullopt: not known yet. The reply is requested every second until it
+    /// arrives.
     [[nodiscard]] std::optional<run::parameter_state> parameters();
-    /// The run has a new control block: discards the earlier answer and requests the parameters again.
+    /// Called if the run has a new control block: discards the earlier reply and requests the parameters
+    /// again.
     void ask_parameters_again();
     /// Blocks until every command sent has been answered, or for `seconds`.
     void flush(f64 seconds);
@@ -93,10 +95,11 @@ private:
         bool operator==(const target&) const = default;
     };
     struct queued_command {
-        target to;  ///< when the command was given, so that no command follows the window to another run
+        target to;  ///< the target at the time when the command was given, so that no command is sent to
+                    ///< another run that the window shows later
         command what;
     };
-    /// The thread's next request; after each one it checks again.
+    /// Returns the thread's next request; after each request the thread checks again.
     enum class task : u8 { none, queued_command, parameters, ps };
     [[nodiscard]] task next_task() const;  ///< requires the mutex
     void loop();
@@ -114,8 +117,8 @@ private:
     std::vector<host_report> hosts_;
     std::map<std::string, std::string> ring_names_;
     std::unique_ptr<run::parameter_state> parameters_;
-    u64 question_ = 0;              ///< answers to an older question are discarded
-    std::string reported_problem_;  ///< the last problem with this target's parameters that was reported
+    u64 question_ = 0;              ///< replies to an older request are discarded
+    std::string reported_problem_;  ///< the last reported problem with this target's parameters
     u64 next_parameters_ns_ = 0, next_ps_ns_ = 0;
     bool stop_ = false, busy_ = false;
     std::thread thread_;

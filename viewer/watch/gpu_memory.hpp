@@ -1,8 +1,8 @@
 #pragma once
 // GPU memory per process, as counted by the driver's management library (NVML). The library is loaded at run
-// time; without it nothing is known. In a container the driver may report pids of another namespace, or none.
-// Use each object from one thread only. A query takes some milliseconds: do not call it in the window's
-// thread.
+// time; without it no value is known. In a container the driver may report pids of another namespace, or
+// none. Use each object from one thread only. A query takes some milliseconds, so it must not be called in
+// the window's thread.
 
 #include <map>
 

@@ -1,6 +1,6 @@
 #pragma once
-// The other hosts of a pipeline and their stages, as this host's supervisor reports them (`ps`): the local
-// control block holds nothing about them.
+// The other hosts of a pipeline and their stages, as reported by this host's supervisor (`ps`); the local
+// control block contains no data about them.
 
 #include <optional>
 #include <string>
@@ -17,9 +17,9 @@ namespace carousel::viewer {
 
 /// A process of a remote stage, or its empty seat.
 struct remote_seat {
-    std::string label;             ///< "b/sink", "b/sink.1": its name in commands
+    std::string label;             ///< "b/sink", "b/sink.1": the stage's name in commands
     std::string state, last_exit;  ///< the supervisor's words
-    i32 pid = 0;                   ///< on that host; 0: none
+    i32 pid = 0;                   ///< pid on that host; 0: none
     u32 restarts = 0;
     std::optional<f64> frames_per_second, cpu_percent, age_s;
     std::optional<telemetry::stage_shares> time;
@@ -29,13 +29,14 @@ struct remote_seat {
 struct host_report {
     std::string name, address;
     std::string state;                                  ///< "running", "lost", "ended", "refused"
-    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock relative to ours
-    std::string text;                                   ///< the same in words, as `ps` prints it
+    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< difference of its monotonic clock from that of
+                                                        ///< this host
+    std::string text;                                   ///< the same as text, as printed by `ps`
     std::vector<remote_seat> seats;                     ///< in the order of the pipeline file
     [[nodiscard]] bool is_there() const noexcept { return state == "running"; }
 };
 
-/// "b/sink" is a stage of another host.
+/// Returns whether the name is that of a stage of another host: "b/sink".
 [[nodiscard]] inline bool is_remote(const std::string& stage) noexcept {
     return stage.find('/') != std::string::npos;
 }

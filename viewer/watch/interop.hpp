@@ -1,7 +1,7 @@
 #pragma once
 // The viewer's interface to CUDA-GL interop: a frame goes from ring memory into a GL texture without leaving
 // the GPU. It needs the current GL context to be on the same GPU; otherwise the frame is copied through
-// page-locked host memory. Call only in the window's thread, with its GL context current.
+// page-locked host memory. To be called only in the window's thread, with its GL context current.
 
 #include <memory>
 #include <string>
@@ -21,8 +21,8 @@ public:
     virtual void show(unsigned texture, u32 width, u32 height) = 0;
 };
 
-/// Makes an interop, or returns null and sets `why_not`. The tap gets this function so that it does not need
-/// GL itself; a null function means that there is no GL.
+/// Makes an interop, or returns null and sets `why_not`. The tap gets this function so that it does not
+/// depend on GL itself; a null function means that there is no GL.
 using interop_maker = std::unique_ptr<interop> (*)(const device::device_id& device, u64 bytes,
                                                    std::string& why_not);
 

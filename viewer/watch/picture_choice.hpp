@@ -1,5 +1,6 @@
 #pragma once
-// What to show: a plane of one ring, alone or next to a plane of another ring; and what is shown.
+// The choice of a picture (a plane of one ring, alone or next to a plane of another ring), and a description
+// of the picture that is shown.
 
 #include <optional>
 #include <string>
@@ -11,13 +12,14 @@
 namespace carousel::viewer {
 
 struct plane_choice {
-    std::string stage;  ///< whose output to show; "": the ring that the last sink reads
-    std::string plane;  ///< plane_picture::name; "": the colour plane if it is RGBA8, else the first
+    std::string stage;  ///< the stage whose output is shown; "": the ring that the last sink reads
+    std::string plane;  ///< plane_picture::name; "": the colour plane if it is RGBA8, otherwise the first
+                        ///< plane
     bool operator==(const plane_choice&) const = default;
 };
 struct picture_choice {
     plane_choice first;
-    std::optional<plane_choice> compare = {};  ///< the same frame in another ring, shown to the right
+    std::optional<plane_choice> compare = {};  ///< the same frame in another ring, shown on the right
     bool operator==(const picture_choice&) const = default;
 };
 /// The styles of the first picture and of the one next to it.
@@ -28,9 +30,10 @@ struct picture_styles {
 
 /// One of the pictures that are shown.
 struct shown_picture {
-    std::string stage, plane, type;   ///< type: of its elements, "f32"
+    std::string stage, plane, type;   ///< type: type of the plane's elements, "f32"
     std::vector<std::string> planes;  ///< all planes of this ring that can be shown
-    /// position in the whole image, in its pixels; `zoom` x `zoom` of those show one pixel of this picture
+    /// position in the whole image, in its pixels; one pixel of this picture is shown as `zoom` x `zoom` of
+    /// these pixels
     u32 x = 0, y = 0, width = 0, height = 0, zoom = 1;
     u64 ring_sequence = 0;
     picture_scale scale;
@@ -47,12 +50,13 @@ struct pointed_pixel {
 /// The picture's name for users: "fragment depth f32 · frame 12".
 [[nodiscard]] std::string name_of(const shown_picture& p);
 
-// Text forms, as users write them on a command line and in the dashboard.
+// Text forms of a choice, as written on a command line and in the dashboard.
 /// Parses "fragment" or "fragment/depth".
 [[nodiscard]] plane_choice plane_from_text(std::string_view text);
 /// "auto", "extremes", or "LOW..HIGH".
 [[nodiscard]] std::string range_text(const picture_style& style);
-/// Returns false, and leaves `style` as it is, if the text is none of these or LOW is not less than HIGH.
+/// Returns false, and leaves `style` unchanged, if the text has none of these forms or LOW is not less than
+/// HIGH.
 [[nodiscard]] bool read_range(std::string_view text, picture_style& style);
 /// "auto" or a map's name.
 [[nodiscard]] std::string colours_text(const picture_style& style);

@@ -45,11 +45,13 @@ limits extremes_of(const plane_picture& p, const std::byte* from, picture_part p
     return low <= high ? limits{low, high} : limits{};
 }
 
-/// By percentiles, of all values or of about most_samples values spread evenly over the picture.
+/// Computes percentiles, of all values or of about most_samples values that are spread evenly over the
+/// picture.
 template <typename Read>
 limits usual_of(const plane_picture& p, const std::byte* from, picture_part part, const Read& read) {
     const u64 channels = std::min(p.channels, 3U), all = u64{part.width} * part.height * channels;
-    const u64 step = std::max<u64>(1, all / most_samples | 1U);  // odd: not the same column in each row
+    const u64 step = std::max<u64>(1, all / most_samples | 1U);  // odd, so that the samples are not in the
+                                                                 // same column of each row
     std::vector<f64> seen;
     seen.reserve(all / step + 1);
     for (u64 k = 0; k < all; k += step) {
@@ -64,7 +66,7 @@ limits usual_of(const plane_picture& p, const std::byte* from, picture_part part
     std::nth_element(seen.begin(), low, seen.end());
     const f64 lowest = *low;
     std::nth_element(seen.begin(), high, seen.end());
-    // A few other values on a uniform background are what the user looks for.
+    // A few different values on a uniform background are often what the user searches for.
     return lowest < *high ? limits{lowest, *high} : extremes_of(p, from, part, read);
 }
 
@@ -93,7 +95,7 @@ public:
         }
         if (v < scale_->low) return ++scale_->below, 0;
         if (v > scale_->high) return ++scale_->above, 255;
-        // All values are the same: the middle, neither low nor high.
+        // All values are the same: uses the middle of the range.
         return span_ > 0 ? static_cast<int>((v * half_ - scale_->low * half_) / span_ * 255 + 0.5) : 127;
     }
 

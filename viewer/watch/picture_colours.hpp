@@ -1,9 +1,9 @@
 #pragma once
 // Converts the bytes of a plane to the colours of a picture, and reports its scale: the values of the first
-// and the last colour, and how many pixels lie outside.
+// and the last colour, and the number of pixels outside the range.
 //
-// NaN and the infinities have a colour of their own and do not affect the range. The unused part of a plane
-// is black and is not counted.
+// NaN and the infinities have separate colours and do not affect the range. The unused part of a plane is
+// black and is not counted.
 
 #include <optional>
 #include <string>
@@ -15,7 +15,8 @@
 namespace carousel::viewer {
 
 enum class range_choice : u8 {
-    automatic,  ///< 8 bit and bool: the type's whole range; else without the 0.5 % lowest and highest values
+    automatic,  ///< 8 bit and bool: the type's whole range; otherwise the range without the lowest and
+                ///< highest 0.5 % of the values
     extremes,   ///< from the frame's smallest to its largest value
     fixed,
 };
@@ -29,16 +30,16 @@ struct picture_style {
 };
 /// The scale of a picture.
 struct picture_scale {
-    bool of_values = false;  ///< false: the frame itself has colours
+    bool of_values = false;  ///< false: the frame itself contains colours
     f64 low = 0, high = 0;   ///< values of the first and the last colour; equal: all values are the same
     colour_map colours = colour_map::grey;
-    u64 below = 0, above = 0;  ///< values beyond the range, shown in its first and last colour
+    u64 below = 0, above = 0;  ///< number of values beyond the range, shown in its first and last colour
     u64 nan = 0, infinite = 0;
     bool operator==(const picture_scale&) const = default;
 };
 
 /// Writes width x height RGBA8 pixels to `to`. `from`: the picture's bytes, readable by the CPU; `used`: the
-/// part in use, the rest becomes black. Returns the scale.
+/// part in use; the rest is drawn black. Returns the scale.
 picture_scale to_rgba(const plane_picture& p, const std::byte* from, std::byte* to,
                       const picture_style& style = {}, picture_part used = {});
 /// Blackens the unused part of existing RGBA8 pixels.
@@ -48,7 +49,7 @@ void blacken_unused(u32 width, u32 height, picture_part used, std::byte* rgba);
 [[nodiscard]] std::string pixel_text(const plane_picture& p, const std::byte* from, u32 x, u32 y);
 /// A value of a scale in few digits: "0.5", "1.25e+06".
 [[nodiscard]] std::string scale_text(f64 value);
-/// The values outside the scale: "12 below, 3 above, 7 NaN, 1 infinite"; "": none.
+/// Describes the values outside the scale: "12 below, 3 above, 7 NaN, 1 infinite"; "": there are none.
 [[nodiscard]] std::string beyond_text(const picture_scale& s);
 
 }  // namespace carousel::viewer

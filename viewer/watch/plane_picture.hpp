@@ -1,5 +1,5 @@
 #pragma once
-// Which planes of a ring are pictures, and where their pixels are.
+// Determines which planes of a ring are pictures, and where their pixels are.
 //
 // A plane with rows and columns is a picture: [rows, columns], [rows, columns, 1 to 4] or [1 to 4, rows,
 // columns], dense or strided, of any element type. 8 bit with 3 or 4 channels are colours; all others are
@@ -22,7 +22,7 @@
 namespace carousel::viewer {
 
 enum class picture_kind : u8 {
-    rgba,     ///< the bytes are RGBA8 already
+    rgba,     ///< the bytes are already RGBA8
     colours,  ///< 8 bit, shown as they are
     values,
     nv12,
@@ -41,7 +41,8 @@ struct plane_picture {
     u32 width = 0, height = 0, channels = 1;
     u64 offset = 0, bytes = 0;  ///< range in the slot that contains the whole picture
     u64 row_bytes = 0, pixel_bytes = 0, channel_bytes = 0;
-    std::size_t index = 0;                      ///< of the plane in the format; of two planes: of the first
+    std::size_t index = 0;                      ///< index of the plane in the format; for two planes, that of
+                                                ///< the first
     u32 row_dimension = 0;                      ///< the columns are the next dimension
     u64 chroma_at = 0, chroma_row = 0;          ///< nv12: relative to `offset`; bytes from row to row
     f64 red_part = 0.2126, blue_part = 0.0722;  ///< nv12: weights in the luma
@@ -57,7 +58,8 @@ struct plane_picture {
 
 /// Every picture of a ring.
 [[nodiscard]] std::vector<plane_picture> pictures_of(const ring::frame_format& format);
-/// The picture of that name; "": "color" if it is RGBA8, else the first. nullopt: there is none.
+/// Returns the picture of that name; "": "color" if it is RGBA8, otherwise the first one. nullopt: there is
+/// none.
 [[nodiscard]] std::optional<plane_picture> picture_of(const ring::frame_format& format,
                                                       std::string_view name = "");
 

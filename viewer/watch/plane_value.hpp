@@ -34,7 +34,7 @@ template <typename T>
     return value;
 }
 
-/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. One call serves
+/// Calls `use` with a function that reads an element of this type: (const std::byte*) -> f64. One call covers
 /// a whole plane, so that the type is not dispatched per element.
 template <typename Use>
 void with_reader(ring::element type, Use&& use) {
@@ -68,7 +68,7 @@ void with_reader(ring::element type, Use&& use) {
             return use([](const std::byte* at) noexcept { return *at != std::byte{0} ? 1.0 : 0.0; });
         case element::f8_e4m3_:
             return use([](const std::byte* at) noexcept { return e4m3_value(static_cast<u8>(*at)); });
-        case element::f8_e5m2_:  // the upper half of an f16
+        case element::f8_e5m2_:  // this is the upper half of an f16
             return use([](const std::byte* at) noexcept {
                 return half_value(static_cast<u16>(static_cast<u32>(*at) << 8U));
             });
@@ -82,7 +82,8 @@ void with_reader(ring::element type, Use&& use) {
 }
 
 [[nodiscard]] bool is_float(ring::element type) noexcept;
-/// The exact value: all digits of an integer; of a float as few as distinguish it from its neighbours.
+/// Returns the exact value: all digits of an integer; for a float, as few digits as distinguish it from its
+/// neighbours.
 [[nodiscard]] std::string value_text(ring::element type, const std::byte* at);
 
 }  // namespace carousel::viewer

@@ -78,7 +78,8 @@ taken_frame ring_tap::make_room() {
     return out;
 }
 
-// A picture that stays on the GPU is shown whole: only the frame's metadata reports the used part.
+// A picture that stays on the GPU is shown as a whole; the used part is reported only in the frame's
+// metadata.
 bool ring_tap::take(taken_frame& to, u64 only) {
     carousel::session::newest_frame::about what;
     if (!newest_->take(*queue_, to.bytes->data(), picture_.offset, picture_.bytes, what, only)) return false;

@@ -1,7 +1,7 @@
 #pragma once
 // Reads one plane of one ring, frame by frame. session/newest_frame.hpp takes a frame completely or not at
-// all, and never blocks the run. Use from one thread at a time. The constructor throws error (no answer, no
-// such picture, no such device here); take() throws cuda_error if the GPU failed.
+// all, and never blocks the run. To be used from one thread at a time. The constructor throws error (no
+// answer, no such picture, no such device here); take() throws cuda_error if the GPU failed.
 
 #include <memory>
 #include <string>
@@ -14,15 +14,16 @@
 
 namespace carousel::viewer {
 
-/// Keeps this process out of the stages' MPS domain: a fault of one client ends all clients of a domain. Call
-/// first in main(): it changes the environment, which other threads may read later.
+/// Keeps this process out of the stages' MPS domain, because a fault of one client ends all clients of a
+/// domain. To be called first in main(), because it changes the environment, which other threads may read
+/// later.
 void stay_outside_mps() noexcept;
 
 /// How a frame gets from the ring to the screen.
 enum class picture_way : u8 {
-    best,     ///< interop where available, else a copy
+    best,     ///< interop if available, otherwise a copy
     interop,  ///< CUDA-GL interop or no picture
-    copy,     ///< through host memory even where interop is available, for comparison
+    copy,     ///< through host memory even if interop is available, for comparison
 };
 
 /// A frame taken from the ring.
@@ -43,10 +44,10 @@ public:
 
     /// Allocates memory for one frame.
     [[nodiscard]] taken_frame make_room();
-    /// Takes the newest frame that is newer than the last one taken; with `only`, that frame and no other.
-    /// Returns false if there is none now or it was not read completely.
+    /// Takes the newest frame that is newer than the last one taken; with `only`, takes only that frame.
+    /// Returns false if there is none at the moment, or if it was not read completely.
     [[nodiscard]] bool take(taken_frame& to, u64 only = ring::any_ring_sequence);
-    /// True if that frame is in the ring or has yet to come; false if it is gone.
+    /// True if that frame is in the ring or has not arrived yet; false if it has left the ring.
     [[nodiscard]] bool may_arrive(u64 ring_sequence) const noexcept {
         return newest_->may_arrive(ring_sequence);
     }
@@ -55,10 +56,10 @@ public:
 
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const plane_picture& picture() const noexcept { return picture_; }
-    /// The path of a frame to the screen, and why it is not a more direct one.
+    /// Describes the path of a frame to the screen, and the reason why it is not a more direct one.
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] bool on_gpu() const noexcept { return interop_ != nullptr; }
-    /// Interop only, in the window's thread: moves the frame into the texture.
+    /// For interop only, in the window's thread: moves the frame into the texture.
     void show(const taken_frame& f, unsigned texture);
     /// The description that needs no frame.
     [[nodiscard]] shown_picture about() const;

@@ -104,7 +104,7 @@ bool tap::is_stopping() {
     return stop_;
 }
 
-// The window's thread reads the last frame in front_ or ready_ too, so it is copied, not moved.
+// The window's thread also reads the last frame in front_ or ready_, so it is copied and not moved.
 bool tap::take_shown(std::size_t which) {
     const std::lock_guard lock(mutex_);
     const shot& last = fresh_ ? ready_ : front_;
@@ -120,8 +120,8 @@ bool tap::take_shown(std::size_t which) {
 }
 
 // Takes the newest frame of the leading ring, then the same frame of the other ring. If the leading ring has
-// no new frame, the other one may still advance: its frame is shown next to the last of the first, with a
-// note.
+// no new frame, the other one may still advance: its frame is then shown next to the last frame of the
+// leading ring, with a note.
 bool tap::take_pair() {
     const std::size_t lead = compared_leads_ ? 1 : 0;
     const bool leads = of(lead).take(back_.frame[lead]);

@@ -1,16 +1,16 @@
 #pragma once
 // The newest picture of a run for display: of one ring, or of two side by side.
 //
-// The tap's thread sleeps on a doorbell of the ring. Once the window has shown the last frame, the thread
-// takes the newest one as soon as it appears, because a frame may stay in the ring for only a fraction of a
+// The tap's thread sleeps on a doorbell of the ring. After the window has shown the last frame, the thread
+// takes the newest frame as soon as it appears, because a frame may stay in the ring for only a fraction of a
 // millisecond. The thread also computes the colours. The public functions belong to the window's thread. The
 // constructor throws error (no answer, no such picture, no such device here); poll() throws device_error if
 // the GPU failed.
 //
 // Two pictures show the same frame if possible. A frame is seldom in two rings at once: it is taken from the
-// ring that it reaches first, then the tap waits for the other ring until the frame is there or is gone. If
-// half a second brings no such pair, the newest frame of each ring is shown and note() reports it; a ring
-// without a new frame keeps the one shown last.
+// ring that it reaches first, then the tap waits until the frame arrives in the other ring or can no longer
+// arrive. If no such pair is found within half a second, the newest frame of each ring is shown and note()
+// reports this; for a ring without a new frame, the last frame remains shown.
 
 #include <condition_variable>
 #include <memory>
@@ -35,13 +35,14 @@ public:
     tap(const tap&) = delete;
     tap& operator=(const tap&) = delete;
 
-    /// Returns true if there is a frame newer than the last one, and requests the next. Throws device_error.
+    /// Returns true if there is a frame newer than the last one, and requests the next one. Throws
+    /// device_error.
     [[nodiscard]] bool poll();
-    /// Drops a frame that was taken and not shown: the next one is newer than this call.
+    /// Drops a frame that was taken and not shown, so that the next frame is newer than this call.
     void refresh();
     /// Sets how values become colours from now on. Returns true if the shown frame has been repainted.
     [[nodiscard]] bool set_styles(const picture_styles& styles);
-    /// Interop only, after poll(): moves the frame into the texture.
+    /// For interop only, after poll(): moves the frame into the texture.
     void show(unsigned texture) { first_->show(front_.frame[0], texture); }
 
     [[nodiscard]] u32 width() const noexcept { return width_; }
@@ -52,16 +53,17 @@ public:
     /// The last complete frame, RGBA8, top row first; null on the interop path.
     [[nodiscard]] const std::byte* pixels() const noexcept;
     [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
-    /// The path of a frame to the screen, and why it is not a more direct one.
+    /// Describes the path of a frame to the screen, and the reason why it is not a more direct one.
     [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
     /// The time that taking the shown frame out of the ring took, lease to release.
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
     /// The one or two pictures that are shown.
     [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }
-    /// Why two pictures do not show the same frame: "frame 14 next to frame 12: ..."; "": they do.
+    /// Returns the reason why two pictures do not show the same frame: "frame 14 next to frame 12: ..."; "":
+    /// they do.
     [[nodiscard]] const std::string& note() const noexcept { return front_.note; }
-    /// The content of a pixel of the whole image; nullopt: outside every picture, no picture yet, or it is on
-    /// the GPU.
+    /// The content of a pixel of the whole image; nullopt: the pixel is outside every picture, there is no
+    /// picture yet, or the picture is on the GPU.
     [[nodiscard]] std::optional<pointed_pixel> pixel_at(u32 x, u32 y) const;
 
 private:
@@ -89,8 +91,8 @@ private:
     std::vector<shown_picture> places_;  ///< positions of the pictures
     u32 width_ = 0, height_ = 0;
     shot front_, ready_, back_;  ///< shown; taken; being taken
-    // Used by the tap's thread only.
-    bool compared_leads_ = false;  ///< frames reach its ring first
+    // Used only by the tap's thread.
+    bool compared_leads_ = false;  ///< frames arrive in the compared ring first
     u64 unpaired_since_ns_ = 0;    ///< 0: the last two frames were a pair
     // Shared by the two threads, under the mutex.
     std::mutex mutex_;

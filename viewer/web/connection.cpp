@@ -38,7 +38,7 @@ std::optional<u32> number_in(std::string_view text) {
 site::site(const server_options& o, watcher& w)
     : options(o), run(w), shots(w, o.request, o.fps, o.quality, [this](const pictures::jpeg_ptr& p) {
           boost::asio::post(io, [this, p] {
-              const std::set<connection*> now = streams;  // a copy: offer() may remove a stream
+              const std::set<connection*> now = streams;  // a copy, because offer() may remove a stream
               for (connection* c : now) c->offer(p);
           });
       }) {}
@@ -143,7 +143,8 @@ void connection::route(std::string_view path, std::string_view query) {
                       "/parameters and POST /parameters/reset");
     const u64 now = now_ns();
     if (path == "/") {
-        // The dashboard loads nothing from elsewhere, and no other site may frame it to steal a click.
+        // The dashboard loads nothing from elsewhere, and no other site may embed it in a frame
+        // (clickjacking).
         respond({status::ok,
                  "text/html; charset=utf-8",
                  dashboard_html(),
@@ -270,7 +271,7 @@ void connection::set_parameters(std::string_view path, std::string_view query) {
     ask_supervisor(std::move(c));
 }
 
-// Selects the picture for all viewers; the run is not involved.
+// Selects the picture for all viewers, without any request to the run.
 void connection::choose_picture(std::string_view query) {
     if (!may_act(query)) return;
     const auto rings = site_.run.with_view([](const view& v) {
@@ -306,7 +307,7 @@ void connection::ask_supervisor(command c) {
     });
     const std::shared_ptr<const run::mapped_block> here = site_.run.attached();
     if (socket.empty()) return refuse(status::service_unavailable, "no pipeline is running");
-    // The run that the dashboard showed when the user pressed the button; scripts may omit it.
+    // The run that the dashboard showed when the user pressed the button; scripts may omit this value.
     const std::string_view shown = view_of(request_["X-Carousel-Run"]);
     if (!shown.empty() && shown != run_id)
         return refuse(status::conflict, "this web UI now watches another run: no action");
@@ -317,7 +318,7 @@ void connection::ask_supervisor(command c) {
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
                                      c = std::move(c)] {
         const reply r = control_client::ask(socket, run_id, c);
-        // Read now: /status.json may be a tenth of a second old.
+        // Read now, because /status.json may be a tenth of a second old.
         const u64 from =
             c.verb == "set" && here ? telemetry::read_snapshot(here->observed->block()).parameter_from : 0;
         boost::asio::post(self->site_.io, [self, r, from] { self->answer_action(r, from); });
@@ -328,7 +329,7 @@ void connection::answer_action(const reply& r, u64 from) {
     --site_.actions;
     nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
     if (r.asked.verb == "set")
-        text["from"] = from;  // not logged as an event: a slider sends ten changes per second
+        text["from"] = from;  // not logged as an event, because a slider sends ten changes per second
     else
         site_.run.log_event(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
                             fmt::format("web UI: {} {}: {}", r.asked.verb, r.asked.stage, r.message));

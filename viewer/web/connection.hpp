@@ -1,6 +1,6 @@
 #pragma once
-// One client of the server: reads a request, answers it and reads the next, or receives the stream until the
-// client leaves. A connection lives while an operation is pending for it. Server thread only.
+// One client of the server: reads a request, replies and reads the next one, or sends the stream until the
+// client disconnects. A connection lives while an operation is pending for it. Server thread only.
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -26,10 +26,10 @@ public:
     void reject(const std::string& why);
     /// Closes a connection whose request is incomplete, to make room for another client.
     void close_incomplete();
-    /// The name that a client of the stream has chosen (?viewer=); "": none.
+    /// Returns the name that a client of the stream has chosen (?viewer=); "": none.
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
-    /// Offers a new picture to the stream: it is sent now or, if the last one is still in transit, unless a
-    /// newer one replaces it.
+    /// Offers a new picture to the stream: the picture is sent now or, if the last one is still in transit,
+    /// after that one unless a newer picture replaces it.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:
@@ -71,7 +71,8 @@ private:
     // The stream.
     bool streaming_ = false, sending_ = false;
     std::string viewer_;
-    pictures::jpeg_ptr next_, under_way_;  ///< the next one to send; the one being sent
+    pictures::jpeg_ptr next_, under_way_;  ///< next_: the next picture to send; the other: the picture being
+                                           ///< sent
     std::string part_;                     ///< header of the part being sent
     char sink_[256] = {};                  ///< discards what a client of the stream sends
 };

@@ -1,6 +1,6 @@
 #pragma once
 // The dashboard, assembled by CMake from dashboard.html, dashboard.css and the dashboard*.js files: one text
-// that loads nothing from elsewhere.
+// that loads no other resource.
 
 #include <string>
 

@@ -25,7 +25,7 @@ namespace web = carousel::viewer::web;
 
 struct options {
     std::string name, http = "127.0.0.1:8080";
-    std::string run_id;    ///< of its run; "": it serves any run of that name
+    std::string run_id;    ///< id of the dashboard's run; "": it serves any run of that name
     std::string asked;     ///< address as given to `carousel run --http`
     pid_t started_by = 0;  ///< the supervisor that started it
     web::server_options served;
@@ -81,7 +81,7 @@ void leave_record(const options& o, const http_address& address) {
 }
 
 /// A run's dashboard ends when its supervisor ends it or, if that supervisor was killed, with the run. Stages
-/// continue without a supervisor, and so does the dashboard.
+/// continue without a supervisor, and the dashboard does as well.
 bool still_needed(web::watcher& watcher, pid_t started_by) {
     if (::getppid() == started_by) return true;
     return watcher.with_view([](const web::view& v) { return v.phase == web::run_phase::running; });

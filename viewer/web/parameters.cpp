@@ -11,7 +11,8 @@ using nlohmann::json;
 
 namespace {
 
-/// With all keys: a client need not know the defaults omitted from the messages between our own programs.
+/// Contains all keys, so that a client need not know the defaults omitted from the messages between our own
+/// programs.
 json field_json(const ring::parameter& p) {
     return {{"name", p.name},
             {"kind", ring::name_of(p.kind)},

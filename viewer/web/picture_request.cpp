@@ -14,10 +14,11 @@ using nlohmann::json;
 
 namespace {
 
-/// In the order in which they are applied: a ring comes before its plane, whatever their order in the body.
+/// In the order in which they are applied: a ring comes before its plane, regardless of their order in the
+/// body.
 constexpr const char* picture_keys[] = {"stage",   "plane",         "range",         "colours",
                                         "compare", "compare_plane", "compare_range", "compare_colours"};
-constexpr int ramp_colours = 17;  ///< of a map, for a client that draws the scale
+constexpr int ramp_colours = 17;  ///< number of colours of a map, for a client that draws the scale
 
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 

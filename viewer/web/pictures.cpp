@@ -142,7 +142,7 @@ bool pictures::take(u64 now) {
     }
 }
 
-// Another ring or plane needs a new tap; another range or colour map applies from the next frame.
+// Another ring or plane needs a new tap; another range or colour map applies from the next frame on.
 void pictures::follow_request() {
     const picture_request request = status().request;
     if (request == opened_) return;

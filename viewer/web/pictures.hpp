@@ -27,16 +27,16 @@ struct png_answer {
     std::string bytes;  ///< empty: see `problem`
     std::string problem;
     u64 ring_sequence = 0;
-    u64 age_ns = 0;  ///< since the frame was taken
+    u64 age_ns = 0;  ///< time since the frame was taken
 };
 struct picture_status {
     u32 width = 0, height = 0;  ///< 0: none yet
     u64 ring_sequence = 0, taken_ns = 0;
     std::vector<shown_picture> shown;  ///< one, or two side by side
-    std::string note;                  ///< why the two do not show the same frame; "": they do
+    std::string note;                  ///< the reason why the two do not show the same frame; "": they do
     picture_request request;
     u32 streams = 0;
-    std::string stage, path, problem;  ///< problem: why there is no newer picture
+    std::string stage, path, problem;  ///< problem: the reason why there is no newer picture
     discarded losses;
 };
 
@@ -57,11 +57,11 @@ public:
     void add_viewers(int more);
     /// The newest picture, for a new viewer; may be null.
     [[nodiscard]] jpeg_ptr newest();
-    /// Calls `fn` with a frame newer than this call or, if none arrives within a second, with the last one.
-    /// Returns false if too many requests are pending.
+    /// Calls `fn` with a frame that is newer than this call or, if no frame arrives within a second, with the
+    /// last one. Returns false if too many requests are pending.
     [[nodiscard]] bool ask_png(on_png fn);
-    /// Calls `fn` with the pixel of the last picture taken, as pixel_json() formats it. Returns false if too
-    /// many requests are pending.
+    /// Calls `fn` with the pixel of the last picture taken, in the format of pixel_json(). Returns false if
+    /// too many requests are pending.
     [[nodiscard]] bool ask_pixel(u32 x, u32 y, on_pixel fn);
     /// Takes effect with the next picture.
     void show(const picture_request& request);
@@ -93,7 +93,7 @@ private:
     // Picture thread only.
     std::shared_ptr<const run::mapped_block> run_;
     std::unique_ptr<tap> tap_;
-    picture_request opened_;  ///< request that the tap currently follows
+    picture_request opened_;  ///< the request that the tap currently follows
     std::unique_ptr<jpeg_encoder> encoder_;
     std::vector<u8> last_;  ///< RGBA8 of the last complete frame
     u64 next_open_ns_ = 0, open_delay_ns_ = 0, viewed_ns_ = 0;

@@ -57,7 +57,7 @@ struct server::parts {
     void accept() {
         acceptor.async_accept([this](error_code failed, tcp::socket socket) {
             if (failed == boost::asio::error::operation_aborted) return;
-            if (failed) {  // mostly out of file descriptors: a temporary error
+            if (failed) {  // usually the process is out of file descriptors, which is a temporary error
                 pause.expires_after(turn_every);
                 pause.async_wait([this](error_code) { accept(); });
                 return;

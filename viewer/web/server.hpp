@@ -37,7 +37,7 @@ struct server_options {
     std::vector<std::string> hosts;  ///< additional names of this machine (--http-host)
     picture_request request;         ///< the first picture to show
     f64 fps = 25;                    ///< maximum of the stream
-    int quality = 80;                ///< of its JPEG pictures, 1..100
+    int quality = 80;                ///< quality of the JPEG pictures, 1..100
 };
 
 class server {

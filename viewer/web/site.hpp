@@ -1,5 +1,5 @@
 #pragma once
-// State shared by the connections of a server. Server thread only, except where noted.
+// State shared by the connections of a server. To be used only in the server thread, except where noted.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -28,10 +28,11 @@ struct site {
     std::list<connection*> incomplete;  ///< connections with an incomplete request, the longest waiting first
     /// True if a client of that name (?viewer=) receives the stream.
     [[nodiscard]] bool has_stream_of(std::string_view viewer) const noexcept;
-    u32 connections = 0, actions = 0;  ///< open; sent to the supervisor and not answered
+    u32 connections = 0, actions = 0;  ///< open connections; actions: sent to the supervisor and not answered
+                                       ///< yet
     bool closing = false;
     boost::asio::io_context io{1};
-    pictures shots;                      ///< its thread posts into io
+    pictures shots;                      ///< the picture thread posts into io
     boost::asio::thread_pool asking{1};  ///< blocking requests to the supervisor
 };
 

@@ -185,7 +185,8 @@ std::string text_of_limit(const view& v, const telemetry::bottleneck& limit) {
     return telemetry::describe(limit, v.snap.stage_name(limit.stage), v.snap.fps);
 }
 
-/// {state, the same with the stages that it waits for}: from the supervisor's report, else from the block.
+/// Returns {state, the same with the stages that it waits for}: from the supervisor's report, or otherwise
+/// from the block.
 std::pair<std::string, std::string> run_state(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return {name_of(v.phase), name_of(v.phase)};
@@ -280,7 +281,8 @@ std::string hindrance(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return v.notice.empty() ? "no pipeline is running" : v.notice;
     if (!v.led) return v.notice.empty() ? "no supervisor controls the run" : v.notice;
-    // The block does not distinguish a stage that is down from one that is starting; the supervisor does.
+    // The block does not distinguish a stage that is down from a stage that is starting, but the supervisor
+    // does.
     const std::string& known = v.whole.limit_kind;
     if (known == "down" || known == "paused" || known == "vacant") return v.whole.limit_text;
     const telemetry::bottleneck limit = limit_of(v);

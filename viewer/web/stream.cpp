@@ -12,7 +12,8 @@ namespace {
 
 using boost::beast::error_code;
 constexpr auto write_patience = std::chrono::seconds(20);
-constexpr int send_buffer_bytes = 256 * 1024;  // small: buffered pictures reach a slow client too late
+constexpr int send_buffer_bytes = 256 * 1024;  // small, because buffered pictures would reach a slow client
+                                               // too late
 constexpr std::size_t longest_viewer = 64;
 constexpr std::string_view boundary = "carousel-frame";
 

@@ -105,7 +105,7 @@ void watcher::find_run() {
         const auto next = std::find_if(runs.begin(), runs.end(),
                                        [this](const run::record& r) { return r.folder == view_.run.folder; });
         if (next == runs.end()) return;
-        // The same run if a supervisor adopts it after all, otherwise its successor.
+        // This is the same run if a supervisor adopts it after all, otherwise its successor.
         const bool same = next->run_id == view_.run.run_id;
         const bool adopted = same && observer_ && observer_->poll().liveness.state == run::liveness::led;
         if (adopted || (!same && follows_)) attach(*next);
@@ -148,19 +148,19 @@ void watcher::attach(const run::record& r) {
     }
     view_.run = r;
     view_.phase = run_phase::running;
-    view_.led = true;  // until the first check, a moment later
+    view_.led = true;  // assumed until the first check, a moment later
     view_.notice.clear();
     control_.aim(r.socket(), r.run_id);
     begin_with_block();
 }
 
 void watcher::begin_with_block() {
-    sampler_.reset();  // it reads the block that mapped_ keeps mapped
+    sampler_.reset();  // destroyed first, because it reads the block that mapped_ keeps mapped
     mapped_ = observer_->mapped();
     sampler_ = std::make_unique<sampler>(mapped_->observed->block(), sample_every_ns);
     tracker_ = telemetry::rate_tracker();
     view_.report.clear();
-    // A recreated block may have other fields: the earlier answer is no longer valid.
+    // A recreated block may have other fields, so the earlier reply is no longer valid.
     control_.ask_parameters_again();
     parameters_known_ = false;
     view_.schema = {};
@@ -208,7 +208,7 @@ void watcher::read() {
     view_.notice = observer_->notice(now_ns(), view_.snap.supervisor_heartbeat_ns);
 }
 
-// Keeps the last known hosts if the supervisor does not answer.
+// Keeps the last known hosts if the supervisor does not reply.
 void watcher::take_hosts() {
     std::vector<host_report> reported = control_.hosts();
     if (reported.empty()) return;

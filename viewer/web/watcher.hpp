@@ -1,9 +1,10 @@
 #pragma once
 // The dashboard's connection to a run: a thread that finds the run, reads it ten times per second and detects
-// when its supervisor dies or is replaced, when its memory is recreated and when it ends. After its end, the
-// next run of the same name is watched if `follows`; a run of another name only if a user chooses it. Actions
-// contain the run id that was shown, so that none reaches a later run. The server reads the view under a lock
-// that is held for fractions of a millisecond. Never throws: errors become a sentence in view::notice.
+// the death or replacement of its supervisor, the recreation of its memory, and its end. After the end of the
+// run, the next run of the same name is watched if `follows` is set; a run of another name only if a user
+// chooses it. Actions contain the run id that was shown, so that no action reaches a later run. The server
+// reads the view under a lock that is held for fractions of a millisecond. Never throws: errors become a
+// sentence in view::notice.
 
 #include <condition_variable>
 #include <map>
@@ -36,8 +37,8 @@ struct view {
     telemetry::rates rates;
     telemetry::history past{0.25, 480};  ///< two minutes
     telemetry::event_tracker events;
-    std::vector<seat_report> report;  ///< the supervisor's own words; may be empty
-    run_report whole;                 ///< likewise; empty without a supervisor
+    std::vector<seat_report> report;  ///< states as reported by the supervisor; may be empty
+    run_report whole;                 ///< the same for the run; empty without a supervisor
     bool led = false;                 ///< a supervisor leads the run
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     std::map<std::string, std::string> other_ring_names;  ///< control_client::other_ring_names
@@ -49,14 +50,14 @@ struct view {
 
 class watcher {
 public:
-    /// `name`: the run's name; "": the only run. The first run found is watched until it ends, then the next
-    /// one of the same name if `follows`.
+    /// `name`: the run's name; "": the only run. The first run found is watched until it ends, and then the
+    /// next one of the same name if `follows` is set.
     explicit watcher(std::string name, bool follows = true);
     ~watcher();
     watcher(const watcher&) = delete;
     watcher& operator=(const watcher&) = delete;
 
-    /// Calls fn(const view&) under the lock; fn must be fast.
+    /// Calls fn(const view&) while holding the lock, so fn must be fast.
     template <typename F>
     auto with_view(F&& fn) {
         const std::lock_guard lock(mutex_);
@@ -95,8 +96,8 @@ private:
     std::condition_variable wake_;
     bool stop_ = false;
     view view_;
-    std::optional<run::observer>
-        observer_;  ///< of the watched run; kept after its end, in case a supervisor takes it over after all
+    std::optional<run::observer> observer_;  ///< observer of the watched run; kept after the run's end, in
+                                             ///< case a supervisor takes it over after all
     std::shared_ptr<const run::mapped_block> mapped_;  ///< null while no run is watched
     std::thread thread_;
 };

@@ -23,15 +23,16 @@ namespace carousel::viewer {
 
 class gl_paint {
 public:
-    /// `pixels_stay`: the framebuffer keeps its pixels until the next frame, and drawing less saves time (a
-    /// software GL).
+    /// `pixels_stay`: the framebuffer keeps its pixels until the next frame, and drawing less saves time, as
+    /// on a software GL.
     explicit gl_paint(bool pixels_stay) : pixels_stay_(pixels_stay) {}
 
     /// Paints a frame of w x h pixels. If the framebuffer keeps its pixels, paints only the boxes of
     /// redraw::changed() and modifies `data` for that. Returns false if there was nothing to paint.
     bool paint(ImDrawData* data, i32 w, i32 h, u64 picture_version, bool everything) {
         glViewport(0, 0, w, h);
-        const ImU32 ground_color = theme::colors().panel;  // the panels' background: costs only the clear
+        const ImU32 ground_color = theme::colors().panel;  // the panels' background, which then costs only
+                                                           // the clear
         const ImVec4 ground = ImGui::ColorConvertU32ToFloat4(ground_color);
         glClearColor(ground.x, ground.y, ground.z, 1);
         const u64 pixels = u64(std::max(0, w)) * u64(std::max(0, h));
@@ -50,7 +51,7 @@ public:
         ground_ = ground_color;
         const std::vector<pixel_box> boxes = redraw_.changed(*data, picture_version, everything);
         if (boxes.empty()) return false;
-        // rounded as in ImGui's backend
+        // rounded in the same way as in ImGui's backend
         const i32 rows = static_cast<i32>(data->DisplaySize.y * data->FramebufferScale.y);
         glEnable(GL_SCISSOR_TEST);
         for (const pixel_box& b : boxes) {
@@ -63,7 +64,7 @@ public:
         ImGui_ImplOpenGL3_RenderDrawData(data);
         return true;
     }
-    /// Call if the framebuffer has lost its pixels.
+    /// To be called if the framebuffer has lost its pixels.
     void forget() noexcept { redraw_.forget(); }
     /// The share of all pixels of all frames that was painted.
     [[nodiscard]] f64 painted_share() const noexcept {
@@ -78,7 +79,7 @@ private:
 };
 
 /// True if GL draws on the CPU, where every pixel takes time from the pipeline's cores. Not for GL on top of
-/// Vulkan (zink, whose name contains llvmpipe's): its next frame goes to another image.
+/// Vulkan (zink, whose name contains llvmpipe's): because its next frame is drawn into another image.
 inline bool is_software_gl() {
     const auto* name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
     if (name == nullptr) return false;

@@ -1,6 +1,6 @@
 #pragma once
-// Makes the interop of this build: window/cuda with CUDA, none without. It needs GL, so only a window uses
-// it.
+// Makes the interop of this build: window/cuda with CUDA, none without. It needs GL, so it is used only by a
+// window.
 
 #include "viewer/watch/interop.hpp"
 

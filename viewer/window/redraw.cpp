@@ -123,7 +123,7 @@ std::vector<pixel_box> redraw::boxes_of(const std::vector<bool>& wanted) const {
                 out.push_back(run);
         }
     if (out.size() <= most_boxes) return out;
-    pixel_box all = out.front();  // one box instead: each box costs a pass over the triangles
+    pixel_box all = out.front();  // one box instead, because each box costs a pass over the triangles
     for (const pixel_box& b : out)
         all = {std::min(all.left, b.left), std::min(all.top, b.top), std::max(all.right, b.right),
                std::max(all.bottom, b.bottom)};
@@ -146,7 +146,7 @@ std::vector<pixel_box> redraw::changed(const ImDrawData& data, u64 picture_versi
                                (everything || now_[k].picture || drawn_[k].picture));
     const std::vector<pixel_box> boxes = boxes_of(wanted);
     drawn_.resize(now_.size());
-    // A merged box includes tiles that were not requested: they are drawn, too.
+    // A merged box may include tiles that were not requested, which are then drawn as well.
     for (const pixel_box& b : boxes)
         for (i32 y = b.top / tile; y < (b.bottom + tile - 1) / tile; ++y)
             for (i32 x = b.left / tile; x < (b.right + tile - 1) / tile; ++x) {

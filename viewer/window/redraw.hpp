@@ -1,7 +1,7 @@
 #pragma once
 // Determines which parts of a window must be drawn again. A software GL takes time for every pixel, and few
-// pixels of a window change from one frame to the next. This class compares ImGui's draw data with what was
-// drawn before, tile by tile, independent of the panels.
+// pixels of a window change from one frame to the next. This class compares ImGui's draw data with that of
+// the last drawing, tile by tile, independently of the panels.
 //
 // Requires a window that keeps its pixels (a single buffer): see window_glfw.cpp. Contains no GL. Main thread
 // only.
@@ -25,14 +25,14 @@ public:
     static constexpr i32 tile = 64;  ///< pixels; llvmpipe's tiles have the same size and origin
     static constexpr std::size_t most_boxes = 24;
 
-    /// The disjoint boxes that differ from the last drawing; from now on they count as drawn.
+    /// Returns the disjoint boxes that differ from the last drawing; from now on they count as drawn.
     /// `picture_version` identifies the contents of every texture except the font's. With `everything` false,
-    /// only tiles that contain or contained such a picture are checked; the others wait for the next call
-    /// with `everything` true.
+    /// only tiles that contain or contained such a picture are checked; the other tiles wait for the next
+    /// call with `everything` true.
     [[nodiscard]] std::vector<pixel_box> changed(const ImDrawData& data, u64 picture_version,
                                                  bool everything);
 
-    /// Discards what was drawn: the next changed() returns the whole window.
+    /// Discards the record of the last drawing, so that the next changed() returns the whole window.
     void forget() noexcept { drawn_.clear(); }
 
 private:

@@ -1,7 +1,7 @@
 #pragma once
 // The interface of what the viewer draws on. There are three implementations: a GLFW window, an offscreen GL
 // surface (EGL without a display), and a null window (the interface is laid out and discarded). All code
-// above is the same for each.
+// above this interface is the same for each of them.
 //
 // Main thread only. An ImGui context is current in every call; the GL context, if any, is current from make_*
 // to the destructor.
@@ -26,7 +26,7 @@ struct key_press {
 };
 
 struct window_options {
-    i32 width = 1920, height = 1080;  ///< GLFW: screen units; else pixels
+    i32 width = 1920, height = 1080;  ///< for GLFW: screen units; otherwise pixels
     std::string title = "Carousel";
 };
 
@@ -43,7 +43,7 @@ public:
     [[nodiscard]] virtual bool has_gl() const noexcept = 0;
     /// Pixels per interface unit: 2 on a HiDPI display.
     [[nodiscard]] virtual f32 scale() const noexcept = 0;
-    /// The last frame as RGBA8, top row first; empty if there are no pixels.
+    /// Returns the last frame as RGBA8, top row first; empty if there are no pixels.
     [[nodiscard]] virtual std::vector<u8> read_pixels(u32& width, u32& height) = 0;
     [[nodiscard]] virtual std::string description() const = 0;
     virtual void set_title(const std::string&) {}
@@ -58,10 +58,10 @@ public:
     [[nodiscard]] virtual f64 painted_share() const noexcept { return 1; }
 
 protected:
-    u64 next_ns_ = 0;  ///< when the next frame is due
+    u64 next_ns_ = 0;  ///< time when the next frame is due
 };
 
-/// Each throws device_error (no display, no GL 3.3) with the alternatives in its message.
+/// Each function throws device_error (no display, no GL 3.3) with the alternatives in its message.
 [[nodiscard]] std::unique_ptr<window> make_glfw_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_offscreen_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_null_window(const window_options& options);

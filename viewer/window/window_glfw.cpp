@@ -63,8 +63,8 @@ int key_of(int glfw) {
 class glfw_window final : public window {
 public:
     explicit glfw_window(const window_options& o) {
-        // Never synchronise with a display, see glfwSwapInterval() below; NVIDIA's driver has this switch,
-        // too.
+        // Never synchronise with a display, see glfwSwapInterval() below; NVIDIA's driver also has this
+        // switch.
         ::setenv("__GL_SYNC_TO_VBLANK", "0", 0);
         if (glfwInit() != GLFW_TRUE)
             throw device_error(fmt::format(
@@ -115,7 +115,7 @@ public:
         ImGui_ImplOpenGL3_NewFrame();
         ImGui_ImplGlfw_NewFrame();
         ImGuiIO& io = ImGui::GetIO();
-        // A window resized to nothing: laid out for one pixel, not drawn.
+        // A window resized to nothing is laid out for one pixel and not drawn.
         io.DisplaySize = ImVec2(std::max(io.DisplaySize.x, 1.0F), std::max(io.DisplaySize.y, 1.0F));
         io.DeltaTime = std::max(io.DeltaTime, 1e-4F);
         ImGui::NewFrame();
@@ -134,7 +134,7 @@ public:
             read_wanted_ || now < used_at_ns_ + used_ns || now >= figures_at_ns_ + figures_ns;
         if (everything) figures_at_ns_ = now;
         const bool painted = paint_->paint(data, w, h, picture_version, everything);
-        if (read_wanted_) {  // before the swap: afterwards the back buffer is undefined
+        if (read_wanted_) {  // before the swap, because after it the back buffer is undefined
             pixels_w_ = static_cast<u32>(w);
             pixels_h_ = static_cast<u32>(h);
             pixels_ = read_framebuffer(pixels_w_, pixels_h_);
@@ -175,12 +175,12 @@ public:
         return glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
     }
 
-    // A software GL does not wait for a screen: without this wait the viewer would take a core that the
+    // A software GL does not wait for a screen, so without this wait the viewer would occupy a core that the
     // pipeline needs.
     void pace(u64 every_ns) override {
         if (hidden()) every_ns = std::max(every_ns, 6 * frame_ns);
         if (every_ns <= 2 * frame_ns) return window::pace(every_ns);
-        const u64 now = now_ns();  // nothing changes: sleep until there is input
+        const u64 now = now_ns();  // nothing changes, so the viewer sleeps until there is input
         if (now < next_ns_) glfwWaitEventsTimeout(static_cast<f64>(next_ns_ - now) / 1e9);
         next_ns_ = std::max(now_ns(), std::min(next_ns_, now + every_ns)) + every_ns;
     }
@@ -203,7 +203,7 @@ private:
         glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
         glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
         int width = o.width, height = o.height;
-        if (GLFWmonitor* m = glfwGetPrimaryMonitor(); m != nullptr) {  // never larger than the screen
+        if (GLFWmonitor* m = glfwGetPrimaryMonitor(); m != nullptr) {  // limited to the size of the screen
             int x = 0, y = 0, w = 0, h = 0;
             glfwGetMonitorWorkarea(m, &x, &y, &w, &h);
             if (w > 0 && h > 0) {

@@ -1,4 +1,4 @@
-// GL without a display: EGL on an NVIDIA GPU, else EGL's surfaceless platform (Mesa), else EGL's first
+// GL without a display: Tries EGL on an NVIDIA GPU, then EGL's surfaceless platform (Mesa), then EGL's first
 // device; draws into a framebuffer object.
 #include <epoxy/egl.h>
 #include <epoxy/gl.h>

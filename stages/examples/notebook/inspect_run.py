@@ -5,7 +5,7 @@ import sys
 import carousel
 import numpy
 
-# %% Start a pipeline. It runs concurrently with this program; Ctrl-C here does not reach it.
+# %% Start a pipeline. The run is concurrent with this program; Ctrl-C here does not reach it.
 pipeline = carousel.Pipeline(sys.argv[1] if len(sys.argv) > 1 else "stages/examples/tint/tint.toml")
 run = pipeline.start(device="cpu", fps=60, options=["--out", ""])
 print(run)
@@ -17,18 +17,18 @@ newest = view.latest("tint")
 frame = newest.next()
 print(frame, frame["color"])
 
-# %% The array is the frame's memory, not a copy. It stays unchanged for as long as it is held.
+# %% The array is the frame's memory, not a copy. The frame stays unchanged for as long as it is held.
 picture = numpy.asarray(frame["color"])
 print("mean of red, green, blue:", picture[..., :3].mean(axis=(0, 1)).round(1))
 
-# %% Kill a stage. The others keep their process ids, and no frame is lost.
+# %% Kill a stage. The other processes keep their ids, and no frame is lost.
 def pids():
     return {s["name"]: s["pid"] for s in run.ps()["stages"]}
 
 
 before = pids()
 run.kill("tint")
-for later in newest:   # until one comes from the stage's new process
+for later in newest:   # until a frame comes from the stage's new process
     after = pids()
     if after["tint"] != before["tint"]:
         break

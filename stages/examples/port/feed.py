@@ -13,7 +13,7 @@ with carousel.open(run).writer(port) as camera:
         if frame.frame_number == frames:
             camera.end()
             break
-        with frame:   # commits at the end of the block
+        with frame:   # the block commits the frame at its end
             color = frame["out_color"]
             color.copy_from(numpy.full(color.shape, frame.frame_number % 256, dtype="u1"))
             frame.metadata["exposure_ms"] = 3.5

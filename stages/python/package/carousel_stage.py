@@ -16,7 +16,7 @@ def load(file):
     """Loads the file and returns the adapter of the one stage that it defines."""
     from carousel import _stage
     name = os.path.splitext(os.path.basename(file))[0]
-    sys.path.insert(0, os.path.dirname(file))   # modules in its folder can be imported
+    sys.path.insert(0, os.path.dirname(file))   # so that modules in the file's folder can be imported
     spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -28,8 +28,9 @@ def main():
     if len(sys.argv) < 2:
         sys.exit("usage: carousel_stage.py FILE.py [--describe | -p NAME --stage NAME | --replay FOLDER]")
     file, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    sys.stdout = sys.stderr   # the log; the reply to --describe is not written by Python
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # a signal ignored at the start stays ignored
+    sys.stdout = sys.stderr   # output then goes to the log; the reply to --describe is not written by Python
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:   # a signal that was ignored at the start stays
+                                                                # ignored
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.environ["CAROUSEL_PROGRAM"] = file
     sys.addaudithook(refuse_forks)
@@ -47,7 +48,7 @@ def main():
         else:
             sys.stderr.write(f"{traceback}\n{sentence}\n")
         sys.stderr.flush()
-        os._exit(2)   # the file must be corrected: a restart would fail in the same way
+        os._exit(2)   # the file must be corrected, because a restart would fail in the same way
     code = _carousel._run_stage([file] + words, adapter)
     sys.stderr.flush()
     os._exit(code)   # the interpreter's finalisation could hang on a stuck stream

@@ -210,7 +210,7 @@ public:
     /// An object of this frame, kept from process() to finish(): the place for data that finish() needs. A
     /// member of the stage is not suitable, because process() of later frames runs before finish() of this
     /// one. The first call creates the object (value-initialised); it is destroyed with the frame, and a
-    /// frame that is processed again after a crash gets a new one. Only in process() and finish() of this
+    /// frame that is processed again after a crash gets a new object. Only in process() and finish() of this
     /// frame. Throws std::logic_error if T differs from that of the first call.
     template <typename T>
     [[nodiscard]] T& local() {
@@ -220,17 +220,17 @@ public:
     /// upstream: it has no payload. process() never gets one; finish() gets one if
     /// description::wants_tombstones is set.
     [[nodiscard]] virtual std::string_view tombstone_reason() const noexcept = 0;
-    /// False once this process has a successor that owns the frame instead (for example if this process was
-    /// stopped and resumed late). Check it last, before anything leaves the ring permanently: a file that is
-    /// renamed into place after that may overwrite the successor's.
+    /// False after this process has got a successor that owns the frame instead (for example if this process
+    /// was stopped and resumed late). Check it last, before anything leaves the ring permanently: a file that
+    /// is renamed into place after a negative result may overwrite the successor's file.
     [[nodiscard]] virtual bool is_owned() const noexcept { return true; }
     /// In finish() of a stage without an output: records a hash of this frame's input in the ledger. Equal
     /// runs then have equal hashes (`image_hash` of the report), and `carousel chaos` compares them. Without
-    /// it frames are only counted. `name` identifies the hash function (one line of at most 100 bytes):
-    /// hashes of different names are never compared. <carousel/hash.hpp> computes one on the device that
-    /// holds the image.
+    /// this call, frames are only counted. `name` identifies the hash function (one line of at most 100
+    /// bytes): hashes of different names are never compared. <carousel/hash.hpp> computes one on the device
+    /// that holds the image.
     virtual void set_hash(u64 hash, std::string_view name) noexcept { (void)hash, (void)name; }
-    /// Records a hash that only the stage defines, under the name "own".
+    /// Records a hash whose definition is known only to the stage, under the name "own".
     void set_hash(u64 hash) noexcept { set_hash(hash, "own"); }
     /// In finish(): calls body(k) for each k below `parts` and returns when all calls have returned. If the
     /// stage has several finish threads (description::finish_threads), threads without a frame to finish run
@@ -241,8 +241,8 @@ public:
         for (u32 k = 0; k < parts; ++k) body(k);
     }
     /// In finish(): marks this frame as waiting for another host, until it is called with false or finish()
-    /// returns. Such a wait is not treated as a hang: no timeout of this process runs meanwhile, and
-    /// `carousel ps` shows what it waits for.
+    /// returns. Such a wait is not treated as a hang: no timeout of this process runs during the wait, and
+    /// `carousel ps` shows its cause.
     virtual void wait_for_link(bool waits) { (void)waits; }
     /// In finish() of a stage with one output that commits on the host: replaces the frame's metadata and the
     /// used extents of its planes that process() set, for data that becomes known only in finish(). Throws
@@ -259,28 +259,28 @@ public:
         throw std::logic_error("stamp() is for process() of a source: a stage without inputs, in a run");
     }
     /// In process() of a source: sets the frame's capture time, CLOCK_MONOTONIC of this machine in ns. The
-    /// report has the latency from there to the sinks (from_capture_ms).
+    /// report contains the latency from the capture time to the sinks (from_capture_ms).
     virtual void set_capture_ns(u64 ns) {
         (void)ns;
         throw std::logic_error(
             "set_capture_ns() is for process() of a source: a stage without inputs, in a run");
     }
-    /// In process() of a source: this frame was abandoned where it comes from. It continues as a tombstone,
-    /// like a frame that is abandoned here; its output need not be written.
+    /// In process() of a source: reports that this frame was abandoned at its origin. The frame continues as
+    /// a tombstone, like a frame that is abandoned here; its output need not be written.
     virtual void pass_tombstone() {
         throw std::logic_error(
             "pass_tombstone() is for process() of a source: a stage without inputs, in a run");
     }
-    /// In process() of a source that sets description::ends: the stream ends before this frame; neither this
-    /// frame nor any later one exists. Work enqueued for it is discarded. The call must depend only on the
-    /// frame number: a successor that processes this frame, or a later one, must also end the stream. Throws
-    /// anywhere else, which ends the process as any exception does.
+    /// In process() of a source that sets description::ends: reports that the stream ends before this frame,
+    /// so that neither this frame nor any later one exists. Work enqueued for it is discarded. The call must
+    /// depend only on the frame number: a successor that processes this frame, or a later one, must also end
+    /// the stream. Throws in any other place, which ends the process like any other exception.
     virtual void end_stream() {
         throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
     }
 
 protected:
-    /// Before process(): destroys the object of the frame that used this object before.
+    /// Called before process(): destroys the object of the frame that used this place before.
     void clear_local() noexcept { local_.clear(); }
 
 private:
@@ -292,7 +292,7 @@ class stage {
 public:
     virtual ~stage() = default;
     /// Returns what the stage reads and writes with these settings and inputs. Throws config_error or
-    /// settings_error for what the user can correct. Called in any process: see the top of this file.
+    /// settings_error for what the user can correct. Called in any process; see the beginning of this file.
     [[nodiscard]] virtual description configure(const configuration& with) = 0;
     /// Called once per process, before the first frame: allocates memory and loads assets. May block.
     virtual void prepare(environment&) {}
@@ -306,26 +306,26 @@ public:
     virtual void process(frame& f) = 0;
     /// Returns true if finish() must run before each commit.
     [[nodiscard]] virtual bool commits_on_host() const { return false; }
-    /// Called after the work of `f` is complete and before its commit, if commits_on_host(): on the
+    /// Called after the work of `f` is complete and before its commit, if commits_on_host() is true: on the
     /// completion thread, or on several threads (description::finish_threads). Must be idempotent per frame
     /// number.
     virtual void finish(frame& f) { (void)f; }
     /// Returns whether frame `ring_sequence`, the next one, may begin. Called on the thread of process()
-    /// before anything is claimed, possibly several times per frame, also for tombstone frames. While it
-    /// returns false no frame begins. For a source whose frames come from outside: meanwhile no timeout runs
-    /// and no attempt counts. environment::wake() triggers another call; without it the next call is after
-    /// 100 ms. `done_below`, for a source: every frame below it is committed and frame `done_below` is not; 0
-    /// for other stages.
+    /// before anything is claimed, possibly several times per frame, also for tombstone frames. No frame
+    /// begins while this function returns false. For a source whose frames come from outside: during the wait
+    /// no timeout runs and no attempt counts. environment::wake() triggers another call; without it the next
+    /// call is after 100 ms. `done_below`, for a source: every frame below it is committed and frame
+    /// `done_below` is not; 0 for other stages.
     [[nodiscard]] virtual bool ready(u64 ring_sequence, u64 done_below) {
         (void)ring_sequence, (void)done_below;
         return true;
     }
-    /// Called after each commit, on the committing thread, in order: the frame won't be processed again.
+    /// Called after each commit, on the committing thread, in order: the frame will not be processed again.
     virtual void committed(u64 ring_sequence) { (void)ring_sequence; }
 };
 
-/// The main() of a stage program: attaches to its supervisor and runs `make()`'s stage until the end of the
-/// run.
+/// The main() of a stage program: attaches to its supervisor and runs the stage returned by `make()` until
+/// the end of the run.
 int stage_main(int argc, char** argv, std::unique_ptr<stage> (*make)());
 
 /// The same for a class with a default constructor:

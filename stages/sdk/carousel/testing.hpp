@@ -1,7 +1,7 @@
 #pragma once
 // Runs stage objects in this process, one after another and one frame at a time: no supervisor, no rings, one
-// slot per stage. For tests of what a stage computes from its inputs; `carousel chaos FILE` tests its crash
-// recovery.
+// slot per stage. For tests of the results that a stage computes from its inputs; `carousel chaos FILE` tests
+// its crash recovery.
 //
 //   carousel::testing::chain c({.width = 4, .height = 2});
 //   c.provide("camera", carousel::image_format(4, 2));
@@ -12,10 +12,10 @@
 //   c.read<u8>("negative", "color");
 //
 // Wherever a ring is named, "fork" is the first output of the stage fork, "fork.square" its output of that
-// name. A sampled input (the key `sampled`) is the newest frame of an earlier stage, or of a stand-in after
-// newest() has been called for it.
+// name. A sampled input (the key `sampled`) is the newest frame of an earlier stage, or of a stand-in for
+// which newest() has been called.
 //
-// Throws what the stages throw; carousel::error for a wrong name, type or size.
+// Throws the exceptions of the stages; carousel::error for a wrong name, type or size.
 
 #include <cstring>
 #include <functional>
@@ -30,7 +30,7 @@
 
 namespace carousel::testing {
 
-/// Options of a chain: what a run takes from the pipeline file and the command line.
+/// Options of a chain: the values that a run takes from the pipeline file and the command line.
 struct chain_options {
     device::device_id device = device::device_id();  ///< default: the CPU
     unsigned cpu_threads = 2;
@@ -51,8 +51,9 @@ public:
     chain& operator=(const chain&) = delete;
 
     /// Configures a stage whose inputs are the outputs named in `inputs` and whose sampled inputs are those
-    /// named in `sampled`. Returns its description. Throws what configure() throws; also refuses settings
-    /// that configure() did not read, invalid parameters, and sampled inputs of a stage that accepts none.
+    /// named in `sampled`. Returns its description. Throws the exceptions of configure(); also refuses
+    /// settings that configure() did not read, invalid parameters, and sampled inputs of a stage that accepts
+    /// none.
     description& add(const std::string& name, std::unique_ptr<stage> object,
                      const std::string& settings_json = "{}", const std::vector<std::string>& inputs = {},
                      const std::vector<std::string>& sampled = {});
@@ -89,11 +90,12 @@ public:
     void run(u64 frame_number, const T& values) {
         run_with(frame_number, std::as_bytes(std::span(&values, 1)));
     }
-    /// Runs frames `first` to `first + frames - 1` in flight at once, as in a run: for each stage process()
-    /// of all of them, then finish() of each. A stage that passes something from process() to finish() in a
-    /// member instead of frame::local() or memory of the frame's lane mixes the frames up; compare hash()
-    /// with that of run(). `frames` is at most the option in_flight. fill(frame_number) is called before each
-    /// frame to fill the stand-ins. Afterwards read() returns the planes of the first frame.
+    /// Runs frames `first` to `first + frames - 1` in flight at the same time, as in a run: for each stage,
+    /// process() of all these frames and then finish() of each. A stage that passes data from process() to
+    /// finish() in a member instead of frame::local() or memory of the frame's lane mixes the frames up;
+    /// compare hash() with that of run(). `frames` is at most the option in_flight. fill(frame_number) is
+    /// called before each frame to fill the stand-ins. Afterwards read() returns the planes of the first
+    /// frame.
     void run_in_flight(u64 first, u32 frames, const std::function<void(u64 frame_number)>& fill = {});
     /// Returns the hash that finish() of a stage last passed to frame::set_hash() for that frame, or nullopt.
     [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 frame_number);
@@ -124,7 +126,7 @@ public:
     /// Returns the bytes of an asset.
     [[nodiscard]] std::vector<std::byte> read_asset(const std::string& name);
 
-    bool owned = true;  ///< what frame::is_owned() returns for its frames
+    bool owned = true;  ///< the value that frame::is_owned() returns for its frames
 
 private:
     struct seat;

@@ -48,7 +48,7 @@ public:
     }
     void copy(device::queue& q, const std::byte* from) override {
         auto* stream = static_cast<cudaStream_t>(q.native_stream());
-        unmap(stream);  // left mapped by a copy that failed half-way
+        unmap(stream);  // a copy that failed half-way has left it mapped
         CAROUSEL_CUDA_RUN("the viewer", cudaGraphicsMapResources(1, &resource_, stream));
         mapped_ = true;
         stream_ = stream;

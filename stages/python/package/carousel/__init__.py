@@ -19,12 +19,12 @@ except ImportError as _failure:
     import glob as _glob
     import os as _os
     _built = [_os.path.basename(f) for f in _glob.glob(_os.path.join(_os.path.dirname(__file__), "_carousel*.so"))]
-    if not _built:   # for example in the source tree
+    if not _built:   # for example if it is used from the source tree
         raise ImportError(
             f"carousel's compiled module is not in {_os.path.dirname(_os.path.abspath(__file__))}: build it, in the source tree, by "
             "cmake --build build/release --target python_package (needs python3-dev and pybind11-dev), and name build/release/python "
             "in PYTHONPATH") from None
-    if (_failure.path or "").endswith(".so"):   # it was found, but can't be loaded
+    if (_failure.path or "").endswith(".so"):   # the module was found, but can't be loaded
         raise
     raise ImportError(
         f"carousel was built as {_built[0]}, and this interpreter ({_sys.executable}) is Python {_sys.version.split()[0]}: "

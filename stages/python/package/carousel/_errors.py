@@ -28,7 +28,7 @@ def key_of(failure):
 
 
 def _truncate(text, most):
-    """The text, or its beginning and end if it is longer than `most` characters."""
+    """Returns the text, or its beginning and end if it is longer than `most` characters."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
 
@@ -42,7 +42,7 @@ def _text(value):
 
 
 def words_of(kind, value, trace):
-    """(one sentence, the traceback's text) of an exception: valid UTF-8, truncated for the log."""
+    """Returns (one sentence, the traceback's text) for an exception: valid UTF-8, truncated for the log."""
     sentence, text = _describe(kind, value, trace)
     text = _truncate("\n".join(_truncate(line, LONGEST_LINE) for line in text.splitlines()), LONGEST_TRACEBACK)
     return tuple(words.encode("utf-8", "backslashreplace").decode() for words in (_truncate(sentence, LONGEST_SENTENCE), text))

@@ -13,7 +13,7 @@ def _of(framework, module, stream, device):
 
 
 def enter(stream, device):
-    """Makes `stream`, a cudaStream_t of GPU `device`, this thread's current one."""
+    """Makes `stream`, a cudaStream_t of GPU `device`, the current stream of this thread."""
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and ("torch" in _seen or torch.cuda.is_available()):
         _seen.add("torch")

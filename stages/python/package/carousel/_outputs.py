@@ -110,7 +110,8 @@ def spelled(name):
 def arguments_of(written):
     """Returns the planes to which an argument may refer: {its name: [(output, plane), ...]}. written: [(output, [plane, ...])].
 
-    An output's name takes precedence over a plane's: with outputs color and half that both have a plane color, out_color is the former's."""
+    An output's name takes precedence over a plane's: with outputs color and half that both have a plane
+    color, out_color is the plane of output color."""
     by_output, by_plane = {}, {}
     for k, (name, planes) in enumerate(written):
         own = f"out_{spelled(name)}" if name else "out"

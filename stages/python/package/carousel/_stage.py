@@ -181,7 +181,8 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     `carousel validate` checks them as it checks arguments. wants_tombstones: finish() is also called for frames that were abandoned,
     here or upstream (frame.tombstone_reason), which have no planes.
 
-    finish() of a frame runs after process() of later frames. Keep what it needs of its own frame in frame.local, not in self.
+    finish() of a frame runs after process() of later frames. Data that finish() needs of its own frame must
+    be kept in frame.local, not in self.
     """
     if target is None:
         return functools.partial(stage, output=output, outputs=outputs, device=device, ends=ends, writable_inputs=writable_inputs,
@@ -210,11 +211,13 @@ class Adapter:
 
     @staticmethod
     def input_with(name, inputs):
-        """Returns the index of the first input that has a plane of that name; 0 if none has, which the runner then reports."""
+        """Returns the index of the first input that has a plane of that name; 0 if there is none, which the
+        runner then reports."""
         return next((k for k, (_, form) in enumerate(inputs) if any(plane["name"] == name for plane in form["planes"])), 0)
 
     def pick(self, name, inputs, written):
-        """Returns the plane of an argument: ("input" or "output", its index, the plane's), or ("frame", 0, 0)."""
+        """Returns the plane of an argument: ("input" or "output", its index, the index of the plane), or
+        ("frame", 0, 0)."""
         if name == "frame":
             return "frame", 0, 0
         there = [(k, p, source, plane["name"]) for k, (source, form) in enumerate(inputs) for p, plane in enumerate(form["planes"])]

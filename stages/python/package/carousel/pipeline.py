@@ -35,13 +35,15 @@ def _environment():
 
 
 def _remove(folder, owner):
-    """Removes the folder, only in the process that created it: a forked child has a copy of the finaliser, too."""
+    """Removes the folder, but only in the process that created it, because a forked child also has a copy of
+    the finaliser."""
     if os.getpid() == owner:
         shutil.rmtree(folder, True)
 
 
 def _parameter_text(value):
-    """A parameter's value as `carousel set` reads it: text unchanged, everything else as JSON, NumPy values as plain ones."""
+    """Returns a parameter's value in the form that `carousel set` reads: text unchanged, all other values as
+    JSON, NumPy values as plain ones."""
     return value if isinstance(value, str) else json.dumps(value, default=lambda v: v.tolist() if hasattr(v, "tolist") else str(v))
 
 
@@ -73,8 +75,10 @@ class Pipeline:
 
 
 class Running:
-    """A pipeline that this process has started. It ends with stop(), after its last frame, at the end of `with`, or when this process exits.
-    If this process is killed (SIGKILL, a fault) it continues, as it does without its supervisor: `carousel down` then ends it."""
+    """A pipeline that this process has started. The run ends with stop(), after its last frame, at the end of
+    `with`, or when this process exits.
+    If this process is killed (SIGKILL, a fault) the run continues in the same way as without its supervisor:
+    `carousel down` then ends it."""
 
     def __init__(self, name, words, wait_s):
         self.name = name
@@ -82,9 +86,10 @@ class Running:
         self._owner = os.getpid()
         weakref.finalize(self, _remove, folder, self._owner)
         self._report, self.log = os.path.join(folder, "report.json"), os.path.join(folder, "log")
-        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # inherited, by a background job of a script
+        self._ignores_interrupt = signal.getsignal(signal.SIGINT) is signal.SIG_IGN   # inherited if this is a background job of a script
         with open(self.log, "wb") as log:
-            # In a session of its own, so that Ctrl-C in a notebook interrupts the cell and not the run.
+            # Starts it in a separate session, so that Ctrl-C in a notebook interrupts the cell and not the
+            # run.
             self._process = subprocess.Popen(words + ["--report", self._report], stdin=subprocess.DEVNULL, stdout=log,
                                              stderr=subprocess.STDOUT, start_new_session=True, env=_environment())
         atexit.register(self._end)
@@ -103,7 +108,8 @@ class Running:
 
     def _has_started(self):
         state = self.state()
-        if state == "waiting":   # perhaps for ports without a program; stages independent of them may be done already
+        if state == "waiting":   # it may wait for ports without a program; stages that do not depend on these
+                                 # may already be done
             return {s["state"] for s in self.ps().get("stages", [{"state": "?"}])} <= {"running", "vacant", "done"}
         return state in ("running", "paused", "ending", "done")
 
@@ -111,7 +117,7 @@ class Running:
         done = subprocess.run([program(), *words], capture_output=True, text=True)
         if done.returncode != 0:
             text = done.stderr.strip() or done.stdout.strip()
-            try:   # with --json a refusal is JSON, too
+            try:   # with --json a refusal is also JSON
                 text = json.loads(text)["message"]
             except (ValueError, LookupError, TypeError):
                 pass
@@ -129,9 +135,10 @@ class Running:
             return "done"
         try:
             status = self.ps()
-            if "pipeline" in status:   # else only its shared-memory space exists: just before or after the run accepts requests
+            if "pipeline" in status:   # otherwise only its shared-memory space exists, which is so shortly
+                                       # before and after the time when the run accepts requests
                 return status["pipeline"]["state"]
-        except Error:   # not reachable yet, or any more
+        except Error:   # not reachable yet, or not any more
             pass
         return "starting" if self._process.poll() is None else "done"
 
@@ -156,15 +163,17 @@ class Running:
         return _open(self.name, **options)
 
     def wait(self, timeout_s=None):
-        """Waits for its end and returns its exit code; None: it still runs after timeout_s seconds."""
+        """Waits for the end of the run and returns its exit code; returns None if it still runs after timeout_s
+        seconds."""
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
 
     def report(self):
-        """Returns the report of a finished run; during the run its current values under the same keys. Values known only at the end are
-        None then: lost, repeated, torn, ending, exit_code. ps() has more about a running one. Raises Error if a run wrote no report."""
+        """Returns the report of a finished run; during the run its current values under the same keys. Values
+        that are known only at the end are None during the run: lost, repeated, torn, ending, exit_code. ps()
+        has more about a running one. Raises Error if a run wrote no report."""
         if self._process.poll() is None and (now := self._partial_report()):
             return now
         try:
@@ -174,10 +183,10 @@ class Running:
             raise Error(f"{self.name} wrote no report (exit code {self._process.poll()}): {self.log_text()}") from None
 
     def _partial_report(self):
-        """Returns None if the run has ended meanwhile."""
+        """Returns None if the run has ended in the meantime."""
         try:
             status = self.ps()
-        except Error:   # it does not accept requests any more, or not yet
+        except Error:   # the run does not accept requests any more, or not yet
             if self.wait(10.0) is None:
                 raise
             return None
@@ -194,12 +203,13 @@ class Running:
                 "stages": [{"name": name, "restarts": n} for name, n in restarts.items()], **only_at_the_end}
 
     def stop(self, timeout_s=30.0):
-        """Stops it as Ctrl-C does, after finishing every frame that was begun, and returns its exit code; None: it still runs."""
+        """Stops the run in the same way as Ctrl-C, after finishing every frame that was begun, and returns
+        its exit code; None: it still runs."""
         if self._process.poll() is None:
             if self._ignores_interrupt:
                 try:
                     self._run_command("down", "-p", self.name, "--timeout", f"{timeout_s:g}")
-                except Error:   # not reachable yet, or any more
+                except Error:   # not reachable yet, or not any more
                     pass
             else:
                 self._process.send_signal(signal.SIGINT)

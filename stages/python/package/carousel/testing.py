@@ -98,7 +98,8 @@ def run(stage, frames, *, in_flight=1, output_directory=None, **settings):
 
 def check_frames_in_flight(stage, frames, *, in_flight=2, **settings):
     """Raises AssertionError unless the hashes of all frames (frame.set_hash) are the same with one frame and with `in_flight` frames at
-    once. They differ if process() passes data to finish() in self, which in a run belongs to another frame by then. Takes at least two
+    once. The hashes differ if process() passes data to finish() in self, because in a run self contains data
+    of another frame by then. Takes at least two
     different frames. Returns the hashes.
     """
     if len(frames) < 2:
