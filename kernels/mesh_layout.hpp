@@ -23,7 +23,8 @@ inline constexpr u32 max_texture_extent = 16384;
 
 inline constexpr u32 max_texture_levels = 15;  ///< for max_texture_extent
 inline constexpr u32 max_textures = 65536;
-inline constexpr u64 max_texels = 0xf0000000ULL;  ///< of all textures of a mesh: texel numbers are 32-bit
+inline constexpr u64 max_texels = 0xf0000000ULL;  ///< limit for all textures of a mesh together, because
+                                                  ///< texel numbers are 32-bit
 
 struct mesh_counts {
     u32 vertex_count = 0;
@@ -57,8 +58,8 @@ struct cluster_bounds {
     f32 centre[3], radius;  ///< sphere around all corners
     f32 axis[3], spread;    ///< every triangle's normal has at least the cosine `spread` with the axis
     f32 edge, smallest;     ///< longest side, and twice the smallest area, of all triangles
-    u32 first_vertex, vertex_count;  ///< of the cluster's vertex list; count 0: no list, its triangles are
-                                     ///< read from the mesh's indices
+    u32 first_vertex, vertex_count;  ///< range of the cluster's vertex list; count 0: there is no list, and
+                                     ///< its triangles are read from the mesh's indices
 };
 static_assert(sizeof(cluster_bounds) == 48);
 
@@ -149,7 +150,7 @@ static_assert(sizeof(texture_record) == 80);
     return l;
 }
 
-/// Stores vertex `i` in both places.
+/// Stores vertex `i` in both arrays.
 CAROUSEL_HD_INLINE void store_vertex(std::byte* block, const mesh_layout& l, u64 i, const shaded_vertex& v) {
     f32* const position = reinterpret_cast<f32*>(block + l.positions) + 3 * i;
     for (u32 k = 0; k < 3; ++k) position[k] = v.position[k];
@@ -166,7 +167,7 @@ struct mesh_view {
     const u32* texture_numbers = nullptr;
     const texture_record* texture_records = nullptr;
     const cluster_bounds* clusters = nullptr;
-    /// [cluster][256]: vertex numbers minus the cluster's first_vertex, ascending; the rest is 0
+    /// [cluster][256]: vertex numbers minus the cluster's first_vertex, ascending; unused entries are 0
     const u16* local_vertices = nullptr;
     /// per triangle: the positions of its corners in that vertex list, 8 bits each, the first corner in the
     /// lowest bits

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(256, resident_blocks(5))
     u32 id = listed(at), next = listed(at + stride);
     screen_triangle t = fetch_small(a, corners_of(a, id));
     wait_for_last();   // until the keys are cleared; the code above reads only the frame's input
-    let_next_begin();  // only after the wait: raster_large relies on the cleared keys and header without
-                       // waiting itself
+    let_next_begin();  // called only after the wait, because raster_large relies on the cleared keys and
+                       // header without waiting itself
     for (; at < small; at += stride) {
         const u32 now = id;
         const corner_numbers corners = corners_of(a, next);

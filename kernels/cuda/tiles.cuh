@@ -13,7 +13,7 @@ namespace carousel::kernels::cuda {
 namespace {
 
 constexpr u32 tile_threads = 256;
-constexpr i32 warp_columns = 32, warp_rows = 16;  // of a tile: one lane per column of the warp's pixels
+constexpr i32 warp_columns = 32, warp_rows = 16;  // size of a tile: one lane per column of the warp's pixels
 static_assert(tile_side == 2 * warp_columns &&
               tile_side * tile_side == static_cast<i32>(tile_threads) * warp_rows);
 

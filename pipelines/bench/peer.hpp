@@ -16,7 +16,7 @@ namespace carousel::bench {
 struct peer_options {
     bool gpu = false;  ///< use the GPU with the CUDA ordinal below; otherwise a renderer on the CPU
     int ordinal = 0;
-    u32 threads = 0;  ///< of a renderer on the CPU; 0: the renderer's default
+    u32 threads = 0;  ///< number of threads of a renderer on the CPU; 0: the renderer's default
     /// Filters the texture's sRGB values as our renderer does, and converts in the shader. Slower than
     /// hardware sRGB, which filters linear values: meant for comparing pictures, not for timing.
     bool same_filter = false;

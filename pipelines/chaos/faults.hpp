@@ -17,10 +17,10 @@ enum class fault : u8 {
     term,   ///< SIGTERM, from outside
     stop,   ///< SIGSTOP, sent from outside: detected after frame_timeout_ms
     all,    ///< SIGKILL, sent to all stages at once
-    abort,  ///< by the stage itself, in the middle of a frame (`carousel inject`)
+    abort,  ///< std::abort() by the stage itself, in the middle of a frame (`carousel inject`)
     exit,
     hang,              ///< never returns from processing a frame: detected after frame_timeout_ms
-    gpu_fault,         ///< only stages on a GPU
+    gpu_fault,         ///< a fault of the GPU; only for stages on a GPU
     supervisor,        ///< SIGKILL, sent to the supervisor; the same command then takes the run over
     scribble_input,    ///< a wild write to the stage's input; only for stages with a guarded input
     overrun_output,    ///< a write beyond the stage's output slot; only for stages with a guarded output

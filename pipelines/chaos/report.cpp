@@ -117,7 +117,8 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
 /// number of frames).
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
-    const bool alike = r.value("not_comparable", json()).is_null();  // as the run itself reports
+    const bool alike = r.value("not_comparable", json()).is_null();  // decided in the same way as in the
+                                                                     // run's own report
     if (alike && comparable(r, calm, "", out) && calm["image_hash"] != r["image_hash"])
         out.push_back("image_hash differs from that of the fault-free run");
     if (calm["frames"] != r["frames"])

@@ -36,7 +36,7 @@ struct command_line {
     common_words& common;
     completers offers;
     CLI::App app{"Carousel: crash-isolated, GPU-resident streaming pipelines", "carousel"};
-    std::vector<command_action> actions;  ///< of all_commands(), in the same order
+    std::vector<command_action> actions;  ///< actions of all_commands(), in the same order
 };
 
 void build(command_line& line) {

@@ -22,7 +22,7 @@ public:
 
     /// Prints one whole line, passed without its newline.
     void line(std::string_view text);
-    /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal: the same
+    /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal, the same
     /// as line().
     void status(std::string_view text);
     /// Removes the status line.

@@ -54,7 +54,7 @@ nlohmann::json value_from(const std::string& text) {
             d.links.empty())
             return e->value;
     } catch (const config_error&) {
-        // not a TOML value: a word
+        // the text is not a TOML value, so it is a word
     }
     return text;
 }

@@ -24,7 +24,7 @@ namespace carousel::supervisor {
 /// The place of a key or a value.
 struct source_position {
     std::string file;
-    u32 line = 0, column = 0;  ///< from 1; 0: the whole file
+    u32 line = 0, column = 0;  ///< counted from 1; 0: the whole file
     std::string option;        ///< not empty: from the command line, e.g. "--set size=[0,0]"
     /// "pipelines/demo.toml:3:8", or the option.
     [[nodiscard]] std::string text() const;
@@ -136,7 +136,8 @@ struct stage_spec {
     nlohmann::json settings = nlohmann::json::object();  ///< all other keys, which the stage itself
                                                          ///< interprets
     source_position at;                                  ///< of the [[stage]] header
-    std::map<std::string, source_position> key_at;       ///< of every key, including the stage's own settings
+    std::map<std::string, source_position> key_at;       ///< places of every key, including the stage's own
+                                                         ///< settings
     /// True for a port, which is a place for an external program (port_stage.hpp).
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
@@ -228,7 +229,7 @@ struct pipeline : pipeline_spec {
     std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
     std::map<std::string, link_spec> links;         ///< one for each stage with an output, whether or not the
                                                     ///< file has a section for it
-    std::vector<host_spec> hosts;                   ///< as they stand in the file, by name
+    std::vector<host_spec> hosts;                   ///< in the order of the file, by name
     std::map<std::string, source_position> key_at;  ///< keys of [pipeline]
     [[nodiscard]] const stage_spec* find(const std::string& stage) const noexcept;
     /// True if at least one stage runs on a host other than the coordinator.

@@ -1,7 +1,7 @@
 #pragma once
 // Named ranges for a profiler (NVTX: shown by Nsight Systems and other tools), one domain per stage. NVTX is
 // header-only, part of the CUDA toolkit: nothing is linked, and a range costs one comparison while no tool is
-// attached. In a build without CUDA all of it compiles to nothing.
+// attached. In a build without CUDA, all this code compiles to nothing.
 //
 // Any thread may use it; a range must begin and end on the same thread.
 

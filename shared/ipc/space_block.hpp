@@ -54,7 +54,7 @@ enum class place_state : u8 { empty, ready };
 using place_word = owner_word<place_state>;
 struct alignas(64) directory_entry {
     word state;
-    u64 offset, bytes;  ///< of the primitive's words, from the start of the space
+    u64 offset, bytes;  ///< range of the primitive's words, from the start of the space
     u64 what, count, each, more;
     u64 gpu_offset, gpu_bytes;  ///< in the GPU memory
     char name[longest_name + 8];

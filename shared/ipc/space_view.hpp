@@ -24,7 +24,7 @@ struct client_view {
     i32 pid = 0;
     u32 epoch = 0;
     std::string state;    ///< "attached", "dead" (its connection has ended), "fenced" (its process has ended)
-    std::string command;  ///< from /proc; "" if the process has ended
+    std::string command;  ///< command line from /proc; "" if the process has ended
     f64 age_s = 0, silent_s = 0;  ///< seconds since it was attached, and since its last heartbeat
     std::vector<holding> holds;
 };

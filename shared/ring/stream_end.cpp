@@ -55,7 +55,7 @@ std::optional<stream_end> claimed_end(const shm::control_block& c) noexcept {
 }
 
 bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept {
-    // both are above every number
+    // END is unknown or STOPPING: both are above every number
     static_assert(end_stopping > (u64{1} << 40U) && end_unknown > end_stopping);
     // A damaged END reads as a number above all others, so it is overwritten here, by its only writer.
     for (u64 raw = load(c.end.raw()); shm::end_word::unpack(raw) > ring_sequence; raw = load(c.end.raw())) {

@@ -1,7 +1,7 @@
 #pragma once
 // Determines whether a process belongs to a run if the control block alone does not show it: an entry is
 // claimed by one CAS, and the claimer's start time is stored after it. A process that pauses or dies between
-// the two is identified by its memory mappings.
+// these two steps is identified by its memory mappings.
 
 #include <string>
 

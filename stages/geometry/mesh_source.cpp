@@ -103,7 +103,7 @@ void mesh_source::choose_texture(const settings& s) {
         }
         if (filter == "trilinear") {
             counts.texture_levels = kernels::mip_levels(counts.texture_width, counts.texture_height);
-            // At least two texels, because the two colours of the knots are one above the other.
+            // At least two texels, because the two colours of the knots are in different rows.
             if (texture_ == texture_kind::own) {
                 const u32 shorter = std::min(counts.texture_width, counts.texture_height);
                 counts.texture_levels =
@@ -146,7 +146,7 @@ void mesh_source::fill_procedural(std::byte* block, device::context& context, de
         return;
     }
     // A texture other than the shape's own, or one with more levels, has a different size. The texture comes
-    // last in the block, so the rest is copied unchanged.
+    // last in the block, so the data before it is copied unchanged.
     const auto whole = context.allocate(own.bytes);
     kernels::generate_mesh(queue, {shape_, triangles_, whole->data()});
     queue.copy(block, whole->data(), own.texture);

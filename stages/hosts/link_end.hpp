@@ -19,7 +19,7 @@ struct link_end {
 
     /// For configure(). Throws settings_error.
     void read(const configuration& with, const frame_format& of_frames);
-    /// For prepare(). Throws config_error: several instances, or no token.
+    /// For prepare(). Throws config_error if the stage has several instances, or if there is no token.
     void prepare(environment& with);
     /// Returns the path of a file of this stage in its run's runtime directory.
     [[nodiscard]] std::string file(const std::string& name) const;

@@ -36,10 +36,11 @@ struct link_settings {
 [[nodiscard]] const char* name_of(packing how) noexcept;
 /// The compressions of this build, without none.
 [[nodiscard]] std::vector<packing> built_in_packings();
-/// Reads the key `compress`. Throws settings_error: unknown, or not in this build.
+/// Reads the key `compress`. Throws settings_error if the name is unknown, or if this build does not have the
+/// compression.
 [[nodiscard]] packing packing_from(const configuration& with);
 /// Reads the key `memory` of a sending stage: true if UCX is to read a GPU's frames in place. Throws
-/// settings_error: neither "staged" nor "direct", or "direct" with compressed frames.
+/// settings_error if the value is neither "staged" nor "direct", or if it is "direct" with compressed frames.
 [[nodiscard]] bool sends_directly(const configuration& with, packing how);
 
 /// Bytes that a link transfers per frame of this format: a slot without its leading status word.

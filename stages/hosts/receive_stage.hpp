@@ -6,9 +6,9 @@
 //   successors   true: after the loss of a sending run, another one may follow, even from frame 0 [false]
 //   sync    for a durable sender: calls sync(2) before it reports that frames are on disk [false]
 // A frame arrives completely in page-locked memory and its hash is compared; only then does it begin
-// (stage::ready): while no frame is there, nothing is leased and no clock runs. Its commit is reported to the
-// other host. If this process dies, the other host, which still has the uncommitted frames, sends them again
-// to the successor.
+// (stage::ready): while no frame is there, nothing is leased and no clock runs. The frame's commit is
+// reported to the other host. If this process dies, the other host, which still has the uncommitted frames,
+// sends them again to the successor.
 
 #include <memory>
 #include <vector>

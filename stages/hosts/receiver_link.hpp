@@ -54,7 +54,7 @@ public:
         const std::byte* data = nullptr;
         std::string run = {};  ///< for answers: the run that sent it
     };
-    /// Returns frame `ring_sequence` if it is complete. Throws config_error: the port is in use, or UCX
+    /// Returns frame `ring_sequence` if it is complete. Throws config_error if the port is in use, or if UCX
     /// cannot be set up.
     [[nodiscard]] std::optional<arrived> whole(u64 ring_sequence);
     void damaged(u64 ring_sequence);

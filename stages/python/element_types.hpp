@@ -12,7 +12,7 @@ namespace carousel::python {
 
 struct element_words {
     dl_type dl{};
-    char format = 0;    ///< of the struct module; 0: none
+    char format = 0;    ///< code of the struct module; 0: there is none
     std::string numpy;  ///< "<f4"; "": none
 };
 

@@ -66,7 +66,7 @@ public:
     std::function<void(const std::vector<u64>&)> take_used;
 
     /// Returns the same memory as u8, for element types that a library does not support. An element of
-    /// several bytes becomes one more dimension.
+    /// several bytes adds one more dimension.
     [[nodiscard]] std::shared_ptr<plane_object> as_bytes();
 
     /// A __cuda_array_interface__ was read: an array may hold this object.

@@ -18,8 +18,8 @@ namespace carousel::stages {
 class ring_reader {
 public:
     ring_reader() = default;
-    /// Finds the frames of about.rings[ring], and logs damaged or missing ones. Throws config_error: the file
-    /// is being recorded, or can't be read.
+    /// Finds the frames of about.rings[ring], and logs damaged or missing ones. Throws config_error if the
+    /// file is being recorded or can't be read.
     ring_reader(std::string path, const recording& about, std::size_t ring);
 
     /// The number of places. A damaged frame also has a position, so the frames after it keep theirs.

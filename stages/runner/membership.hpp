@@ -13,8 +13,8 @@ namespace carousel::stages {
 [[nodiscard]] shm::control_block& join_run(const std::string& run_id);
 /// Holds the lock on the folder until the process ends; does nothing if the folder has no lock file.
 void join_folder(const std::string& runtime_directory);
-/// Releases both, also for forked children, before the process ends. The process must not access the run's
-/// memory afterwards.
+/// Releases both locks, also for forked children, before the process ends. The process must not access the
+/// run's memory afterwards.
 void release_run() noexcept;
 
 }  // namespace carousel::stages

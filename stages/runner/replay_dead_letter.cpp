@@ -64,8 +64,8 @@ public:
     ~one_environment() override {
         try {
             queue_->drain();
-        } catch (const error&) {  // from a device that the stage has made unusable: the caller reports the
-                                  // error
+        } catch (const error&) {  // the exception comes from a device that the stage has made unusable; the
+                                  // caller reports the error
         }
     }
 

@@ -20,7 +20,7 @@ inline constexpr u64 poll_for_low_ns = 20'000'000;
 [[nodiscard]] u64 poll_of(const runtime& r);
 
 [[nodiscard]] telemetry::wait_reason reason_of(ring::outcome o) noexcept;
-/// The counter of a stage's time in such a wait, in ns.
+/// Returns the counter of a stage's time in waits for this reason, in ns.
 [[nodiscard]] shm::word& counter_of(shm::stage_counters& n, telemetry::wait_reason why) noexcept;
 /// Text in a profiler's timeline.
 [[nodiscard]] const char* text_of(telemetry::wait_reason why) noexcept;

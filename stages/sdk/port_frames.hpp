@@ -37,7 +37,7 @@
 // config_error, and destroying its copy of a port or a frame does nothing.
 //
 // Errors: config_error if there is no such port, if another program holds it, or if planes differ from those
-// of the file; port_revoked; nothing_new as for `latest`; output_error: the ledger can't be written (commit
+// of the file; port_revoked; nothing_new as for `latest`; output_error if the ledger can't be written (commit
 // again when there is space); shm_error, device_error, cuda_error.
 
 #include <cstddef>

@@ -192,7 +192,7 @@ void port_session::run_heartbeat() {
             lost_.store(true, std::memory_order_release);
             shm::ring(worker_->stage().doorbell);  // the program may be waiting for a frame
         } else if ((p[1].revents & POLLIN) != 0) {
-            shm::message m;  // from a later version: ignored
+            shm::message m;  // a message of a later version is ignored
             (void)shm::receive_message(socket_.get(), m);
         }
         if (worker_->revoked()) continue;

@@ -1,5 +1,5 @@
-// One row per instance: its state, its time shares, and buttons that kill or disturb it. Below them, if the
-// pipeline runs on several hosts, the other hosts with their stages.
+// One row per instance: its state, its time shares, and buttons that kill or disturb it. Below these rows, if
+// the pipeline runs on several hosts, are the other hosts with their stages.
 #include <fmt/format.h>
 
 #include <algorithm>

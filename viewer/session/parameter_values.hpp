@@ -9,7 +9,8 @@
 
 namespace carousel::viewer {
 
-/// The number of fields that one word of bits can name. A set has fewer: at most max_parameter_bytes / 4.
+/// The number of fields that can be represented in one word, one bit each. A set has fewer: at most
+/// max_parameter_bytes / 4.
 inline constexpr std::size_t max_fields = 64;
 
 /// Returns the field's bytes; empty if the field is outside the set.

@@ -36,7 +36,7 @@ void session::update(model& m, picture_store& store) {
     m.notice = m.phase == run_phase::watching ? "" : attach_problem_;
     if (!m.chosen.empty()) {
         detach(m, run_phase::waiting, "");
-        m.run = {};  // only the user ends the tie to a run
+        m.run = {};  // only the user can switch to another run
         options_.name = std::exchange(m.chosen, "");
         next_poll_ns_ = 0;
     }
@@ -86,7 +86,8 @@ void session::find_run(model& m, u64 now) {
         std::erase_if(runs, [this](const run::record& r) { return r.supervisor.pid != options_.supervisor; });
     m.choices = runs;
     if (m.phase == run_phase::watching) return;
-    if (m.phase == run_phase::ended) {  // only the same run, in case a supervisor takes it over after all
+    if (m.phase == run_phase::ended) {  // watches only the same run, in case a supervisor takes it over after
+                                        // all
         std::erase_if(runs, [&m](const run::record& r) {
             return r.folder != m.run.folder || r.run_id != m.run.run_id;
         });

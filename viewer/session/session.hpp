@@ -63,7 +63,7 @@ private:
     session_options options_;
     shm::process_id supervisor_;  ///< the process options_.supervisor with its start time
     control_client control_;
-    std::optional<run::observer> observer_;            ///< of the watched run, kept after its end
+    std::optional<run::observer> observer_;            ///< observer of the watched run, kept after its end
     std::shared_ptr<const run::mapped_block> mapped_;  ///< used by sampler and tap
     std::unique_ptr<sampler> sampler_;
     std::unique_ptr<tap> tap_;

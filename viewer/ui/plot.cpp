@@ -14,7 +14,7 @@ namespace {
 using theme::px;
 
 struct frame {
-    ImVec2 low, high;  // of the drawing area, pixels
+    ImVec2 low, high;  // corners of the drawing area, in pixels
     f64 x_low, x_high, y_high;
     [[nodiscard]] f32 x(f64 v) const {
         return low.x + static_cast<f32>((v - x_low) / (x_high - x_low)) * (high.x - low.x);

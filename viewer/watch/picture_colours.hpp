@@ -17,7 +17,7 @@ namespace carousel::viewer {
 enum class range_choice : u8 {
     automatic,  ///< 8 bit and bool: the type's whole range; otherwise the range without the lowest and
                 ///< highest 0.5 % of the values
-    extremes,   ///< from the frame's smallest to its largest value
+    extremes,   ///< the range from the frame's smallest to its largest value
     fixed,
 };
 

@@ -28,7 +28,7 @@ enum class picture_way : u8 {
 
 /// A frame taken from the ring.
 struct taken_frame {
-    std::unique_ptr<device::mapping> bytes;  ///< of the plane; in GPU memory with interop
+    std::unique_ptr<device::mapping> bytes;  ///< memory of the plane; in GPU memory with interop
     u64 ring_sequence = 0;
     f64 took_ms = 0;  ///< lease to release
     picture_part used;

@@ -94,7 +94,7 @@ private:
     // Used only by the tap's thread.
     bool compared_leads_ = false;  ///< frames arrive in the compared ring first
     u64 unpaired_since_ns_ = 0;    ///< 0: the last two frames were a pair
-    // Shared by the two threads, under the mutex.
+    // Members shared by both threads, protected by the mutex.
     std::mutex mutex_;
     std::condition_variable wake_;
     bool wanted_ = true, fresh_ = false, stop_ = false;

@@ -69,8 +69,8 @@ struct gpu_hop_row {
 };
 /// Lower bounds of a hop in us, measured by one thread in the same run.
 struct gpu_hop_floors {
-    f64 synced_launch = 0;  ///< from launching a tiny kernel until the host has seen its end
-    f64 next_kernel = 0;    ///< from a tiny kernel to the next one in its stream
+    f64 synced_launch = 0;  ///< time from launching a tiny kernel until the host has observed its end
+    f64 next_kernel = 0;    ///< time from a tiny kernel to the next one in its stream
     f64 two_blocks = 0;     ///< a word from one block of a kernel to another one
 };
 struct gpu_primitive_row {
@@ -78,7 +78,8 @@ struct gpu_primitive_row {
     u32 number = 0;                    ///< number of processes; within one process: of blocks, or of threads
                                        ///< that call CUDA
     f64 operations_s = 0;              ///< of all participants together
-    f64 ns = 0, p95_ns = 0;  ///< of one operation in a kernel's thread; semaphore and pool: on the host
+    f64 ns = 0, p95_ns = 0;  ///< duration of one operation in a kernel's thread; for semaphore and pool: on
+                             ///< the host
     bool verified = false;
 };
 struct gpu_result {
@@ -95,7 +96,7 @@ struct gpu_result {
 struct ipc_bench_result {
     u32 rounds = 0;
     std::string processor;
-    f64 mhz_before = 0, mhz_after = 0;  ///< of the processors, from the kernel; 0: unknown
+    f64 mhz_before = 0, mhz_after = 0;  ///< clock rate of the processors, read from the kernel; 0: unknown
     std::vector<memory_row> memory;
     f64 hop_floor_us = 0;  ///< a word from one processor to another; 0: only one processor
     std::vector<hop_row> hops;

@@ -13,7 +13,7 @@ struct kernel_figures {
                                 ///< last one
     f64 frames_per_second = 0;  ///< the best of 1, 2 and 4 queues
     u32 queues = 0;             ///< the number of queues with that rate
-    f64 cpu_ms_per_frame = 0;   ///< of all threads, at that rate
+    f64 cpu_ms_per_frame = 0;   ///< CPU time of all threads, at that rate
 };
 
 /// Uses `device`, `cpu_threads`, `runtime_directory` and `seconds` of `o`; `seconds` applies to each number

@@ -16,7 +16,7 @@ namespace carousel::bench {
 
 struct thread_order {
     device::device_id device;
-    unsigned cpu_threads = 0;  ///< of the pool that all stages share; 0: all cores
+    unsigned cpu_threads = 0;  ///< number of threads of the pool that all stages share; 0: all cores
     f64 warm_up_s = 1, seconds = 5;
     f64 patience_s = 60;  ///< longest time without a frame before a stage is considered stuck
     u64 frames = 0;       ///< the window lasts until N frames have been delivered, without a time limit; 0:
@@ -29,7 +29,7 @@ struct thread_order {
 struct thread_figures {
     u64 frames = 0;
     f64 seconds = 0, p50_ms = 0, p99_ms = 0, cpu_ms_per_frame = 0;
-    std::string image_hash;  ///< of the first sink, as in a run's report; empty unless `exactly` is set
+    std::string image_hash;  ///< hash of the first sink, as in a run's report; empty unless `exactly` is set
 };
 
 /// Runs the pipeline and measures it. Throws config_error for a stage that is not shipped or whose

@@ -201,7 +201,8 @@ std::vector<sink_account> read_ledgers(const run_setup& s, const shm::control_bl
                     a.sum = std::move(sum);
                 else
                     a.passed_by = sum.passed;
-            } catch (const output_error& e) {  // the rest of the account and the report are still useful
+            } catch (const output_error& e) {  // the remaining parts of the account and the report are still
+                                               // useful
                 a.unreadable = e.what();
                 a.not_counted = "its ledger can't be read";
             }

@@ -97,7 +97,8 @@ private:
     u64 since_ns_ = 0, moved_ns_ = 0, tails_ = 0;
     u64 stop_at_ns_ = 0;  ///< 0: never
     bool killed_ = false, over_ = false;
-    std::string unwritten_;  ///< not empty: the run ended while a disk was full or another host unreachable
+    std::string unwritten_;  ///< not empty: the run ended while a disk was full or another host was
+                             ///< unreachable
     const char* unwritten_why_ = "";
     u64 lost_until_ = 0;
 };

@@ -40,7 +40,7 @@ void takeover::begin(const json& state, saved_run& saved) {
     saved.read("end", end);
     saved.read("stream_ended_by", stream_ended_by);
     if (ring::load(c.stop_asked) == 0)
-        block_->set_end(end);  // a stop may be newer than the file
+        block_->set_end(end);  // a stop that was found in the block may be newer than the file
     else if (ring::load(c.end) == shm::no_number)
         block_->set_end(end_of_stop(ring::load(c.end.raw()), end));
     stream_->adopt(stream_ended_by);

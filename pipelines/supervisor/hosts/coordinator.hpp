@@ -13,8 +13,8 @@ namespace carousel::supervisor {
 
 class coordinator final : public other_hosts {
 public:
-    /// Creates the token if there is none. Throws config_error: no libcrypto, or a token that other users can
-    /// read.
+    /// Creates the token if there is none. Throws config_error if libcrypto is missing, or if other users can
+    /// read the token.
     explicit coordinator(hosts_plan plan);
 
     void gather(console& out, const std::string& run_id) override;

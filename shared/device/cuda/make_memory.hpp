@@ -19,8 +19,8 @@ public:
     memory_maker& operator=(const memory_maker&) = delete;
 
     /// Creates zero-filled memory with a POSIX fd that belongs to the caller and is the only reference to the
-    /// memory. Throws device_error: no such fds on this GPU or driver, too little memory (with the requested
-    /// and the free size).
+    /// memory. Throws device_error if this GPU or driver does not support such fds, or if memory is short
+    /// (with the requested and the free size).
     [[nodiscard]] memory_handle make_vmm(u64 bytes);
     /// Creates zero-filled memory with a cudaIpcMemHandle_t. The memory exists as long as this object, or
     /// longer where it is mapped.

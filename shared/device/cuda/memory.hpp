@@ -10,8 +10,8 @@
 
 namespace carousel::device::cuda {
 
-/// Maps any handle for the GPU `on`. Throws device_error: no peer access, wrong or invisible GPU, owner has
-/// died, damaged handle.
+/// Maps any handle for the GPU `on`. Throws device_error if peer access is missing, the GPU is wrong or
+/// invisible, the owner has died, or the handle is damaged.
 [[nodiscard]] std::unique_ptr<mapping> map_memory(const gpu& on, const memory_handle& handle, access wanted);
 
 /// Zero-filled memory private to this process, on the GPU.

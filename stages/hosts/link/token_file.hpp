@@ -16,7 +16,7 @@ class token_file {
 public:
     token_file() = default;
     explicit token_file(std::string secret) : secret_(std::move(secret)) {}
-    /// Throws config_error: the file does not exist, belongs to another user, can be read by others, or has
+    /// Throws config_error if the file does not exist, belongs to another user, can be read by others, or has
     /// fewer than 16 bytes.
     [[nodiscard]] static token_file read(const std::string& path);
 

@@ -90,7 +90,7 @@ private:
     static void disconnect(link& l, std::string why);
     bool accept_requests();
     bool close_failed();
-    /// Throws config_error: this UCX reaches no GPU memory.
+    /// Throws config_error if this UCX cannot access GPU memory.
     void require_gpu_memory();
     void open_endpoint(u32 connection, ucp_ep_params_t& with);
     void post(link& l, unsigned id, outgoing* o, std::span<const std::byte> data);

@@ -21,7 +21,7 @@
 namespace carousel::stages::mcap {
 
 inline constexpr unsigned char magic[8] = {0x89, 'M', 'C', 'A', 'P', 0x30, '\r', '\n'};
-inline constexpr u64 head_bytes = 9;  ///< of a record: opcode, length
+inline constexpr u64 head_bytes = 9;  ///< size of a record's head: opcode, length
 inline constexpr u64 footer_bytes = head_bytes + 20;
 inline constexpr u64 chunk_head_bytes = 8 + 8 + 8 + 4 + 4 + 8;  ///< size of the content of a Chunk before its
                                                                 ///< records, without the compression's name

@@ -26,7 +26,8 @@ struct contents {
 [[nodiscard]] contents read_front(int fd);
 /// The preamble and the units. Throws format_error.
 [[nodiscard]] contents scan(int fd);
-/// The records of a unit. Throws format_error: its checksum is wrong, or it is an entry with `damage`.
+/// The records of a unit. Throws format_error if the unit's checksum is wrong, or if it is an entry with
+/// `damage`.
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records);
 
 }  // namespace carousel::stages::mcap

@@ -1,4 +1,4 @@
-// CUDA-GL interop through a pixel buffer shared by both: CUDA writes it and GL copies it into the texture,
+// CUDA-GL interop through a pixel buffer that both share: CUDA writes it and GL copies it into the texture,
 // all on the GPU.
 #include "viewer/window/make_interop.hpp"
 

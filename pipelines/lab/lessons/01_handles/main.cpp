@@ -168,7 +168,7 @@ void try_descriptor() {
 }
 
 /// The textbook's code: the maker opens the file and writes the handle; the other process waits until the
-/// file exists. The maker is killed between the two.
+/// file exists. The maker is killed between these two steps.
 void textbook() {
     const pid_t maker = fork();
     if (maker == 0) {

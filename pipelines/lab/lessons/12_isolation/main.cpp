@@ -135,7 +135,8 @@ double beat() {
     }
     return longest;
 }
-/// The kill: one of two workers writes to an inaccessible page. Does the other one continue?
+/// The kill: one of two workers writes to an inaccessible page. The question is whether the other worker
+/// continues.
 void fault(const char* name, bool processes) {
     all->beats = all->stop = 0;
     void* const nowhere = mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -177,7 +177,7 @@ pid_t exported_in(const place& p) {
     return -1;
 }
 void end_exporter(pid_t owner) {
-    kill(owner, SIGKILL);  // its child is killed with it (PR_SET_PDEATHSIG)
+    kill(owner, SIGKILL);  // the owner's child is killed with it (PR_SET_PDEATHSIG)
     waitpid(owner, nullptr, 0);
 }
 

@@ -32,7 +32,7 @@ struct shared {
     char why[200];
 };
 shared* common;
-std::string folder;  // of the MPS daemon's pipes; no process answers there while no daemon runs
+std::string folder;  // folder of the MPS daemon's pipes; no process replies there while no daemon runs
 
 double now_us() {
     timespec t{};

@@ -30,7 +30,7 @@ struct shared {
     char why[200];
 };
 shared* common;
-std::string folder;  // of the MPS daemon's pipes; no process answers there while no daemon runs
+std::string folder;  // folder of the MPS daemon's pipes; no process replies there while no daemon runs
 
 double now_us() {
     timespec t{};
@@ -143,7 +143,7 @@ int neighbour() {
     }
     _exit(0);
 }
-/// The kill: one of its own kernels faults.
+/// The kill: one of the process's own kernels faults.
 int faulty() {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;
