@@ -9,7 +9,7 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE("control: the seeded bug shows in its primitive's histories by the broken rule") {
+TEST_CASE("control: the seeded bug breaks its rule in the primitive's histories") {
     // Each program has one bug and is named after it.
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").filename().string();
     const auto ours = std::find_if(controls.begin(), controls.end(), [&](const control& c) {

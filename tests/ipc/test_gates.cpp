@@ -7,7 +7,7 @@
 using namespace carousel;
 using namespace carousel::ipc;
 
-TEST_CASE("a gate is closed once, by who is first, and the holder closes what is a second late") {
+TEST_CASE("a gate is closed once, by the first process, and the holder closes a gate one second late") {
     gate_row row{};
     gate& g = row.of[3];
     close_overdue(row, 10 * ns_per_s);

@@ -119,7 +119,7 @@ constexpr shape on_gpu{kind::gpu_queue, 64, 16, 0};
 
 }  // namespace
 
-TEST_CASE("an order to repair GPU memory is read, and a malformed one is rejected") {
+TEST_CASE("instructions to repair GPU memory are read, and malformed ones are rejected") {
     const auto order = repair_order_from(to_text(repair_order{{7, 0xFFFF'FFFF}}));
     REQUIRE(order);
     CHECK(order->epochs == std::vector<u32>{7, 0xFFFF'FFFF});
@@ -137,7 +137,7 @@ TEST_CASE("without GPU memory a space refuses GPU primitives and names the remed
                    contains("carousel hold lab --device"));
 }
 
-TEST_CASE("what lies in GPU memory lies side by side, and no more than there is room for") {
+TEST_CASE("objects in GPU memory are adjacent, and do not exceed the available room") {
     scene s;
     holder h("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
     space_block& b = h.block();
@@ -274,7 +274,7 @@ TEST_CASE("a holder that takes over gets the GPU memory, ends the old repairer a
     CHECK(attach_to(next)->gpu_fd() >= 0);
 }
 
-TEST_CASE("a process with the pid of an ended repairer is left alone") {
+TEST_CASE("a process with the pid of an ended repairer is not affected") {
     scene s;
     fake_helper second;
     auto first = std::make_unique<holder>("lab", u64{4} << 20U, memory_when::at_once, &s.helper, gpu_bytes);
@@ -321,7 +321,7 @@ struct plain_side {
 };
 }  // namespace
 
-TEST_CASE("zeroed GPU memory is an empty queue and an empty work queue, and elements lie side by side") {
+TEST_CASE("zeroed GPU memory is an empty queue and work queue, and elements are adjacent") {
     constexpr u32 capacity = 5, bytes = 12;
     test::zeroed<u64> memory(gpu_queue_bytes(capacity, bytes));
     const queue_body<plain_side> q(gpu_queue_at(&*memory, capacity, bytes), 1);

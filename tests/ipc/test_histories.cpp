@@ -37,7 +37,7 @@ void require_found(one_history of, const std::string& rule) {
 
 }  // namespace
 
-TEST_CASE("semaphore: no permit is out twice or lost, none overtaken, under deaths at any step") {
+TEST_CASE("semaphore: no permit is held twice, lost or overtaken, under deaths at any step") {
     require_sound(
         semaphore_history, 50'000,
         {step::line_joined, step::turn_checked, step::turn_known, step::permit_taken, step::line_left,
@@ -89,7 +89,7 @@ TEST_CASE("repairers: repaired and counted once under deaths of holders and repa
     }
 }
 
-TEST_CASE("queue: the same where clients stop and wake where they were") {
+TEST_CASE("queue: the same when clients stop and resume at the same step") {
     history_options o;
     o.stops = 12;
     require_sound(queue_history, 20'000, {step::cell_claimed, step::cell_popping, step::cell_leased}, o);
@@ -110,7 +110,7 @@ TEST_CASE("work queue: each task is committed once or a dead letter, under death
                    step::word_repaired, step::repair_done});
 }
 
-TEST_CASE("pool: no unit is in two blocks and none leaks, under deaths at any step, gifts included") {
+TEST_CASE("pool: no unit is in two blocks or leaks, under deaths at any step, including transfers") {
     require_sound(
         pool_history, 50'000,
         {step::serial_drawn, step::head_claimed, step::body_claimed, step::block_owned, step::block_leaving,
@@ -118,14 +118,14 @@ TEST_CASE("pool: no unit is in two blocks and none leaks, under deaths at any st
          step::cell_consumed, step::repair_begun, step::word_repaired, step::repair_done});
 }
 
-TEST_CASE("work queue and pool: the same where clients stop and wake where they were") {
+TEST_CASE("work queue and pool: the same when clients stop and resume at the same step") {
     history_options o;
     o.stops = 12;
     require_sound(work_history, 20'000, {step::task_filling, step::task_claimed, step::task_committed}, o);
     require_sound(pool_history, 20'000, {step::head_claimed, step::body_claimed, step::block_received}, o);
 }
 
-TEST_CASE("control: a repair before the fence gives out a permit twice") {
+TEST_CASE("control: a repair before the fence grants a permit twice") {
     require_found(semaphore_history, "could not release");
 }
 TEST_CASE("control: a repair before the fence takes a permit from running kernels") {

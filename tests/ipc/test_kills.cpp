@@ -239,7 +239,7 @@ TEST_CASE("pool: processes killed anywhere leak no unit and never write to anoth
     CHECK(l.use().free == pages.count / pages.each);
 }
 
-TEST_CASE("holders that are killed repeatedly take no live client for dead and leave no dead one") {
+TEST_CASE("repeatedly killed holders treat no live client as dead and leave no dead one") {
     field f("semaphore", 2 * scaled(60));
     f.inject_faults({step::permit_taken, step::line_joined}, 2);
     attachment& a = f.settle();

@@ -60,7 +60,7 @@ TEST_CASE("blocks are placed next to each other, first fit, at their offsets") {
     CHECK(m.of(3).try_acquire(3)->unit == 7);
 }
 
-TEST_CASE("sizes are whole units, and what is too large is refused without a look") {
+TEST_CASE("sizes are whole units, and a too large request is refused without a search") {
     made m(4);
     CHECK(m.of(1).units_for(0) == 1);
     CHECK(m.of(1).units_for(4096) == 1);
@@ -71,7 +71,7 @@ TEST_CASE("sizes are whole units, and what is too large is refused without a loo
     CHECK(m.of(1).use().free == 4);
 }
 
-TEST_CASE("a repair frees whole, half claimed and half freed blocks of the dead client only") {
+TEST_CASE("a repair frees complete, partly claimed and partly freed blocks of only the dead client") {
     made m(12);
     REQUIRE(m.of(9).try_acquire(2));
     const auto kept = m.of(1).try_acquire(2);
@@ -86,7 +86,7 @@ TEST_CASE("a repair frees whole, half claimed and half freed blocks of the dead 
     CHECK(m.of(1).release(*kept));
 }
 
-TEST_CASE("a block that is given belongs to its cell, and then to who receives it") {
+TEST_CASE("a sent block belongs to its cell, and then to its receiver") {
     made m(4);
     pool giver = m.of(1), receiver = m.of(2);
     queue in = m.cells_of(1), out = m.cells_of(2);
@@ -103,7 +103,7 @@ TEST_CASE("a block that is given belongs to its cell, and then to who receives i
     CHECK(receiver.use().free == 4);
 }
 
-TEST_CASE("a giver that dies between the cell and the block's word has given it") {
+TEST_CASE("a sender that dies between the cell and the block's word has sent the block") {
     made m(4);
     pool giver = m.of(1);
     const auto k = giver.try_acquire(2);
@@ -148,7 +148,7 @@ TEST_CASE("a cell that names no block is distinguished from an empty queue") {
     CHECK(damaged);
 }
 
-TEST_CASE("two that claim the same room meet at one unit, and the later one gives its part back") {
+TEST_CASE("two claims of the same room collide at one unit, and the later one returns its part") {
     static made* m = nullptr;
     static std::optional<block> other;
     made mine(7);
@@ -189,7 +189,7 @@ TEST_CASE("a claim or release interrupted by a death is completed by the repair"
         }
 }
 
-TEST_CASE("the name of a block that was released fits no later block, though it lies there") {
+TEST_CASE("the name of a released block matches no later block at the same place") {
     made m(2);
     const auto first = m.of(1).try_acquire(2);
     REQUIRE(first);
@@ -199,14 +199,14 @@ TEST_CASE("the name of a block that was released fits no later block, though it 
     CHECK(m.of(1).use().free == 0);
 }
 
-TEST_CASE("a cell whose block has got another owner meanwhile takes nothing from it") {
+TEST_CASE("a cell whose block has another owner by now takes nothing from that owner") {
     made m(4);
     REQUIRE(m.of(1).try_acquire(2));
     CHECK_FALSE(m.of(2).take({0, 500, 501}));
     CHECK(m.of(2).owners() == std::vector<u32>{1});
 }
 
-TEST_CASE("a block that finds no room in the queue stays its giver's") {
+TEST_CASE("a block without room in the queue remains its sender's") {
     made m(4);
     pool giver = m.of(1);
     queue in = m.cells_of(1);
@@ -233,7 +233,7 @@ TEST_CASE("a receiver frees the cell, and the queue has room again") {
     }
 }
 
-TEST_CASE("a giver that dies while a receiver has leased its cell has given the block") {
+TEST_CASE("a sender that dies while a receiver has leased its cell has sent the block") {
     made m(4);
     pool giver = m.of(1), receiver = m.of(2);
     const block_ref r = giver.name(*giver.try_acquire(2));

@@ -36,7 +36,7 @@ struct made {
 };
 }  // namespace
 
-TEST_CASE("elements come out in their order, over many laps, and no more go in than there is room for") {
+TEST_CASE("elements keep their order over many laps, and a full queue admits no more") {
     made m(3);
     auto q = m.of(1);
     u64 next = 0, got = 0;
@@ -51,7 +51,7 @@ TEST_CASE("elements come out in their order, over many laps, and no more go in t
     }
 }
 
-TEST_CASE("bulk forms push and pop what there is room for") {
+TEST_CASE("bulk functions push and pop as many elements as there is room for") {
     made m(4);
     const u64 in[] = {1, 2, 3, 4, 5, 6};
     u64 out[6] = {};
@@ -60,7 +60,7 @@ TEST_CASE("bulk forms push and pop what there is room for") {
     CHECK(out[3] == 4);
 }
 
-TEST_CASE("a leased element is its holder's alone, and comes again when it is given back") {
+TEST_CASE("a leased element belongs only to its holder, and is delivered again when returned") {
     made m(4);
     REQUIRE(m.of(1).try_push(7));
     REQUIRE(m.of(1).try_push(8));
@@ -94,7 +94,7 @@ TEST_CASE("a claimed cell blocks the line, its claimer is named, and the repair 
     CHECK(m.of(1).try_push(in, 4) == 4);  // capacity is what it was
 }
 
-TEST_CASE("an element that a dead process popped is counted, one that it leased comes again") {
+TEST_CASE("an element popped by a dead process is counted, a leased one is delivered again") {
     made m(4);
     const u64 in[] = {1, 2};
     REQUIRE(m.of(1).try_push(in, 2) == 2);
@@ -107,7 +107,7 @@ TEST_CASE("an element that a dead process popped is counted, one that it leased 
     CHECK(value == 2);
 }
 
-TEST_CASE("a repair leaves what live clients have claimed, popped and leased") {
+TEST_CASE("a repair does not change what live clients have claimed, popped and leased") {
     made m(4);
     const u64 in[] = {1, 2};
     REQUIRE(m.of(1).try_push(in, 2) == 2);
@@ -162,7 +162,7 @@ TEST_CASE("a loss counted by an interrupted repair is not counted again after an
     CHECK(m.of(1).try_push(in, 4) == 4);  // no cell is still marked
 }
 
-TEST_CASE("a count of an interrupted repair hides no loss at the same cell in a later round") {
+TEST_CASE("an interrupted repair's count hides no loss at the same cell in a later round") {
     made m(1);
     m.leave(0, cell_state::claimed, 8);
     m.repair_cut_off_at(8, step::word_repaired);  // the cell is free, and the tally still knows it
@@ -173,7 +173,7 @@ TEST_CASE("a count of an interrupted repair hides no loss at the same cell in a 
     CHECK(m.of(1).bytes().tombs() == 2);
 }
 
-TEST_CASE("many producers that died at their claims leave no element hidden after their tombs") {
+TEST_CASE("many producers that died at their claims hide no later element") {
     made m(3);
     for (u32 epoch = 10; epoch < 40; ++epoch) {
         const u64 t = load(m.b->tail);  // as claim() does, up to its death
@@ -187,7 +187,7 @@ TEST_CASE("many producers that died at their claims leave no element hidden afte
     CHECK(value == 5);
 }
 
-TEST_CASE("threads pass every element on exactly once, each producer's in order") {
+TEST_CASE("threads pass every element exactly once, in order per producer") {
     made m(8);
     constexpr u64 each = 2000;
     std::vector<u64> seen[2];

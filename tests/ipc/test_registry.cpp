@@ -36,7 +36,7 @@ TEST_CASE("a process with the same pid and another start time is another process
     CHECK(attach_again(*r, a.epoch, {100, 7}));
 }
 
-TEST_CASE("a client whose connection broke may come back until it is fenced") {
+TEST_CASE("a client whose connection broke may reconnect until it is fenced") {
     zeroed<registry_block> r(sizeof(registry_block));
     const client_id a = attach(*r, {100, 7});
     mark_dead(*r, a.entry);

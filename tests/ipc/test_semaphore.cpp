@@ -41,7 +41,7 @@ struct controlled_time {
 };
 }  // namespace
 
-TEST_CASE("as many permits are out as there are, and a released one goes to the next") {
+TEST_CASE("all permits can be held at once, and a released one is given to the next waiter") {
     made m(2);
     const auto a = m.of(1).try_acquire(), b = m.of(2).try_acquire();
     REQUIRE(a);
@@ -54,7 +54,7 @@ TEST_CASE("as many permits are out as there are, and a released one goes to the 
     CHECK(m.of(3).try_acquire());
 }
 
-TEST_CASE("who waits gets the permit that is released meanwhile, and long before its time is over") {
+TEST_CASE("a waiter gets a permit that is released during its wait, long before its timeout") {
     made m(1);
     const auto held = m.of(1).try_acquire();
     std::thread other([&] {
@@ -66,7 +66,7 @@ TEST_CASE("who waits gets the permit that is released meanwhile, and long before
     CHECK(m.of(3).holders() == std::vector<u32>{2});
 }
 
-TEST_CASE("a wait ends at its time and leaves no ticket") {
+TEST_CASE("a wait ends at its timeout and leaves no ticket") {
     made m(1);
     const auto held = m.of(1).try_acquire();
     CHECK_FALSE(m.of(2).acquire(20'000'000));
@@ -87,7 +87,7 @@ TEST_CASE("a full line admits no client, and leaving clients make room in any or
     CHECK(m.of(2).try_acquire());
 }
 
-TEST_CASE("a repair returns only what the dead client had, however often it is repeated") {
+TEST_CASE("a repair returns only what the dead client had, even if it is repeated") {
     made m(3);
     REQUIRE(m.of(1).try_acquire());
     REQUIRE(m.of(2).try_acquire());
@@ -111,7 +111,7 @@ TEST_CASE("a repair leaves the permits and tickets of live clients") {
     CHECK(m.of(9).waiting() == 0);
 }
 
-TEST_CASE("a permit that was released releases nothing once more, though its life has it again") {
+TEST_CASE("releasing a released permit again has no effect, even if the client holds it again") {
     made m(1);
     const auto first = m.of(1).try_acquire();
     REQUIRE(first);
@@ -134,7 +134,7 @@ TEST_CASE("returning a permit, leaving the line and repairing wake the waiters")
     CHECK(rung());
 }
 
-TEST_CASE("threads that share one permit never have it together") {
+TEST_CASE("threads that share one permit never hold it at the same time") {
     made m(1, 16);
     int inside = 0, most = 0, turns = 0;
     std::vector<std::thread> all;
@@ -154,7 +154,7 @@ TEST_CASE("threads that share one permit never have it together") {
     CHECK(turns == 800);
 }
 
-TEST_CASE("a client that rests at the head of the line is skipped after its patience, not before") {
+TEST_CASE("a stopped client at the head of the line is skipped after its patience, not before") {
     made m(1);
     controlled_time t;
     m.rests(0, 7);
@@ -181,7 +181,7 @@ TEST_CASE("no client is skipped for a time without a free permit") {
     CHECK(m.of(2).waiting() == 1);
 }
 
-TEST_CASE("the first of the line alone is passed by, and the next one has its patience for itself") {
+TEST_CASE("only the first waiter is skipped, and the next one has its own patience") {
     made m(1);
     controlled_time t;
     m.rests(0, 7);
@@ -197,7 +197,7 @@ TEST_CASE("the first of the line alone is passed by, and the next one has its pa
     CHECK(m.of(2).waiting() == 1);
 }
 
-TEST_CASE("a full line of clients that rest lets others in one after the other") {
+TEST_CASE("a full line of stopped clients admits others one after the other") {
     made m(1, 2);
     controlled_time t;
     m.rests(1, 7);

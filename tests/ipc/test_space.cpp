@@ -30,7 +30,7 @@ using namespace carousel;
 using namespace carousel::ipc;
 using namespace carousel::test;
 
-TEST_CASE("a client that comes first waits for its holder, and then names what is missing") {
+TEST_CASE("a client that starts first waits for its holder, and then names what is missing") {
     scene s;
     const std::string why = refusal_of([] { (void)ipc::open("lab", {.wait_s = 0.05}); });
     CHECK_THAT(why, contains("no process holds it"));
@@ -91,7 +91,7 @@ TEST_CASE("a size near 2^64 is refused, and no two primitives overlap after it")
     CHECK(b.place[1].offset + b.place[1].bytes <= b.bytes);
 }
 
-TEST_CASE("a name is held once, and its folder goes with it") {
+TEST_CASE("a name is held once, and its folder is removed with it") {
     scene s;
     {
         held_space h("lab");
@@ -100,7 +100,7 @@ TEST_CASE("a name is held once, and its folder goes with it") {
     CHECK_FALSE(std::filesystem::exists(place_of("lab").folder));
 }
 
-TEST_CASE("what a client held when it left comes back, though its process lives") {
+TEST_CASE("a client that leaves returns what it held, although its process is alive") {
     scene s;
     held_space h("lab");
     space stays = ipc::open("lab");
@@ -115,7 +115,7 @@ TEST_CASE("what a client held when it left comes back, though its process lives"
     CHECK(turn.free() == 0);
 }
 
-TEST_CASE("a timeout names the owner and what is free") {
+TEST_CASE("a timeout names the owner and the free amount") {
     scene s;
     held_space h("lab");
     space lab = ipc::open("lab");
@@ -139,7 +139,7 @@ TEST_CASE("a timeout names the owner and what is free") {
     CHECK_THAT(refusal_of([&] { work.submit(2, milliseconds(5)); }), contains("1 tasks wait"));
 }
 
-TEST_CASE("held things are given back at their end, once, and moved with what they hold") {
+TEST_CASE("handles return what they hold once, at their end, and can be moved") {
     scene s;
     held_space h("lab");
     space lab = ipc::open("lab");
@@ -199,7 +199,7 @@ TEST_CASE("blocks are passed from client to client with their description") {
     CHECK_THAT(refusal_of([&] { (void)out.try_send(gone, 1); }), contains("no longer held"));
 }
 
-TEST_CASE("clients continue without their holder, and the next one takes over what they have") {
+TEST_CASE("clients continue without their holder, and the next holder takes over their memory") {
     scene s;
     auto first = std::make_unique<held_space>("lab");
     space lab = ipc::open("lab", {.wait_s = 0.05});
@@ -224,7 +224,7 @@ TEST_CASE("clients continue without their holder, and the next one takes over wh
     CHECK(lab.semaphore("new", 1).free() == 1);
 }
 
-TEST_CASE("a forked child can't change what its parent has opened") {
+TEST_CASE("a forked child can't change objects that its parent has opened") {
     scene s;
     held_space h("lab");
     attachment a("lab", 5);
@@ -240,7 +240,7 @@ TEST_CASE("a forked child can't change what its parent has opened") {
     CHECK(WIFSIGNALED(status));
 }
 
-TEST_CASE("a forked child that unwinds leaves its parent's space and what it holds there as they are") {
+TEST_CASE("a forked child that unwinds does not change its parent's space or holdings") {
     scene s;
     held_space h("lab");
     auto lab = std::make_unique<space>(ipc::open("lab"));
@@ -269,7 +269,7 @@ TEST_CASE("a forked child that unwinds leaves its parent's space and what it hol
     CHECK(turn->free() == 1);
 }
 
-TEST_CASE("a client that has lost its connection and lives keeps what it holds until it ends") {
+TEST_CASE("a live client without a connection keeps what it holds until it ends") {
     scene s;
     held_space h("lab");
     attachment stays("lab", 5);
@@ -371,7 +371,7 @@ TEST_CASE("a malformed reply of a holder is an error of the space") {
     CHECK_THAT(why, Catch::Matchers::StartsWith("opening the space \"lab\": "));
 }
 
-TEST_CASE("a holder with too many connections that send nothing answers the next ones") {
+TEST_CASE("a holder with too many silent connections replies to the next ones") {
     constexpr rlim_t needed = 4096;  // both ends of the connections are in this process
     rlimit files{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &files) == 0);
@@ -415,7 +415,7 @@ TEST_CASE("memory that is not a space of this version and user is refused before
     CHECK_THAT(why(again()), contains("it is damaged"));
 }
 
-TEST_CASE("a primitive half created by a dead holder is created again by the next one") {
+TEST_CASE("a primitive partly created by a dead holder is created again by the next one") {
     const memory m = memory::make("lab", 4U << 20U);
     space_block& s = m.block();
     const u32 a = make_place(s, "a", {kind::semaphore, 3, 0, 0});

@@ -34,7 +34,7 @@ TEST_CASE("if GPU memory can't be created, the space is not held and nothing rem
     CHECK(std::filesystem::is_empty(s.folder.path / "carousel-spaces"));
 }
 
-TEST_CASE("a space created on demand costs no memory before and is taken over without waiting") {
+TEST_CASE("a space created on demand takes no memory before, and is taken over without waiting") {
     scene s;
     {
         const u64 begun = now_ns();
@@ -80,7 +80,7 @@ struct other {
 };
 }  // namespace two
 
-TEST_CASE("a queue whose other end has another type is refused, also where its size is the same") {
+TEST_CASE("a queue with another element type is refused, even if the size is the same") {
     scene s;
     const held_space h("lab");
     space lab = ipc::open("lab"), again = ipc::open("lab");
@@ -116,7 +116,7 @@ TEST_CASE("a client that leaves while its holder ends leaves no folder") {
     CHECK_FALSE(find_space("lab"));
 }
 
-TEST_CASE("an observer is not a client, and a dead space's folder is removed, a live one's stays") {
+TEST_CASE("an observer is not a client, and only the folder of a dead space is removed") {
     scene s;
     {
         held_space h("lab");
@@ -142,7 +142,7 @@ TEST_CASE("an observer is not a client, and a dead space's folder is removed, a 
     CHECK_FALSE(find_space("gone"));
 }
 
-TEST_CASE("a space whose clients are of another pid namespace is orphaned and not dead") {
+TEST_CASE("a space with clients in another pid namespace is orphaned, not dead") {
     scene s;
     const hold_place p = place_of("lab");
     make_place_folder(p);

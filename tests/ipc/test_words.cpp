@@ -8,7 +8,7 @@
 using namespace carousel;
 using namespace carousel::ipc;
 
-TEST_CASE("an owner word keeps its count, epoch and state at their widest, and nothing spills over") {
+TEST_CASE("an owner word keeps its count, epoch and state at their maximum values") {
     const cell_word w{count_mask, epoch_mask, cell_state::lost};
     CHECK(cell_word::of(w.pack()) == w);
     CHECK(cell_word::of(cell_word{count_mask + 5, epoch_mask, cell_state::free}.pack()).count == 4);
@@ -26,7 +26,7 @@ TEST_CASE("rounds are distinguished by their distance, even when counts wrap aro
     CHECK(round_of(count_mask, 0) == -1);
 }
 
-TEST_CASE("a loss seen again by the next repair counts once, a later one at its place again") {
+TEST_CASE("a loss found again by the next repair counts once, a later one at its place counts again") {
     word tally{0};
     count_once<cpu_words>(tally, 0, 0);
     count_once<cpu_words>(tally, 0, 0);  // the holder had died after the count
@@ -45,7 +45,7 @@ TEST_CASE("a deadline never wraps around, and a sleep after it returns at once")
     CHECK(sleep_until(bell, shm::ticket(bell), deadline_after(1'000'000)));
 }
 
-TEST_CASE("every step has a name of its own") {
+TEST_CASE("every step has a unique name") {
     for (u32 a = 0; a < steps; ++a)
         for (u32 b = 0; b < a; ++b) CHECK(name_of(static_cast<step>(a)) != name_of(static_cast<step>(b)));
     CHECK(name_of(step::repair_done) == "repair_done");

@@ -31,7 +31,7 @@ struct made {
 };
 }  // namespace
 
-TEST_CASE("a task is claimed once and committed once, by the life that claimed it") {
+TEST_CASE("a task is claimed once and committed once, by the claiming incarnation") {
     made m(4, 3);
     const task_name name = m.submit(5);
     CHECK(m.of(2).fate(name) == task_fate::waiting);
@@ -64,7 +64,7 @@ TEST_CASE("a task whose workers fail or die max_attempts times is a dead letter,
     CHECK(m.of(5).count(task_state::free) == 2);
 }
 
-TEST_CASE("a half submitted task leaves room, and a half read dead letter stays one") {
+TEST_CASE("a partly submitted task leaves its place free, a partly read dead letter remains") {
     made m(1, 1);
     m.b->place()[0].store(task_word{0, 0, 9, task_state::filling}.pack());
     const u64 value = 1;
@@ -92,7 +92,7 @@ TEST_CASE("a waiting claim ends at its timeout, and the search skips no task") {
     CHECK(seen == 7);
 }
 
-TEST_CASE("a claim that is over commits nothing of the task that has its place now") {
+TEST_CASE("an expired claim does not commit the task that now has its place") {
     made m(1, 3);
     const task_name first = m.submit(1);
     const claimed_task old = m.claim(2);
@@ -107,7 +107,7 @@ TEST_CASE("a claim that is over commits nothing of the task that has its place n
     CHECK(m.of(2).commit(now));
 }
 
-TEST_CASE("a repair leaves what live clients fill, have claimed and read") {
+TEST_CASE("a repair does not change what live clients fill, have claimed and read") {
     made m(3, 1);
     m.b->place()[0].store(task_word{0, 0, 4, task_state::filling}.pack());
     const task_name name = m.submit(2);

@@ -38,11 +38,11 @@ TEST_CASE("the protocol as written holds in every small set-up of one stage") {
     check_entries(holding_entries(), effort::everyday, true);
 }
 
-TEST_CASE("a clause left out or a seeded bug is found, and as the failure that it causes") {
+TEST_CASE("an omitted clause or a seeded bug is detected as the failure that it causes") {
     check_entries(failing_entries(), effort::everyday, false);
 }
 
-TEST_CASE("a helper may do all of step 6, it only need not") {
+TEST_CASE("a helper may perform all of step 6 but need not") {
     check_entries(failing_entries(), effort::everyday, true);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("reading stages, joins, sinks, the end and tombstone frames hold") {
     check_entries(pipeline_entries(), effort::everyday, true);
 }
 
-TEST_CASE("bugs of reading stages, joins, sinks, the end and tombstone frames are found") {
+TEST_CASE("bugs of reading stages, joins, sinks, the end and tombstone frames are detected") {
     check_entries(pipeline_entries(), effort::everyday, false);
 }
 
@@ -66,26 +66,26 @@ TEST_CASE("stages with two outputs, forks and the joins after them hold") {
     check_entries(output_entries(), effort::everyday, true);
 }
 
-TEST_CASE("bugs of stages with two outputs are found") {
+TEST_CASE("bugs of stages with two outputs are detected") {
     check_entries(output_entries(), effort::everyday, false);
 }
 
-TEST_CASE("nothing comes of a flipped bit: it holds in any word, at any step") {
+TEST_CASE("a flipped bit in any word at any step does not break the protocol") {
     check_entries(damage_entries(), effort::everyday, true);
 }
 
-TEST_CASE("each part of the answer to a flipped bit is needed") {
+TEST_CASE("each part of the reaction to a flipped bit is needed") {
     check_entries(damage_entries(), effort::everyday, false);
 }
 
 TEST_CASE("the model reaches as many states as a second implementation of the same rules") {
     const std::pair<const char*, carousel::u64> known[] = {
         {"a link without spare buffers waits for the fence", 71224},
-        {"one spare buffer is enough for one job in flight", 132820},
-        {"one job word a seat waits for the fence", 4273},
-        {"without a spare a stopped viewer blocks", 46926},
-        {"a viewer's lease takes the spare", 262919},
-        {"it holds when committed jobs are finished only after the fence", 510820},
+        {"one spare buffer suffices for one job in flight", 132820},
+        {"a seat with one job word waits for the fence", 4273},
+        {"a stopped viewer blocks a link without a spare buffer", 46926},
+        {"a viewer's lease occupies the spare buffer", 262919},
+        {"the protocol holds when committed jobs are finished only after the fence", 510820},
     };
     for (const auto& [name, states] : known) {
         INFO(name);
@@ -107,7 +107,7 @@ TEST_CASE("a pipeline that does not fit the model is refused") {
     CHECK_THROWS_AS(explore(s), std::invalid_argument);
 }
 
-TEST_CASE("a seat has never two workers under one epoch and is never left empty") {
+TEST_CASE("a seat never has two workers with one epoch and is never left empty") {
     const seat_result r = explore_seat({});
     INFO(r.states << " states");
     CHECK_FALSE(r.two_workers);
@@ -115,13 +115,13 @@ TEST_CASE("a seat has never two workers under one epoch and is never left empty"
     CHECK(r.states == 646);
 }
 
-TEST_CASE("a seat whose successors neither claim it nor have a new epoch gets two workers") {
+TEST_CASE("without claims and new epochs a seat gets two workers") {
     const seat_result r = explore_seat({.claim_first = false, .raise_epoch = false});
     CHECK(r.two_workers);
     CHECK(r.trace == std::vector<std::string>{"look", "spawn(0)", "supervisor-dies", "look", "spawn(1)"});
 }
 
-TEST_CASE("a standby is promoted without a moment in which two entries have one epoch") {
+TEST_CASE("a standby is promoted without two entries ever having one epoch") {
     const seat_result r = explore_seat({.standby = true});
     INFO(r.states << " states");
     CHECK_FALSE(r.two_workers);
@@ -130,12 +130,12 @@ TEST_CASE("a standby is promoted without a moment in which two entries have one 
     CHECK(r.states > 646);
 }
 
-TEST_CASE("a promotion that starts with the entry leaves two entries of one epoch at a death") {
+TEST_CASE("a promotion that starts with the entry can leave two entries with one epoch") {
     const seat_result r = explore_seat({.standby = true, .seat_first = false});
     CHECK(r.shared_epoch);
 }
 
-TEST_CASE("a frame's parameters depend on its number, and a change counts from the answered frame") {
+TEST_CASE("a frame's parameters depend on its number, and a change applies from the returned frame") {
     const parameter_result r = explore_parameters({});
     INFO(r.states << " states");
     CHECK_FALSE(r.differs);
@@ -148,15 +148,15 @@ TEST_CASE("a frame's parameters depend on its number, and a change counts from t
     CHECK(r.states == 993558);
 }
 
-TEST_CASE("a source that does not move the horizon gets a change for a wrong frame") {
+TEST_CASE("a source that does not move the horizon applies a change to a wrong frame") {
     CHECK(explore_parameters({.move_horizon = false}).inexact);
 }
 
-TEST_CASE("a change by a CAS without its horizon changes a frame in work") {
+TEST_CASE("a change by a CAS without its horizon changes a frame in progress") {
     CHECK(explore_parameters({.one_cas = false}).inexact);
 }
 
-TEST_CASE("a change that is taken without room for it overwrites a set that a frame needs") {
+TEST_CASE("a change that is accepted without room overwrites a set that a frame needs") {
     CHECK_FALSE(explore_parameters({.check_room = false}).sound());
 }
 

@@ -12,7 +12,7 @@ TEST_CASE("the protocol as written holds in the large set-ups of one stage", "[.
 
 TEST_CASE("sizes hold with two jobs in flight") { check_entries(sizing_entries(), effort::lengthy, true); }
 
-TEST_CASE("sizes that are too small with two jobs in flight are found") {
+TEST_CASE("sizes that are too small for two jobs in flight are detected") {
     check_entries(sizing_entries(), effort::lengthy, false);
 }
 
