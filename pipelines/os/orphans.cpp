@@ -73,8 +73,7 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
         if (!reap(first.si_pid)) break;
     }
     for (const pid_t pid : zombies())
-        (void)reap(pid);  // finds children that are listed after one that other
-                          // code has yet to reap
+        (void)reap(pid);  // the children that are listed after a zombie that other code will reap
     return count;
 }
 

@@ -32,7 +32,7 @@ std::string interpreter() {
     return path;
 }
 
-/// Of a build, and of an installation.
+/// The folders of a build and of an installation.
 std::array<fs::path, 2> possible_folders() {
     const fs::path here = executable_folder();
     return {here / "python", here.parent_path() / CAROUSEL_PYTHON_FOLDER};

@@ -150,8 +150,8 @@ outcome worker::choose(job& j, u32 in_flight) noexcept {
     return stage_->source != shm::none ? choose_ring_sequence(j, in_flight) : choose_inputs(j, in_flight);
 }
 
-// A source's number n is the one in [T, T+N) of its first output that maps to its word; it is available when
-// the word is WAIT at exactly that lap.
+// A source's number n is the number in [T, T+N) that maps to its word, where T is the tail of its first
+// output; n is available when the word is WAIT at exactly that lap.
 outcome worker::choose_ring_sequence(job& j, u32 in_flight) noexcept {
     shm::source_block& q = control_->source[std::min(stage_->source, shm::max_sources - 1)];
     const u64 end = load(control_->end);

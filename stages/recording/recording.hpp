@@ -21,7 +21,7 @@ struct recording {
     std::string id;     ///< unique id of the recording, by which the next incarnation recognizes its own file
     i64 offset_ns = 0;  ///< difference between CLOCK_MONOTONIC and the wall clock, for the whole recording
     std::vector<recorded_ring> rings;
-    ring::parameter_schema parameters;  ///< empty: the pipeline had none
+    ring::parameter_schema parameters;  ///< empty: the pipeline had no parameters
 };
 
 /// The channel of rings[k] is k + 1.
