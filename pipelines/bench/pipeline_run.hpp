@@ -4,8 +4,8 @@
 // processes and GPU contexts.
 //
 // frames/s, CPU time and latency histograms come from `carousel ps --json` at both ends of the window; lost,
-// repeated and torn frames and deaths come from the report. The ps of an older build has no latency
-// histograms; the latencies then come from the report and refer to the whole run.
+// repeated and torn frames and deaths come from the report. The `carousel ps` of an older build prints no
+// latency histograms; the latencies then come from the report and refer to the whole run.
 
 #include <functional>
 #include <string>

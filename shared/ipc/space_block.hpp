@@ -38,13 +38,14 @@ enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_q
 }
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// The shape that a client requests; the meaning of the fields depends on the kind.
+/// The shape that a client requests; the meaning of the fields depends on the kind,
+/// and is given for permits, queues, tasks and pools in this order.
 struct shape {
     kind what = kind::none;
     u64 count = 0;  ///< permits; cells; tasks; bytes of the pool
-    u64 each = 0;   ///< -; bytes of an element; bytes of a task; bytes of a unit
-    u64 more = 0;   ///< -; 1 + the place of the pool whose blocks are sent; max_attempts; -
-    u64 type = 0;   ///< -; of elements, of tasks (type_tag.hpp), 0: any; -
+    u64 each = 0;   ///< unused; bytes of an element; bytes of a task; bytes of a unit
+    u64 more = 0;   ///< unused; 1 + the place of the pool whose blocks are sent; max_attempts; unused
+    u64 type = 0;   ///< unused; the elements' type; the tasks' type (type_tag.hpp), 0: any; unused
     bool operator==(const shape&) const = default;
 };
 /// Returns "a queue of 4096 elements of 24 bytes"

@@ -4,11 +4,12 @@
 // owner is busy, is descheduled, or dies right after submitting it.
 //
 // The correctness depends on this order (if a step is omitted, frames tear): read S = FILL(job, v); read J =
-// SUBMITTED(v, e); query the event imported from the incarnation whose epoch is e; CAS exactly that J value.
-// Never from OPEN, because an event that was never recorded, or was recorded for the slot's earlier frame,
-// reads as complete. A helper marks the slot READY and does nothing else: inputs and the job word belong to
-// the owner, or to the supervisor once the owner is dead. Called by one thread. An import may take 0.1 ms per
-// event, so it is done here, where the stage is idle anyway.
+// SUBMITTED(v, e); query the event imported from the incarnation whose epoch is e; set J to READY with a
+// compare-and-swap that expects exactly the J value that was read. Never from OPEN, because an event that was
+// never recorded, or was recorded for the slot's earlier frame, reads as complete. A helper marks the slot
+// READY and does nothing else: inputs and the job word belong to the owner, or to the supervisor once the
+// owner is dead. Called by one thread. An import may take 0.1 ms per event, so it is done here, where the
+// stage is idle anyway.
 
 #include <map>
 #include <memory>

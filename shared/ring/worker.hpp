@@ -38,7 +38,7 @@ enum class outcome : u8 {
     revoked,   ///< the seat has a successor: the process calls _exit(exit_code::revoked) and touches nothing
 };
 
-/// A frame in work. Plain data, owned by the runner. If `tombstone_stage` is set, the stage passes on a
+/// A frame in progress. Plain data, owned by the runner. If `tombstone_stage` is set, the stage passes on a
 /// tombstone frame and does not call process().
 struct job : shm::frame_meta {
     u32 index = shm::none;

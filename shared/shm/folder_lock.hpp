@@ -1,6 +1,6 @@
 #pragma once
-// The lock of a folder that one process leads (the supervisor of a run, the holder of a space) and in which
-// others take part (stages, clients): the file FOLDER/lock.
+// The lock of a folder, held exclusively by one process (the supervisor of a run, the holder of a space) and
+// shared by others (stages, clients): the file FOLDER/lock.
 //   - The leader holds it exclusively with flock() until it exits. A process that removes the leftovers of a
 //     dead leader also takes this lock for a moment.
 //   - Each other process holds a shared lock on the file (file_lock.hpp, independent of flock()), even if

@@ -123,7 +123,7 @@ struct snapshot {
     std::vector<stage_view> stages;
     std::vector<seat_view> seats;
     std::vector<link_view> links;
-    std::vector<job_view> jobs;  ///< jobs in work
+    std::vector<job_view> jobs;  ///< jobs in progress
 
     /// The name of a stage, or "?" for an invalid index.
     [[nodiscard]] const std::string& stage_name(u32 stage) const noexcept;

@@ -21,7 +21,7 @@ class port_attachment {
 public:
     port_attachment(const std::string& name, open_options options);
 
-    /// Determines which supervisor leads the run, whether the run has ended, and whether it has another
+    /// Determines which supervisor controls the run, whether the run has ended, and whether it has another
     /// block. Polls at most ten times per second.
     void poll();
     /// Throws config_error in a forked child.

@@ -60,7 +60,7 @@ struct stream_status {
 };
 [[nodiscard]] std::string status_json(const view& v, const picture_status& p, const stream_status& stream,
                                       bool may_act, u64 now);
-/// Returns one sentence: the reason why frames cannot advance, or that no supervisor leads the run; "":
+/// Returns one sentence: the reason why frames cannot advance, or that no supervisor controls the run; "":
 /// neither.
 [[nodiscard]] std::string hindrance(const view& v);
 [[nodiscard]] std::string history_json(const view& v, u64 now);

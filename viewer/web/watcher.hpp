@@ -39,7 +39,7 @@ struct view {
     telemetry::event_tracker events;
     std::vector<seat_report> report;  ///< states as reported by the supervisor; may be empty
     run_report whole;                 ///< the same for the run; empty without a supervisor
-    bool led = false;                 ///< a supervisor leads the run
+    bool led = false;                 ///< a supervisor controls the run
     std::vector<host_report> hosts;   ///< the other hosts of the pipeline, as last reported
     std::map<std::string, std::string> other_ring_names;  ///< control_client::other_ring_names
     /// schema of snap.parameters; empty: no parameters, or not known yet

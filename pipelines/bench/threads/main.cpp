@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
         return after_output(run(argc, argv));
     } catch (const error& e) {
         fmt::print(stderr, "error: {}\n", e.what());
-        std::_Exit(e.code());  // a stage may still be in work that never ends, so no destructor may run
+        std::_Exit(e.code());  // a stage's current work may never end, so no destructor may run
     } catch (const std::exception& e) {
         fmt::print(stderr, "error: {}\n", unexpected_text(e));
         return exit_code::stage_failed;

@@ -218,8 +218,8 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
 }
 
 // Only identities of incarnations that the supervisor knows to exist are restored. An entry that was not
-// given to any process becomes UNUSED: an epoch that words may still contain is known from those words, and
-// the entry's event handles are no longer queried.
+// given to any process becomes UNUSED: if words still contain its epoch, the epoch is read from them, and the
+// entry's event handles are no longer queried.
 std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
     std::optional<u64> only;
     bool given = known.processes.empty();

@@ -77,7 +77,8 @@ bool is_whole(const slot& s, unsigned frame) {
     return true;
 }
 
-/// As in the textbooks: EMPTY, WRITING, READY, without an owner. `resets`: a new producer clears the ring.
+/// As in the textbooks: a slot is EMPTY, WRITING or READY, and has no owner. `resets`: a new producer clears
+/// the ring.
 int anonymous_producer(unsigned dies, bool resets) {
     if (resets)
         for (slot& s : shared->all) s.word = empty;
