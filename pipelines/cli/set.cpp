@@ -77,7 +77,7 @@ command_action add_set_command(const command_parts& p) {
     add_json(p);
     p.app.footer(
         "\n"
-        "A change applies from one frame on, which is printed; frames in work keep their values.\n"
+        "A change applies from one frame on, which is printed; frames in progress keep their values.\n"
         "\n"
         "Examples:\n"
         "  carousel set\n"

@@ -125,8 +125,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "A kernel accessed memory that is not mapped, or wrote to memory that is mapped read-only.",
      "With one context per stage, only the faulty stage: exit code 70. Under MPS, every client of that GPU "
      "gets the error, whichever client caused it.",
-     "Run the stage under compute-sanitizer. Under MPS the domain is renewed, and the frames in work are "
-     "processed again."},
+     "Run the stage under compute-sanitizer. Under MPS the domain is renewed, and the frames in progress "
+     "are processed again."},
     {cuda_kind, "cudaErrorLaunchFailure",
      "A kernel ended by a trap, a misaligned access or a fault of the hardware.",
      "The same as cudaErrorIllegalAddress. Under MPS, every client gets this error after another client's "
@@ -139,7 +139,7 @@ constexpr auto explanations = std::to_array<explanation>({
     {cuda_kind, "cudaErrorMapBufferObjectFailed",
      "Memory or an event of another process could not be mapped.",
      "The exporter has ended, is in another MPS domain, or uses a GPU that this process can't see.",
-     "For an event, nothing: its frames are committed by their owner alone. For memory, see `carousel "
+     "For an event, nothing: its frames are committed only by their owner. For memory, see `carousel "
      "doctor`."},
     {cuda_kind, "cudaErrorDevicesUnavailable", "The GPU refuses new contexts.",
      "The compute mode is exclusive, or an MPS server has faulted and not ended yet.",
@@ -243,7 +243,7 @@ constexpr auto explanations = std::to_array<explanation>({
     {process_kind, "dying", "Its words are aborted, and the process has not ended yet.",
      "The process is between its death (or deadline) and its fence.",
      "Nothing: with a GPU context it takes about a tenth of a second."},
-    {process_kind, "dead", "The process has ended, and nothing of it can write any more.",
+    {process_kind, "dead", "The process has ended, and none of its work can write any more.",
      "The process has passed its fence; the entry has not been reused yet.", "Nothing."},
 
     {death_kind, "deadline missed", "The supervisor killed it because a frame exceeded its deadline.",
@@ -361,12 +361,12 @@ constexpr auto explanations = std::to_array<explanation>({
     {log_kind, "domain", "The processes that share one MPS server of a run.",
      "A fault of one process ends all of them. The domain is renewed; memory and frames stay.",
      "isolation = \"process\" gives each stage its own context."},
-    {log_kind, "suspect", "A frame that was in work, together with others, when a process died.",
-     "The frame is leased alone next time, so that a second death identifies the frame at fault.",
+    {log_kind, "suspect", "A frame that was in progress, together with others, when a process died.",
+     "Next time, the frame is leased by itself, so that a second death identifies the frame at fault.",
      "Nothing."},
     {log_kind, "stall", "No frame has moved for stall_timeout_ms, and no stage has a known reason to wait.",
      "A word of the control block was damaged by a wild write.",
-     "The words are rebuilt automatically from the ledgers. Find the stage that wrote: `carousel logs`."},
+     "The words are rebuilt automatically from the ledgers. Find the stage at fault: `carousel logs`."},
     {log_kind, "void", "A frame without a payload, also called a tombstone.",
      "The frame was given up, by this stage or upstream.", "See `tombstone`."},
 
@@ -374,7 +374,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "Nothing."},
     {client_kind, "dead", "Its connection has ended, but it may still be running: it keeps what it holds.",
      "A program was killed or is ending.", "Nothing: after its fence, everything that it held is returned."},
-    {client_kind, "fenced", "The program has ended, and what it held is being returned.",
+    {client_kind, "fenced", "The program has ended; everything that it held is being returned.",
      "For GPU memory a short-lived helper program repairs the words there, which takes some tenths of a "
      "second.",
      "Nothing; if the state persists, run `carousel doctor`."},

@@ -109,8 +109,8 @@ bool attachment::try_attach(u64 until_ns, std::string& problem) {
     if (m.fds.empty() || !read_member(welcome, "epoch", epoch_) || !read_member(welcome, "entry", entry_) ||
         entry_ >= max_clients)
         throw shm_error(fmt::format(
-            "opening the space \"{}\": its holder's reply has no memory or no entry of a client: rebuild the "
-            "older of the two",
+            "opening the space \"{}\": its holder's reply lacks the memory or the client's entry: rebuild "
+            "the older of the two programs",
             name_));
     memory_ = std::make_unique<memory>(memory::map(std::move(m.fds[0]), name_));
     if (m.fds.size() > 1) gpu_fd_ = std::move(m.fds[1]);

@@ -183,7 +183,7 @@ void require_shape(const space_block& s, u32 place, const shape& wanted) {
                         s.place[place].name, text_of(have)));
     if (have != wanted)
         throw config_error(
-            fmt::format("\"{}\" is {} here, requested was {}: use the existing one, or another name",
+            fmt::format("\"{}\" exists as {}, but {} was requested: use the existing one, or another name",
                         s.place[place].name, text_of(have), text_of(wanted)));
 }
 

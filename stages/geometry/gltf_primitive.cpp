@@ -177,8 +177,8 @@ void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surf
     if (mesh.vertices.size() + p.vertices.size() > most ||
         (mesh.indices.size() + p.indices.size()) / 3 > most) {
         node.refuse(
-            fmt::format("with it the file has more than {} vertices or triangles, each mesh counted for "
-                        "every node that shows it",
+            fmt::format("this node raises the file above {} vertices or triangles (a mesh counts once for "
+                        "each node that shows it)",
                         most));
     }
     make_room(mesh.vertices, p.vertices.size(), node);

@@ -91,7 +91,7 @@ TEST_CASE("a queue with another element type is refused, even if the size is the
     CHECK_THAT(why, contains("use the same struct in all programs"));
     CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("samples", 8); }),
                contains("another type than requested"));
-    CHECK_THAT(refusal_of([&] { (void)again.queue<u32>("samples", 8); }), contains("requested was a queue"));
+    CHECK_THAT(refusal_of([&] { (void)again.queue<u32>("samples", 8); }), contains("but a queue"));
     (void)lab.work_queue<i32>("tiles", 8);
     CHECK_THAT(refusal_of([&] { (void)again.work_queue<f32>("tiles", 8); }),
                contains("another type than requested"));

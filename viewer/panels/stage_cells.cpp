@@ -122,7 +122,7 @@ void draw_shares(const telemetry::stage_shares& t) {
     d->AddText(ImVec2(at.x + width + number - ImGui::CalcTextSize(text.c_str()).x, at.y), c.text,
                text.c_str());
     ui::tip(fmt::format(
-        "green: busy (a frame in work)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
+        "green: busy (a frame in progress)  {:.1f} %\nblue: waiting for a frame  {:.1f} %\norange: "
         "waiting for a free slot  {:.1f} %\n"
         "waiting for its turn on the GPU  {:.1f} %\n"
         "waiting for its own frames, part of busy  {:.1f} %",

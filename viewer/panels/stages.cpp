@@ -49,7 +49,7 @@ constexpr column columns[] = {
     {"restarts", 55, true, "number of earlier processes on this seat"},
     {"frames/s", 58, true, "frames committed per second, over the last 2 s"},
     {"busy", 74, false,
-     "share of time with a frame in work (green); waiting for input (blue), for a free slot (orange)"},
+     "share of time with a frame in progress (green); waiting for input (blue), for a free slot (orange)"},
     {"p50 ms", 50, true, "latency from claim to commit, median of the last 2 s, milliseconds"},
     {"p99 ms", 50, true, "99th percentile of the same"},
     {"beat ms", 52, true, "age of the heartbeat, milliseconds"},

@@ -70,7 +70,7 @@ void stages(writer& w, const snapshot& s) {
                "Frames whose status word did not fit when they were read; always 0.",
                [](const stage& st) { return static_cast<f64>(st.torn); });
     each_stage(w, s, "carousel_stage_busy_seconds_total", "counter",
-               "Time with a frame in work, counted while it lasts; summed over instances.",
+               "Time with a frame in progress, counted while it lasts; summed over instances.",
                [](const stage& st) { return seconds(st.time.busy_ns); });
     each_stage(w, s, "carousel_stage_wait_input_seconds_total", "counter",
                "Time without an input frame, or before a source's next frame is due.",
@@ -178,7 +178,8 @@ std::string metrics_text(const view& v, u64 now) {
         "1 while a supervisor controls the run; without one, the stages continue for supervisor_grace_s.");
     w.value("", v.led ? 1 : 0);
     w.family("carousel_frames_can_move", "gauge",
-             "0 while a required stage is paused or down, or no supervisor controls the run; as /healthz.");
+             "0 while a required stage is paused or down, or no supervisor controls the run; else 1, like "
+             "/healthz.");
     w.value("", hindrance(v).empty() ? 1 : 0);
     stages(w, v.snap);
     seats(w, v.snap);

@@ -54,8 +54,8 @@ void coordinator::print_waiting(remote_host& h, console& out) const {
     const std::string file = s.file.empty() ? plan_.file : s.file;
     if (s.launcher == launcher_kind::none)
         out.line(fmt::format(
-            "waiting for host {} ({} port {}): {}. Start it there: carousel host --file {} --as {}{}   ({} "
-            "has the token and must be there in the same folder as the file)",
+            "waiting for host {} ({} port {}): {}. Start it there: carousel host --file {} --as {}{}   (copy "
+            "{}, which contains the token, to the folder of the file there)",
             s.name, s.address, s.port, h.problem(), shell_word(file), s.name, words, plan_.token));
     else
         out.line(fmt::format("waiting for host {} ({} port {}): {}", s.name, s.address, s.port, h.problem()));

@@ -64,8 +64,8 @@ std::unique_ptr<imported_event> imported_event::open(const gpu& on, const device
         if (is_fault(status)) fail_run(status, "cudaIpcOpenEventHandle", on.label());
         (void)cudaGetLastError();
         log::warning(
-            "{}: an event of another process could not be imported: {}; its frames are committed by their "
-            "owner alone",
+            "{}: an event of another process could not be imported: {}; its frames are committed only by "
+            "their owner",
             on.label(), cudaGetErrorName(status));
         return nullptr;
     }

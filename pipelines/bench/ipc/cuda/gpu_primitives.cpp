@@ -78,8 +78,8 @@ void measure_place(const table& t, const std::string& space, const char* where, 
                                       k.processes ? where : "one process", k.primitive, k.by));
         for (const u32 number : t.numbers) {
             if (t.is_late()) {
-                t.r.missing[fmt::format("primitives in kernels, {}, from {}, {} on", where, k.primitive,
-                                        k.by)] = "the time limit of the table was reached";
+                t.r.missing[fmt::format("primitives in kernels, {}: {}, {} and later ones", where,
+                                        k.primitive, k.by)] = "the time limit of the table was reached";
                 return;
             }
             if (!measure(t, c, what, number, where)) return;
@@ -102,8 +102,8 @@ void measure_gpu_primitives(const ipc_bench_options& o, const std::string& progr
         if (number <= most_kernel_workers)
             t.numbers.push_back(number);
         else
-            r.gpu.missing[fmt::format("primitives in kernels of {} processes", number)] =
-                fmt::format("{} have a context on a GPU at a time", most_kernel_workers);
+            r.gpu.missing[fmt::format("primitives in kernels of {} processes", number)] = fmt::format(
+                "at most {} processes can have a context on a GPU at a time", most_kernel_workers);
     if (t.numbers.empty()) return;
     try {
         const mps_folder none, folder;  // `none` contains no daemon, whatever else runs on this machine

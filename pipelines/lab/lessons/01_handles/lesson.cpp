@@ -32,8 +32,8 @@ const lesson handles_lesson{
          false,
          {{{equal("sysv.works", 1), equal("file.works", 1), equal("socket.works", 1), equal("fork.works", 1)},
            "All of them work: System V {sysv.us} us, file {file.us}, socket {socket.us}, fork {fork.us}, "
-           "including the start of a process. The channel is a matter of taste; what remains after a death "
-           "is not."}}},
+           "including the start of a process. Any channel will do, but they differ in what remains after "
+           "a death."}}},
         {"POSIX shared memory transfers a handle",
          "",
          "shm",

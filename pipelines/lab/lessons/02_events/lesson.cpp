@@ -63,7 +63,7 @@ const lesson events_lesson{
            "It reads as complete (cudaSuccess), and the stream that waited for it read data that was not "
            "written yet: the textbook sets ready before it records the event."},
           {{above("cuda.unrecorded.code", 0)},
-           "It reads as not complete here (error {cuda.unrecorded.code})."}}},
+           "Here the event is reported as not complete (error {cuda.unrecorded.code})."}}},
         {"CUDA: an event that is recorded before the wait",
          "",
          "gpu",

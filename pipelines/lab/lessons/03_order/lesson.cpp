@@ -6,7 +6,7 @@ namespace carousel::lab {
 const lesson order_lesson{
     .number = 3,
     .name = "order",
-    .title = "open before allocate: which process waits for which",
+    .title = "open before allocate: the process that must wait",
     .question =
         "A program opens shared memory whose creator has only called shm_open(), and reads its first word. "
         "What happens?",
@@ -65,7 +65,7 @@ const lesson order_lesson{
            "The pushed element reached the consumer {producer_killed.ms} ms after the start: a queue's cell "
            "is either published or not, whichever process dies."}}},
         {"CUDA: two programs that were started separately",
-         "Both must be started by one launcher.",
+         "One launcher must start both programs.",
          "gpu",
          false,
          {{{equal("cuda.consumer_first.code", 0), equal("cuda.producer_first.code", 0)},
