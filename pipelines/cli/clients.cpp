@@ -64,7 +64,7 @@ command_action add_plain(const command_parts& p, const stage_check& check) {
     const auto a = std::make_shared<stage_request_arguments>();
     add_request_options(p, *a);
     p.app.footer(fmt::format("\nExample:\n  carousel {} fragment", name));
-    const run::seat_order order = run::seat_order_named(name).value();
+    const run::seat_order order = enum_named<run::seat_order>(name).value();
     return [a, order, check](const common_words&, const cli_environment& env) {
         read_wait(*a);
         return send_to_stages(*a, run::seat_request{order, ""}, env, check);

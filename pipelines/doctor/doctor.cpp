@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "core/enum_names.hpp"
 #include "core/json_text.hpp"
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
@@ -114,10 +115,8 @@ void examine_cuda(std::vector<finding>& all, const doctor_places& places) {
 
 }  // namespace
 
-const char* name_of(verdict v) noexcept {
-    constexpr const char* names[] = {"ok", "warn", "fail"};
-    return names[static_cast<std::size_t>(v)];
-}
+BOOST_DESCRIBE_ENUM(verdict, ok, warn, fail)
+const char* name_of(verdict v) noexcept { return enum_name(v); }
 
 std::vector<finding> findings_of_probe(const std::string& answer) {
     std::vector<finding> all;

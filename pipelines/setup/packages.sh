@@ -62,7 +62,7 @@ g++ c++
 cmake cmake
 ninja-build ninja
 pkg-config pkg-config
-$boost_package boost/interprocess/mapped_region.hpp
+$boost_package boost/describe.hpp
 libfmt-dev fmt/format.h
 nlohmann-json3-dev nlohmann/json.hpp
 libcli11-dev CLI/CLI.hpp

@@ -68,14 +68,7 @@ std::string to_text(const std::vector<alloc_request>& list) {
 }
 
 std::string to_text(const alloc_answer& m) {
-    json j{{"id", m.id}};
-    if (m.error) {
-        j["error"] = *m.error;
-    } else {
-        j.update({{"bytes", m.bytes}, {"kind", device::name_of(m.kind)}, {"uuid", m.uuid}});
-        if (!m.ipc.empty()) j["ipc"] = m.ipc;
-    }
-    return j.dump(-1, ' ', false, json::error_handler_t::replace);
+    return json(m).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 alloc_answer answer_for(const alloc_request& asked, const device::memory_handle& made) {
@@ -96,21 +89,10 @@ std::optional<alloc_answer> read_alloc_answer(std::string_view text) {
     const json j = parse_json_or_discard(text, json_channel::message);
     if (!j.is_object()) return {};
     try {
-        alloc_answer m;
-        m.id = j.value("id", json());
-        if (j.contains("error")) {
-            m.error = j.value("error", "?");
-            return m;
-        }
-        m.bytes = j.value("bytes", u64{0});
-        m.kind = memory_kind_named(j.value("kind", ""));
-        m.uuid = j.value("uuid", "");
-        m.ipc = j.value("ipc", "");
-        return m;
+        if (!j.contains("error")) require_fields(j, {"bytes", "kind"});
+        return j.get<alloc_answer>();
     } catch (const json::exception&) {
-        return {};  // a key has another type
-    } catch (const shm_error&) {
-        return {};  // a kind that this program does not know
+        return {};  // a key is missing or has another type, or the kind is unknown
     }
 }
 

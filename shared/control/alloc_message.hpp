@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/json.hpp"
-#include "device/backend.hpp"
+#include "device/described.hpp"
 
 namespace carousel::run {
 
@@ -31,7 +30,9 @@ struct alloc_answer {
     device::memory_kind kind = device::memory_kind::vmm;
     std::string uuid;
     std::string ipc;  ///< bytes of the handle, in hex
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(alloc_answer, (), (id, error, bytes, kind, uuid, ipc))
 
 [[nodiscard]] std::string to_text(const std::vector<alloc_request>& list);
 [[nodiscard]] std::string to_text(const alloc_answer& m);

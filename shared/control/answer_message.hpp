@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "core/described.hpp"
 #include "core/errors.hpp"
-#include "core/json.hpp"
 #include "core/types.hpp"
 
 namespace carousel::run {
@@ -21,6 +21,7 @@ struct verdict {
     std::optional<i64> code;  ///< of a refusal: an exit code
     bool later = false;       ///< refused because of a temporary state: a later attempt can succeed
 };
+BOOST_DESCRIBE_STRUCT(verdict, (), (ok, message, code, later))
 
 [[nodiscard]] verdict carried_out(std::string message);
 [[nodiscard]] verdict refused(int code, std::string message);

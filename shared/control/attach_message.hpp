@@ -15,9 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json.hpp"
-#include "device/backend.hpp"
-#include "ring/participants.hpp"
+#include "control/stage_message.hpp"
+#include "device/described.hpp"
 
 namespace carousel::run {
 
@@ -54,6 +53,13 @@ struct attach_message {
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();
 };
+BOOST_DESCRIBE_STRUCT(attach_message::input, (), (stage, format))
+BOOST_DESCRIBE_STRUCT(attach_message::output, (), (name, format))
+BOOST_DESCRIBE_STRUCT(attach_message::sampled_input, (), (stage, format, described))
+BOOST_DESCRIBE_STRUCT(attach_message, (),
+                      (run_id, runtime_directory, output_directory, stage, standby, width, height,
+                       supervisor_grace_s, settings, graphs, asked_device, folder, device, inputs, sampled,
+                       outputs, parameters, depth, control, pid, links, assets, kept))
 
 [[nodiscard]] nlohmann::json to_json(const attach_message& m);
 /// Throws config_error for a refusal, shm_error for a seat, entry or count out of range, json::exception for

@@ -17,9 +17,9 @@ namespace carousel::run {
 
 [[nodiscard]] nlohmann::json memory_message(device::memory_kind kind, u64 bytes, const std::string& uuid,
                                             const std::string& ipc_hex, int fd, u32 pieces = 0);
-/// The descriptor stays owned by `fds`. Throws shm_error (an unknown kind, a descriptor that was not sent,
+/// The descriptor stays owned by `fds`. Throws shm_error (a descriptor that was not sent,
 /// pieces of different sizes, invalid hex) or nlohmann::json::exception (a key is missing or has another
-/// type).
+/// type, an unknown kind).
 [[nodiscard]] device::memory_handle read_memory(const nlohmann::json& j,
                                                 const std::vector<shm::unique_fd>& fds);
 
@@ -27,8 +27,5 @@ namespace carousel::run {
 [[nodiscard]] std::string to_hex(std::span<const std::byte> bytes);
 /// Fills `to` as far as there are digits. Throws shm_error: invalid hex.
 void read_hex(std::string_view hex, std::span<std::byte> to);
-
-/// Throws shm_error: an unknown kind.
-[[nodiscard]] device::memory_kind memory_kind_named(std::string_view name);
 
 }  // namespace carousel::run

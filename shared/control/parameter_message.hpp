@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "core/json.hpp"
+#include "core/described.hpp"
 #include "parameters/parameter_schema.hpp"
 
 namespace carousel::run {

@@ -3,12 +3,11 @@
 // and reads it; `carousel ps --json` prints it unchanged. Programs of other versions read it, too: a field
 // that an answer lacks, or that has another type, is empty here.
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "core/json.hpp"
+#include "core/described.hpp"
 #include "core/types.hpp"
 
 namespace carousel::run {
@@ -18,6 +17,8 @@ struct counted_latency {
     f64 from_ms = 0, to_ms = 0;
     u64 frames = 0;
 };
+void to_json(nlohmann::json& j, const counted_latency& c);
+void from_json(const nlohmann::json& j, counted_latency& c);
 
 /// A process of a stage, or its vacant seat.
 struct ps_stage {
@@ -50,7 +51,13 @@ struct ps_stage {
     /// Protection of the control block against the stage's own code: "keys", "pages", "none"; none: not
     /// known.
     std::optional<std::string> block_guard;
+    static constexpr field_rules rules{.empty_is_null = true};
 };
+BOOST_DESCRIBE_STRUCT(ps_stage, (),
+                      (name, instance, pid, state, waits_for, standby, standby_pid, age_s, restarts,
+                       last_exit, frames_per_second, frames, busy, wait_input, wait_output, wait_own,
+                       wait_turn, commits, cpu_percent, memory_bytes, end_to_end, device, in_flight,
+                       depth_reason, graphs, reach, inputs_guarded, output_guarded, block_guard))
 
 /// A ring and its readers. `stage` is its name: that of the stage that writes it, or STAGE.OUTPUT for an
 /// output after the first.
@@ -58,6 +65,7 @@ struct ps_link {
     struct reader {
         std::string stage, group;  ///< group: "blocking", "latest"
         bool port = false;         ///< a seat for a program that no supervisor starts
+        static constexpr field_rules rules{.sparse = true};
     };
     std::string stage, format, memory;
     u32 slots = 0, window = 0;
@@ -66,13 +74,17 @@ struct ps_link {
     std::string guard = {};   ///< what follows each slot: "gap" or "none"; "": not reported
     std::string output = {};  ///< name of the output (STAGE.OUTPUT has it, too); "": unnamed
 };
+BOOST_DESCRIBE_STRUCT(ps_link::reader, (), (stage, group, port))
+BOOST_DESCRIBE_STRUCT(ps_link, (), (stage, format, memory, slots, window, slot_bytes, readers, guard, output))
 
 /// Another host of the pipeline. Its stages are named NAME/STAGE in `stages`.
 struct ps_host {
-    std::string name, address;
-    std::string state;                                  ///< "running", "lost", "ended", "refused"
+    std::string name = "?", address = "?";
+    std::string state = "?";                            ///< "running", "lost", "ended", "refused"
     std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock relative to this host's
+    static constexpr field_rules rules{.empty_is_null = true};
 };
+BOOST_DESCRIBE_STRUCT(ps_host, (), (name, address, state, clock_ahead_ms, clock_error_ms))
 
 /// The MPS domain of a run.
 struct ps_mps {
@@ -83,6 +95,17 @@ struct ps_mps {
     bool abandoned = false;
     bool spare = false;  ///< another daemon is ready to take over
 };
+BOOST_DESCRIBE_STRUCT(ps_mps, (), (daemon_pid, generation, up, domain_faults, abandoned, spare))
+
+/// Stages killed, by the state of the frame that they were processing.
+struct ps_kills {
+    u64 idle = 0, open = 0, submitted = 0, committed = 0, aborted = 0;
+    /// `at`: by ring::job_state.
+    [[nodiscard]] static ps_kills of(const u64 (&at)[5]) noexcept {
+        return {at[0], at[1], at[2], at[3], at[4]};
+    }
+};
+BOOST_DESCRIBE_STRUCT(ps_kills, (), (idle, open, submitted, committed, aborted))
 
 struct ps_pipeline {
     std::optional<std::string> name, state, state_text, run_id, file, device;
@@ -92,13 +115,15 @@ struct ps_pipeline {
     std::optional<ps_mps> mps;
     std::optional<f64> uptime_s, frames_per_second;
     std::optional<u64> frames, restarts, stalls, damaged;
-    /// Stages killed, by the state of the frame that they were processing: idle, open, submitted, committed,
-    /// aborted.
-    std::array<u64, 5> kills_at{};
+    ps_kills kills_at;
 
     /// "bottleneck: fragment (busy 98 %)", or "".
     [[nodiscard]] std::string limit() const;
+    static constexpr field_rules rules{.empty_is_null = true};
 };
+BOOST_DESCRIBE_STRUCT(ps_pipeline, (),
+                      (name, state, state_text, waits_for, bottleneck, pid, run_id, owner_pid, mps, file,
+                       device, uptime_s, frames, restarts, stalls, damaged, kills_at, frames_per_second))
 
 struct ps_answer {
     ps_pipeline pipeline;
@@ -106,7 +131,10 @@ struct ps_answer {
     std::vector<std::string> problems;          ///< sentences
     std::vector<ps_host> hosts;                 ///< empty: the pipeline runs on one host
     std::optional<std::vector<ps_link>> links;  ///< none: the answer has no links, or not all of them
+    bool ok = true;
+    static constexpr field_rules rules{.empty_is_null = true};
 };
+BOOST_DESCRIBE_STRUCT(ps_answer, (), (ok, pipeline, stages, problems, hosts, links))
 
 [[nodiscard]] nlohmann::json to_json(const ps_answer& a);
 /// One link, as in the answer to `ps`.

@@ -21,8 +21,17 @@
 #include <string>
 
 #include "core/clock_identity.hpp"
-#include "core/json.hpp"
+#include "core/described.hpp"
 #include "ring/participants.hpp"
+
+namespace carousel {
+
+BOOST_DESCRIBE_STRUCT(clock_identity, (), (time_namespace, offset_ns, realtime_ns))
+namespace ring {
+BOOST_DESCRIBE_STRUCT(incarnation_id, (), (seat, entry, epoch))
+}
+
+}  // namespace carousel
 
 namespace carousel::run {
 
@@ -33,7 +42,9 @@ struct hello_message {
     bool port = false, writes = false;  ///< a port's program, and whether it writes frames
     u64 start_time = 0;                 ///< of the process (shm/process_id.hpp); 0: not reported
     clock_identity clock = {};          ///< of the process; empty: not reported
+    static constexpr field_rules rules{.sparse = true};
 };
+BOOST_DESCRIBE_STRUCT(hello_message, (), (stage, pid, port, writes, start_time, clock))
 struct return_message {
     std::string run_id, stage;
     ring::incarnation_id incarnation;
@@ -41,14 +52,19 @@ struct return_message {
     nlohmann::json memory =
         nlohmann::json::array();  ///< as the first supervisor sent it: attach_message::kept
     u64 start_time = 0;           ///< as in hello_message
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(return_message, (), (run_id, stage, ready, memory, start_time))
 struct owner_message {
     std::string run_id;
     u64 start_time = 0;  ///< as in hello_message
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(owner_message, (), (run_id, start_time))
 struct welcome_message {
     int log = -1;  ///< index of the descriptor of the new pipe for stdout and stderr; -1: none
 };
+BOOST_DESCRIBE_STRUCT(welcome_message, (), (log))
 /// Reply to a stage or an owner; both empty: a message of a later version, to be ignored.
 struct welcome_answer {
     std::optional<welcome_message> welcome;

@@ -9,14 +9,16 @@
 
 #include <string>
 
-#include "core/json.hpp"
-#include "device/backend.hpp"
+#include "core/described.hpp"
+#include "device/described.hpp"
 
 namespace carousel::run {
 
 struct tap_request {
     std::string stage;
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(tap_request, (), (stage))
 struct tap_answer {
     std::string run_id;
     u32 link = 0;
@@ -25,6 +27,7 @@ struct tap_answer {
     nlohmann::json format, memory;  ///< of the ring: frame/frame_format.hpp; memory_message.hpp
     device::device_id device;       ///< of the stage that writes it
 };
+BOOST_DESCRIBE_STRUCT(tap_answer, (), (run_id, link, stage, entry, format, memory, device))
 
 [[nodiscard]] nlohmann::json to_json(const tap_request& r);
 /// Throws json::exception: a value has another type.

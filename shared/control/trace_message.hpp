@@ -7,18 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "core/json.hpp"
+#include "core/described.hpp"
 #include "core/types.hpp"
+#include "shm/control_block.hpp"
 
 namespace carousel::run {
 
 struct trace_note {
     u64 time_ns = 0;
     std::string kind;  ///< started, ready, died, quarantined, freed, given up, held, goes on
-    u32 seat = 0, epoch = 0;
+    u32 seat = shm::none, epoch = 0;
     i32 pid = 0;
     std::string text;  ///< to be printed after the stage's name
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(trace_note, (), (time_ns, kind, seat, epoch, pid, text))
 
 struct trace_answer {
     std::string run_id;
@@ -27,7 +30,10 @@ struct trace_answer {
     std::vector<trace_note> notes;
     u64 next = 0;  ///< number of the last of these notes; send it as trace_request::since
     u64 last = 0;  ///< number of the newest note
+    bool ok = true;
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(trace_answer, (), (ok, run_id, created_ns, state, notes, next, last))
 
 /// Answer to {"command": "trace_file"}.
 ///   {"ok": true, "id": 7}                                   it starts
@@ -40,7 +46,10 @@ struct trace_file_answer {
     bool records = false;
     u64 bytes = 0;  ///< size of the file; 0: not written yet
     std::string text;
+    bool ok = true;
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(trace_file_answer, (), (ok, id, records, bytes, text))
 
 [[nodiscard]] nlohmann::json to_json(const trace_answer& a);
 [[nodiscard]] nlohmann::json to_json(const trace_file_answer& a);

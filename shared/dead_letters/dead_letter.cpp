@@ -8,12 +8,19 @@
 #include <tuple>
 
 #include "core/errors.hpp"
-#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
 #include "core/user_path.hpp"
+#include "device/described.hpp"
 
 namespace carousel::run {
+
+// The other members have a JSON form that differs from their type's.
+BOOST_DESCRIBE_STRUCT(dead_letter::asset, (), (name, bytes))
+BOOST_DESCRIBE_STRUCT(dead_letter, (),
+                      (stage, program, attempts, width, height, in_flight, fps, asked_device, folder, device,
+                       assets))
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,6 +39,25 @@ std::vector<std::byte> bytes_of(const std::string& hex) {
     for (std::size_t k = 0; k + 1 < hex.size(); k += 2)
         bytes.push_back(static_cast<std::byte>(std::stoul(hex.substr(k, 2), nullptr, 16)));
     return bytes;
+}
+
+/// What the stage's own frame and a sampled frame have.
+json facts_json(const ring::frame_facts& f) {
+    return {{"ring_sequence", f.ring_sequence},
+            {"frame_number", f.frame_number},
+            {"time_s", f.time_s},
+            {"capture_ns", f.capture_ns},
+            {"parameters", hex_of(f.parameters)},
+            {"parameter_number", f.parameter_number}};
+}
+
+void read_facts(const json& j, ring::frame_facts& f) {
+    f.ring_sequence = j.at("ring_sequence");
+    f.frame_number = j.at("frame_number");
+    f.time_s = j.at("time_s");
+    f.capture_ns = j.value("capture_ns", u64{0});
+    f.parameter_number = j.at("parameter_number");
+    f.parameters = bytes_of(j.at("parameters"));
 }
 
 json format_json(const ring::frame_format& f) {
@@ -78,15 +104,9 @@ json sampled_json(const dead_letter::sampled_input& s, const std::string& file) 
     json j = input_json(s);
     j["described"] = s.described;
     j["file"] = s.there ? json(file) : json();
-    if (s.there)
-        j.update({{"ring_sequence", s.facts.ring_sequence},
-                  {"frame_number", s.facts.frame_number},
-                  {"born_ns", s.facts.born_ns},
-                  {"capture_ns", s.facts.capture_ns},
-                  {"clock", static_cast<u32>(s.facts.clock)},
-                  {"time_s", s.facts.time_s},
-                  {"parameter_number", s.facts.parameter_number},
-                  {"parameters", hex_of(s.facts.parameters)}});
+    if (!s.there) return j;
+    j.update(facts_json(s.facts));
+    j.update({{"born_ns", s.facts.born_ns}, {"clock", static_cast<u32>(s.facts.clock)}});
     return j;
 }
 
@@ -96,46 +116,22 @@ dead_letter::sampled_input sampled_from(const json& j) {
     s.described = j.at("described");
     s.there = !j.at("file").is_null();
     if (!s.there) return s;
-    s.facts.ring_sequence = j.at("ring_sequence");
-    s.facts.frame_number = j.at("frame_number");
+    read_facts(j, s.facts);
     s.facts.born_ns = j.at("born_ns");
-    s.facts.capture_ns = j.at("capture_ns");
     s.facts.clock = static_cast<shm::capture_clock>(j.at("clock").get<u32>());
-    s.facts.time_s = j.at("time_s");
-    s.facts.parameter_number = j.at("parameter_number");
-    s.facts.parameters = bytes_of(j.at("parameters"));
     return s;
 }
 
 dead_letter dead_letter_from(const json& j) {
-    dead_letter l;
-    l.stage = j.at("stage");
-    l.program = j.at("program");
-    l.facts.ring_sequence = j.at("ring_sequence");
-    l.facts.frame_number = j.at("frame_number");
-    l.facts.time_s = j.at("time_s");
-    l.attempts = j.at("attempts");
-    l.width = j.at("width");
-    l.height = j.at("height");
-    l.in_flight = j.at("in_flight");
-    l.fps = j.at("fps");
+    auto l = j.get<dead_letter>();
+    read_facts(j, l.facts);
     l.settings_json = j.at("settings").dump();
-    l.asked_device = j.at("asked_device");
-    l.folder = j.at("folder");
-    const json& device = j.at("device");
-    l.device.kind = device.at("kind") == "cuda" ? device::device_kind::cuda : device::device_kind::cpu;
-    l.device.uuid = device.at("uuid");
-    l.device.ordinal = device.at("ordinal");
     for (const json& i : j.at("inputs")) l.inputs.push_back(input_from(i));
     const json sampled = j.value("sampled", json::array());
     for (const json& s : sampled) l.sampled.push_back(sampled_from(s));
     for (const json& o : j.at("outputs")) l.outputs.push_back({o.at("name"), format_from(o.at("format"))});
-    for (const json& a : j.at("assets")) l.assets.push_back({a.at("name"), a.at("bytes")});
-    l.facts.parameter_number = j.at("parameter_number");
-    l.facts.parameters = bytes_of(j.at("parameters"));
     if (const json schema = j.value("parameter_schema", json()); !schema.is_null())
         l.schema = ring::parameter_schema::from_json(schema);
-    l.facts.capture_ns = j.value("capture_ns", u64{0});
     l.facts.metadata = bytes_of(j.value("metadata", ""));
     return l;
 }
@@ -153,7 +149,7 @@ std::string sampled_file(std::size_t index) { return fmt::format("sampled-{}.bin
 std::string asset_file(std::string_view name) { return fmt::format("asset-{}.bin", name); }
 
 std::string to_json(const dead_letter& l) {
-    json inputs = json::array(), sampled = json::array(), outputs = json::array(), assets = json::array();
+    json inputs = json::array(), sampled = json::array(), outputs = json::array();
     for (std::size_t k = 0; k < l.inputs.size(); ++k) {
         inputs.push_back(input_json(l.inputs[k]));
         inputs.back()["file"] = input_file(k);
@@ -162,33 +158,15 @@ std::string to_json(const dead_letter& l) {
         sampled.push_back(sampled_json(l.sampled[k], sampled_file(k)));
     for (const dead_letter::output& o : l.outputs)
         outputs.push_back({{"name", o.name}, {"format", format_json(o.format)}});
-    for (const dead_letter::asset& a : l.assets) assets.push_back({{"name", a.name}, {"bytes", a.bytes}});
-    const bool cuda = l.device.kind == device::device_kind::cuda;
-    const json j = {
-        {"version", dead_letter_version},
-        {"stage", l.stage},
-        {"program", l.program},
-        {"ring_sequence", l.facts.ring_sequence},
-        {"frame_number", l.facts.frame_number},
-        {"time_s", l.facts.time_s},
-        {"attempts", l.attempts},
-        {"width", l.width},
-        {"height", l.height},
-        {"in_flight", l.in_flight},
-        {"fps", l.fps},
-        {"settings", parse_json(l.settings_json, json_channel::document)},
-        {"asked_device", l.asked_device},
-        {"folder", l.folder},
-        {"device", {{"kind", cuda ? "cuda" : "cpu"}, {"uuid", l.device.uuid}, {"ordinal", l.device.ordinal}}},
-        {"inputs", std::move(inputs)},
-        {"sampled", std::move(sampled)},
-        {"outputs", std::move(outputs)},
-        {"assets", std::move(assets)},
-        {"parameter_number", l.facts.parameter_number},
-        {"parameters", hex_of(l.facts.parameters)},
-        {"parameter_schema", l.schema ? l.schema.to_json() : json()},
-        {"capture_ns", l.facts.capture_ns},
-        {"metadata", hex_of(l.facts.metadata)}};
+    json j = l;
+    j.update(facts_json(l.facts));
+    j.update({{"version", dead_letter_version},
+              {"settings", parse_json(l.settings_json, json_channel::document)},
+              {"inputs", std::move(inputs)},
+              {"sampled", std::move(sampled)},
+              {"outputs", std::move(outputs)},
+              {"parameter_schema", l.schema ? l.schema.to_json() : json()},
+              {"metadata", hex_of(l.facts.metadata)}});
     return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

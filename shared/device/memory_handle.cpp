@@ -1,17 +1,7 @@
-#include "device/backend.hpp"
+#include "device/described.hpp"
 
 namespace carousel::device {
 
-const char* name_of(memory_kind kind) noexcept {
-    switch (kind) {
-        case memory_kind::memfd:
-            return "memfd";
-        case memory_kind::vmm:
-            return "vmm";
-        case memory_kind::ipc:
-            return "ipc";
-    }
-    return "unknown";
-}
+const char* name_of(memory_kind kind) noexcept { return enum_name(kind, "unknown"); }
 
 }  // namespace carousel::device

@@ -15,7 +15,7 @@ struct amount {
 };
 /// Counts by the kind of holding and the epoch.
 using account = std::map<std::pair<std::string, u32>, amount>;
-using figures = std::vector<std::pair<std::string, u64>>;
+using figures = std::map<std::string, u64>;
 
 figures inspect(semaphore_block& b, account& to) {
     u64 free = 0, waiting = 0;
@@ -125,7 +125,7 @@ primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holdi
     if (is.what == kind::work_queue) v.figures = inspect(s.block_of<work_queue_block>(place), held);
     if (is_pool(is.what)) v.figures = inspect(s.block_of<pool_block>(place), held);
     // Only kernels can read the content and the owners of a queue in GPU memory.
-    if (e.gpu_bytes > 0) v.figures.emplace_back("gpu_bytes", e.gpu_bytes);
+    if (e.gpu_bytes > 0) v.figures["gpu_bytes"] = e.gpu_bytes;
     for (const auto& [what, much] : held)
         of_epoch[what.second].push_back({v.name, what.first, much.count, much.bytes});
     return v;

@@ -5,11 +5,11 @@
 // space_view.cpp writes and reads it. The process that requests the view need not be a client, and needs none
 // of the memory.
 
-#include <nlohmann/json_fwd.hpp>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "core/described.hpp"
 #include "ipc/space_block.hpp"
 
 namespace carousel::ipc {
@@ -20,6 +20,7 @@ struct holding {
     std::string as;  ///< "permits", "in line", "blocks", "claimed", "popping", "leased", "tasks", ...
     u64 count = 0, bytes = 0;  ///< bytes: of blocks
 };
+BOOST_DESCRIBE_STRUCT(holding, (), (primitive, as, count, bytes))
 struct client_view {
     i32 pid = 0;
     u32 epoch = 0;
@@ -28,11 +29,13 @@ struct client_view {
     f64 age_s = 0, silent_s = 0;  ///< seconds since it was attached, and since its last heartbeat
     std::vector<holding> holds;
 };
+BOOST_DESCRIBE_STRUCT(client_view, (), (pid, epoch, state, command, age_s, silent_s, holds))
 struct primitive_view {
-    std::string name, kind, shape;                          ///< shape: text_of()
-    std::vector<std::pair<std::string, u64>> figures = {};  ///< "free", "waiting", "lost", ... "gpu_bytes":
-                                                            ///< the primitive's bytes in GPU memory
+    std::string name, kind, shape;            ///< shape: text_of()
+    std::map<std::string, u64> figures = {};  ///< "free", "waiting", "lost", ... "gpu_bytes": the primitive's
+                                              ///< bytes in GPU memory
 };
+BOOST_DESCRIBE_STRUCT(primitive_view, (), (name, kind, shape, figures))
 struct space_view {
     std::string name, id;  ///< id "": the space's memory has not been requested yet
     i32 holder = 0;
@@ -44,6 +47,9 @@ struct space_view {
     std::vector<client_view> clients = {};
     std::vector<primitive_view> primitives = {};
 };
+BOOST_DESCRIBE_STRUCT(space_view, (),
+                      (name, id, holder, of_run, incarnations, bytes, free_bytes, gpu_bytes, gpu_free_bytes,
+                       truncated, clients, primitives))
 
 /// The holder's view. The caller fills in name, holder and of_run.
 [[nodiscard]] space_view view_of(space_block& s);

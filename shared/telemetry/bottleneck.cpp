@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/enum_names.hpp"
 #include "telemetry/grown.hpp"
 #include "telemetry/snapshot.hpp"
 #include "telemetry/snapshot_rates.hpp"
@@ -103,7 +104,7 @@ bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps) {
     }
     if (!anything) return {};
     if (first == shm::none || most < least_own_share || most - second < least_lead)
-        return {turns ? kind::gpu : kind::nothing, shm::none, 0};
+        return {turns ? kind::gpu : kind::none, shm::none, 0};
     return {kind::stage, first, stages[first].shares.busy};
 }
 
@@ -130,7 +131,7 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
     switch (b.what) {
         case bottleneck::kind::unknown:
             return "";
-        case bottleneck::kind::nothing:
+        case bottleneck::kind::none:
             return "no bottleneck found";
         case bottleneck::kind::stage:
             return fmt::format("bottleneck: {} (busy {:.0f} %)", name, b.busy * 100);
@@ -146,24 +147,7 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
     return "";
 }
 
-const char* name_of(bottleneck::kind k) noexcept {
-    switch (k) {
-        case bottleneck::kind::unknown:
-            return "unknown";
-        case bottleneck::kind::nothing:
-            return "none";
-        case bottleneck::kind::stage:
-            return "stage";
-        case bottleneck::kind::gpu:
-            return "gpu";
-        case bottleneck::kind::pace:
-            return "pace";
-        case bottleneck::kind::paused:
-            return "paused";
-        case bottleneck::kind::down:
-            return "down";
-    }
-    return "?";
-}
+BOOST_DESCRIBE_ENUM(bottleneck::kind, unknown, none, stage, gpu, pace, paused, down)
+const char* name_of(bottleneck::kind k) noexcept { return enum_name(k); }
 
 }  // namespace carousel::telemetry

@@ -55,7 +55,7 @@ struct stage_load {
 struct bottleneck {
     enum class kind : u8 {
         unknown,  ///< nothing has been measured: starting or ended
-        nothing,  ///< no bottleneck found
+        none,     ///< no bottleneck found
         stage,
         gpu,     ///< stages wait for their turns on a GPU, and no single stage is the bottleneck
         pace,    ///< the source waits for its clock

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/enum_names.hpp"
+
 namespace carousel::telemetry {
 namespace {
 
@@ -19,19 +21,8 @@ std::string a_frame(u32 work_ns) {
 
 }  // namespace
 
-const char* name_of(reach_state r) noexcept {
-    switch (r) {
-        case reach_state::trying:
-            return "trying";
-        case reach_state::mapping:
-            return "mapping";
-        case reach_state::copy:
-            return "copy";
-        case reach_state::none:
-            break;
-    }
-    return "";
-}
+BOOST_DESCRIBE_ENUM(reach_state, none, trying, mapping, copy)
+const char* name_of(reach_state r) noexcept { return r == reach_state::none ? "" : enum_name(r, ""); }
 
 depth_view depth_view::of(u64 word) noexcept {
     depth_view v;

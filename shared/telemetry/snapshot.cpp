@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "core/enum_names.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/participants.hpp"
 #include "telemetry/histogram.hpp"
@@ -220,23 +221,8 @@ void read_link(const shm::control_block& c, const shm::link_block& l, link_view&
 
 }  // namespace
 
-const char* name_of(slot_phase p) noexcept {
-    switch (p) {
-        case slot_phase::free:
-            return "free";
-        case slot_phase::fill:
-            return "fill";
-        case slot_phase::ready:
-            return "ready";
-        case slot_phase::leased:
-            return "leased";
-        case slot_phase::done:
-            return "done";
-        case slot_phase::quarantined:
-            return "quarantined";
-    }
-    return "?";
-}
+BOOST_DESCRIBE_ENUM(slot_phase, free, fill, ready, leased, done, quarantined)
+const char* name_of(slot_phase p) noexcept { return enum_name(p); }
 
 const char* name_of(ring::entry_state s) noexcept {
     switch (s) {

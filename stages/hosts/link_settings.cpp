@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <iterator>
 
+#include "core/enum_names.hpp"
 #include "core/private_address.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"
@@ -42,10 +43,8 @@ link_settings link_settings::read(const configuration& with) {
     return out;
 }
 
-const char* name_of(packing how) noexcept {
-    constexpr const char* names[] = {"none", "lz4", "zstd"};
-    return static_cast<u8>(how) < std::size(names) ? names[static_cast<u8>(how)] : "unknown";
-}
+BOOST_DESCRIBE_ENUM(packing, none, lz4, zstd)
+const char* name_of(packing how) noexcept { return enum_name(how, "unknown"); }
 
 std::vector<packing> built_in_packings() {
     const std::vector<std::string>& there = stages::compressions();

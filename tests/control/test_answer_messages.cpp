@@ -150,8 +150,7 @@ TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
     CHECK_FALSE(s.memory_bytes);
     CHECK(s.frames == 2);
     CHECK(s.age_s == 75);
-    REQUIRE(s.end_to_end);
-    CHECK(s.end_to_end->size() == 1);
+    CHECK_FALSE(s.end_to_end);
 }
 
 TEST_CASE("stages with equal work are described once") {

@@ -126,7 +126,8 @@ TEST_CASE("a hello answer that refuses, lacks a key or names an invalid seat is 
     many["attach"]["outputs"].erase(0);
     CHECK(run::read_attach(many).outputs.at(3).name == "o4");
     for (u32 k = 0; k < shm::max_sampled_inputs; ++k)
-        many["attach"]["sampled"].push_back({{"stage", "s"}, {"format", {{"type", "t"}}}});
+        many["attach"]["sampled"].push_back(
+            {{"stage", "s"}, {"format", {{"type", "t"}}}, {"described", true}});
     CHECK_THROWS_AS(run::read_attach(many), shm_error);
     j["attach"]["seat"] = shm::max_seats;
     CHECK_THROWS_AS(run::read_attach(j), shm_error);

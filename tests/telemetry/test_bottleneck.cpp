@@ -52,7 +52,7 @@ TEST_CASE("a stage with frames in flight all the time that waits for its input i
 TEST_CASE("two stages that are as loaded as each other: none stands out") {
     std::vector<stage_load> all = demo();
     all[3].shares = {0.97, 0.02, 0, 0.9};
-    CHECK(kind_of(all) == kind::nothing);
+    CHECK(kind_of(all) == kind::none);
     CHECK(describe(find_bottleneck(all, 0), "", 0) == "no bottleneck found");
     all[3].shares = {0.92, 0.08, 0, 0.9};
     CHECK(find_bottleneck(all, 0).stage == 2);
@@ -61,7 +61,7 @@ TEST_CASE("two stages that are as loaded as each other: none stands out") {
 TEST_CASE("stages that all have time left are limited by none of them") {
     std::vector<stage_load> all(3);
     for (stage_load& s : all) s.shares = {0.45, 0.3, 0.25, 0};
-    CHECK(kind_of(all) == kind::nothing);
+    CHECK(kind_of(all) == kind::none);
 }
 
 TEST_CASE("a source that waits for its clock: the pace limits, unless a stage can't keep it") {

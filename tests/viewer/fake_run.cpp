@@ -228,9 +228,10 @@ void fake_run::answer(int fd, const std::string& text) {
              {{"run_id", run_id_},
               {"link", 2},
               {"stage", "fragment"},
+              {"entry", shm::max_incarnations},
               {"format", json::parse(picture_format(options_.width, options_.height).to_json())},
               {"memory", {{"kind", "memfd"}, {"bytes", memory_.bytes}, {"uuid", ""}, {"fd", 0}, {"ipc", ""}}},
-              {"device", {{"kind", "cpu"}, {"uuid", ""}}}}}};
+              {"device", {{"kind", "cpu"}, {"uuid", ""}, {"ordinal", 0}}}}}};
         (void)shm::send_message(fd, reply.dump(), {memory_fd_.get()});
         return;
     }

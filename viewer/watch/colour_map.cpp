@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/enum_names.hpp"
+
 namespace carousel::viewer {
 namespace {
 
@@ -27,12 +29,10 @@ std::array<colour, 256> make_table(colour_map map) noexcept {
 
 }  // namespace
 
-const char* name_of(colour_map map) noexcept { return map == colour_map::grey ? "grey" : "viridis"; }
-
+BOOST_DESCRIBE_ENUM(colour_map, grey, viridis)
+const char* name_of(colour_map map) noexcept { return enum_name(map); }
 std::optional<colour_map> colour_map_named(std::string_view name) noexcept {
-    for (const colour_map map : {colour_map::grey, colour_map::viridis})
-        if (name == name_of(map)) return map;
-    return std::nullopt;
+    return enum_named<colour_map>(name);
 }
 
 colour colour_at(colour_map map, f64 at) noexcept {

@@ -41,7 +41,7 @@ run::request request_of(const command& c) {
     if (c.verb == "shutdown") return run::end_request{};
     if (c.verb == "kill") return run::kill_request{c.stage, c.signal != 0 ? c.signal : SIGKILL};
     if (c.verb == "inject") return run::inject_request{c.stage, shm::fault_named(c.fault)};
-    if (const auto order = run::seat_order_named(c.verb)) return run::seat_request{*order, c.stage};
+    if (const auto order = enum_named<run::seat_order>(c.verb)) return run::seat_request{*order, c.stage};
     throw config_error(fmt::format("unknown command \"{}\"", c.verb));
 }
 

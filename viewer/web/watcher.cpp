@@ -8,6 +8,7 @@
 
 #include "control/parameter_message.hpp"
 #include "core/clock.hpp"
+#include "core/enum_names.hpp"
 #include "core/errors.hpp"
 #include "telemetry/run_end.hpp"
 
@@ -31,17 +32,8 @@ std::string waiting_notice(const std::string& name, const std::vector<run::recor
 
 }  // namespace
 
-const char* name_of(run_phase p) noexcept {
-    switch (p) {
-        case run_phase::waiting:
-            return "waiting";
-        case run_phase::running:
-            return "running";
-        case run_phase::ended:
-            return "ended";
-    }
-    return "?";
-}
+BOOST_DESCRIBE_ENUM(run_phase, waiting, running, ended)
+const char* name_of(run_phase p) noexcept { return enum_name(p); }
 
 const seat_report* view::report_of(u32 seat) const {
     if (seat >= snap.seats.size()) return nullptr;

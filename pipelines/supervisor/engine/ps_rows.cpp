@@ -114,7 +114,7 @@ run::ps_answer ps_answer_of(const ps_sources& in) {
     p.restarts = in.seats.account.restarts;
     p.stalls = in.facts.repairs.stalls;
     p.damaged = in.facts.repairs.damaged;
-    std::copy_n(in.seats.account.kills_at, p.kills_at.size(), p.kills_at.begin());
+    p.kills_at = run::ps_kills::of(in.seats.account.kills_at);
     p.frames_per_second = in.rates.frames_per_second();
     for (const auto& s : in.seats.seats) a.stages.push_back(row_of(in, *s, shares, now));
     a.problems = in.degraded.present(now).get<std::vector<std::string>>();

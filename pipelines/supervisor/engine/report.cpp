@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "control/ps_message.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "core/read_file.hpp"
@@ -371,9 +372,7 @@ json make_report(const report_input& in) {
                                                       : json()},
            {"not_comparable", s.why_not_comparable().empty() ? json() : json(s.why_not_comparable())},
            {"command_line", in.outcome.command_line}};
-    r["kills_at"] = json::object();
-    constexpr const char* states[] = {"idle", "open", "submitted", "committed", "aborted"};
-    for (u32 k = 0; k < 5; ++k) r["kills_at"][states[k]] = in.deaths->kills_at[k];
+    r["kills_at"] = run::ps_kills::of(in.deaths->kills_at);
     r["detection_ms"] = samples_json(detections_ms(*in.recoveries));
     r["fence_ms"] = samples_json(fences_ms(*in.recoveries));
     r["takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, false));

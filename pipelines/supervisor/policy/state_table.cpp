@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "core/enum_names.hpp"
 #include "core/resource_limit.hpp"
 
 namespace carousel::supervisor {
@@ -95,11 +96,8 @@ bool is_fault(int signal) noexcept {
 
 }  // namespace
 
-const char* name_of(seat_state s) noexcept {
-    constexpr const char* names[] = {"starting", "running", "stopping", "stopped", "backoff",
-                                     "failed",   "down",    "done",     "vacant"};
-    return names[static_cast<u8>(s)];
-}
+BOOST_DESCRIBE_ENUM(seat_state, starting, running, stopping, stopped, backoff, failed, down, done, vacant)
+const char* name_of(seat_state s) noexcept { return enum_name(s); }
 
 bool self_inflicted(const death& d) noexcept {
     if (d.injected) return false;

@@ -3,9 +3,16 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
-#include "core/json.hpp"
 
 namespace carousel::supervisor {
+
+BOOST_DESCRIBE_STRUCT(root_cause, (), (label, what, exit_code, last_lines))
+BOOST_DESCRIBE_STRUCT(tombstone_frame, (), (ring_sequence, stage, reason))
+BOOST_DESCRIBE_STRUCT(death_account, (),
+                      (kills_at, deaths, restarts, promoted, no_standby, domain_faults, domain_abandoned,
+                       domain_ends, domain_restored, abandoned_before, abandoned))
+BOOST_DESCRIBE_STRUCT(mps_trial, (), (on_trial, blamed))
+
 namespace {
 
 using nlohmann::json;
@@ -16,53 +23,18 @@ json last_of(const std::vector<T>& all, std::size_t most) {
         std::vector<T>(all.end() - static_cast<std::ptrdiff_t>(std::min(most, all.size())), all.end()));
 }
 
-json process_json(const process& p) {
-    return {{"entry", p.incarnation.entry},
-            {"epoch", p.incarnation.epoch},
-            {"pid", p.pid},
-            {"start_time", p.start_time},
-            {"by_hand", p.by_hand},
-            {"tool", p.tool},
-            {"spawned_ns", p.spawned_ns},
-            {"signalled_ns", p.signalled_ns},
-            {"seen_dead_ns", p.seen_dead_ns},
-            {"user_signal", p.user_signal},
-            {"by_us", p.by_supervisor},
-            {"counted", p.counted},
-            {"judged", p.judged},
-            {"outside", p.how.outside},
-            {"restart_requested", p.how.restart_requested},
-            {"deadline", p.how.deadline},
-            {"was_ready", p.how.was_ready}};
-}
-
-process_record read_process(const json& j) {
-    process_record p;
-    p.entry = j.value("entry", p.entry);
-    p.epoch = j.value("epoch", p.epoch);
-    p.pid = j.value("pid", p.pid);
-    p.start_time = j.value("start_time", p.start_time);
-    p.by_hand = j.value("by_hand", false);
-    p.tool = j.value("tool", false);
-    p.spawned_ns = j.value("spawned_ns", p.spawned_ns);
-    p.signalled_ns = j.value("signalled_ns", p.signalled_ns);
-    p.seen_dead_ns = j.value("seen_dead_ns", p.seen_dead_ns);
-    p.user_signal = j.value("user_signal", 0);
-    p.by_supervisor = j.value("by_us", false);
-    p.counted = j.value("counted", false);
-    p.judged = j.value("judged", false);
-    p.outside = j.value("outside", false);
-    p.restart_requested = j.value("restart_requested", false);
-    p.deadline = j.value("deadline", false);
-    p.was_ready = j.value("was_ready", false);
-    return p;
+process_record record_of(const process& p) {
+    return {p.incarnation.entry, p.incarnation.epoch, p.pid,         p.start_time,  p.spawned_ns,
+            p.signalled_ns,      p.seen_dead_ns,      p.user_signal, p.by_hand,     p.tool,
+            p.by_supervisor,     p.counted,           p.judged,      p.how.outside, p.how.restart_requested,
+            p.how.deadline,      p.how.was_ready};
 }
 
 json seat_json(const seat& s) {
-    json processes = json::array();
-    if (s.now) processes.push_back(process_json(*s.now));
-    for (const auto& p : s.gone) processes.push_back(process_json(*p));
-    if (s.standby) processes.push_back(process_json(*s.standby));  // saved in case its entry is damaged later
+    std::vector<process_record> processes;
+    if (s.now) processes.push_back(record_of(*s.now));
+    for (const auto& p : s.gone) processes.push_back(record_of(*p));
+    if (s.standby) processes.push_back(record_of(*s.standby));  // saved in case its entry is damaged later
     return {{"label", s.label},
             {"state", static_cast<int>(s.machine.state())},
             {"since_ns", s.machine.since_ns()},
@@ -112,31 +84,10 @@ u64 fingerprint(const process_table& t) noexcept {
 }
 
 json state_json(const process_table& t) {
-    json seats = json::array(), abandoned = json::array(), failure;
+    json seats = json::array(), account = t.account;
     for (const auto& s : t.seats) seats.push_back(seat_json(*s));
-    for (const tombstone_frame& v : t.account.abandoned)
-        abandoned.push_back({{"ring_sequence", v.ring_sequence}, {"stage", v.stage}, {"reason", v.reason}});
-    if (t.failure)
-        failure = {{"label", t.failure->label},
-                   {"what", t.failure->what},
-                   {"exit_code", t.failure->exit_code},
-                   {"last_lines", t.failure->last_lines}};
-    return {{"seats", seats},
-            {"failure", failure},
-            {"account",
-             {{"kills_at", t.account.kills_at},
-              {"deaths", t.account.deaths},
-              {"restarts", t.account.restarts},
-              {"promoted", t.account.promoted},
-              {"no_standby", t.account.no_standby},
-              {"domain_faults", t.account.domain_faults},
-              {"domain_abandoned", t.account.domain_abandoned},
-              {"domain_ends", t.account.domain_ends},
-              {"domain_restored", t.account.domain_restored},
-              {"on_trial", t.trial.on_trial},
-              {"blamed", t.trial.blamed},
-              {"abandoned_before", t.account.abandoned_before},
-              {"abandoned", abandoned}}}};
+    account.update(json(t.trial));
+    return {{"seats", seats}, {"failure", t.failure}, {"account", account}};
 }
 
 process_records restore_state(process_table& t, const json& state) {
@@ -153,31 +104,14 @@ process_records restore_state(process_table& t, const json& state) {
         s.pids = j.at("pids").get<std::vector<i32>>();
         s.restarts = j.at("restarts");
         s.last_exit = j.at("last_exit");
-        for (std::vector<process_record>& of_seat = remembered.emplace_back();
-             const json& p : j.at("processes"))
-            of_seat.push_back(read_process(p));
+        j.at("processes").get_to(remembered.emplace_back());
     }
     const json& a = state.at("account");
-    for (std::size_t k = 0; k < std::size(t.account.kills_at); ++k)
-        t.account.kills_at[k] = a.at("kills_at").at(k);
-    t.account.deaths = a.at("deaths");
-    t.account.restarts = a.at("restarts");
-    t.account.promoted = a.value("promoted", u64{0});
-    for (std::size_t k = 0; k < std::size(t.account.no_standby); ++k)
-        t.account.no_standby[k] = a.value("no_standby", json::array({0, 0, 0})).at(k);
-    t.account.domain_faults = a.value("domain_faults", u64{0});
-    t.account.domain_abandoned = a.value("domain_abandoned", false);
-    t.account.domain_ends = a.value("domain_ends", u64{0});
-    t.account.domain_restored = a.value("domain_restored", true);
-    t.trial.on_trial = a.value("on_trial", shm::none);
-    t.account.domain_blamed = t.trial.blamed = a.value("blamed", std::vector<u32>());
+    a.get_to(t.account);
+    a.get_to(t.trial);
+    t.account.domain_blamed = t.trial.blamed;
     if (t.trial.in_progress() && t.trial.on_trial >= t.setup->stages.size()) t.trial.on_trial = shm::none;
-    t.account.abandoned_before = a.value("abandoned_before", u64{0});
-    for (const json& v : a.at("abandoned"))
-        t.account.abandoned.push_back({v.at("ring_sequence"), v.at("stage"), v.at("reason")});
-    if (const json& f = state.at("failure"); f.is_object())
-        t.failure = root_cause{f.at("label"), f.at("what"), f.at("exit_code"),
-                               f.at("last_lines").get<std::vector<std::string>>()};
+    state.at("failure").get_to(t.failure);
     return remembered;
 }
 

@@ -3,7 +3,7 @@
 // control block. If the supervisor is killed, the file may be one event older than the block; where the two
 // differ, the block is authoritative (adoption.hpp).
 
-#include "core/json.hpp"
+#include "core/described.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
@@ -16,7 +16,12 @@ struct process_record {
     int user_signal = 0;
     bool by_hand = false, tool = false, by_supervisor = false, counted = false, judged = false;
     bool outside = false, restart_requested = false, deadline = false, was_ready = false;
+    static constexpr field_rules rules{.missing_is_default = true};
 };
+BOOST_DESCRIBE_STRUCT(process_record, (),
+                      (entry, epoch, pid, start_time, spawned_ns, signalled_ns, seen_dead_ns, user_signal,
+                       by_hand, tool, by_supervisor, counted, judged, outside, restart_requested, deadline,
+                       was_ready))
 using process_records = std::vector<std::vector<process_record>>;  ///< by seat
 
 [[nodiscard]] nlohmann::json state_json(const process_table& t);

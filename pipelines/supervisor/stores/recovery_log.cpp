@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 
-#include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/whole_io.hpp"
 
@@ -23,23 +22,8 @@ void keep(T& old, const T& fresh) {
     if (fresh != T{}) old = fresh;
 }
 
-json line_of(const recovery& r) {
-    json j{{"seat", r.seat}, {"pid", r.pid}, {"epoch", r.epoch}};
-    if (!r.how.empty()) j["how"] = r.how;
-    if (r.signalled_ns != 0) j["signalled_ns"] = r.signalled_ns;
-    if (r.seen_ns != 0) j["seen_ns"] = r.seen_ns;
-    if (r.fenced_ns != 0) j["fenced_ns"] = r.fenced_ns;
-    if (r.followed_ns != 0) j["followed_ns"] = r.followed_ns;
-    if (r.standby) j["standby"] = true;
-    if (!r.ended.empty()) j["ended"] = r.ended;
-    if (r.domain_end != 0) j["domain_end"] = r.domain_end;
-    if (r.shared) j["shared"] = true;
-    if (!r.committed.empty()) j["committed"] = r.committed;
-    if (r.started_ns != 0) j["started_ns"] = r.started_ns;
-    if (r.attached_ns != 0) j["attached_ns"] = r.attached_ns;
-    if (r.ready_ns != 0) j["ready_ns"] = r.ready_ns;
-    if (!r.wild_write.empty()) j["wild_write"] = r.wild_write;
-    return j;
+std::string line_of(const recovery& r) {
+    return json(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 template <typename From, typename To>
@@ -86,8 +70,7 @@ void recovery_log::rewrite() {
     file_.reset(::open(aside.c_str(), O_WRONLY | O_TRUNC | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     lines_ = 0;
     append(json{{"dropped", dropped_}}.dump() + "\n");
-    for (const recovery& r : all_)
-        append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    for (const recovery& r : all_) append(line_of(r));
     if (file_ && std::rename(aside.c_str(), path_.c_str()) == 0) return;
     ::unlink(aside.c_str());  // for example a full disk: the old file continues
     file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
@@ -102,55 +85,20 @@ void recovery_log::merge(const recovery& r) {
         all_.push_back(r);
         return;
     }
-    keep(at->how, r.how);
-    keep(at->signalled_ns, r.signalled_ns);
-    if (at->seen_ns == 0) at->seen_ns = r.seen_ns;  // the first supervisor's detection time is the earliest
-    keep(at->fenced_ns, r.fenced_ns);
-    keep(at->followed_ns, r.followed_ns);
-    at->standby = at->standby || r.standby;
-    keep(at->ended, r.ended);
-    keep(at->domain_end, r.domain_end);
-    at->shared = at->shared || r.shared;
-    keep(at->committed, r.committed);
-    keep(at->started_ns, r.started_ns);
-    keep(at->attached_ns, r.attached_ns);
-    keep(at->ready_ns, r.ready_ns);
-    keep(at->wild_write, r.wild_write);
+    const u64 seen_ns = at->seen_ns;
+    for_each_field<recovery>([&](auto field) { keep(*at.*field.pointer, r.*field.pointer); });
+    if (seen_ns != 0) at->seen_ns = seen_ns;  // the first supervisor's detection time is the earliest
 }
 
 void recovery_log::report(const recovery& r) {
     merge(r);
     drop_old();
-    append(line_of(r).dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+    append(line_of(r));
     if (file_ && lines_ > lines_a_death * keep_) rewrite();
 }
 
-recovery recovery_from(const json& j) {
-    const auto ns = [&](const char* key) { return j.value(key, u64{0}); };
-    return {j.value("seat", ""),
-            j.value("pid", 0),
-            j.value("epoch", 0U),
-            j.value("how", ""),
-            ns("signalled_ns"),
-            ns("seen_ns"),
-            ns("fenced_ns"),
-            ns("followed_ns"),
-            j.value("standby", false),
-            j.value("ended", ""),
-            ns("domain_end"),
-            j.value("shared", false),
-            j.value("committed", std::vector<u64>()),
-            ns("started_ns"),
-            ns("attached_ns"),
-            ns("ready_ns"),
-            j.value("wild_write", "")};
-}
-
-json recoveries_json(const std::vector<recovery>& all) {
-    json out = json::array();
-    for (const recovery& r : all) out.push_back(line_of(r));
-    return out;
-}
+recovery recovery_from(const json& j) { return j.get<recovery>(); }
+json recoveries_json(const std::vector<recovery>& all) { return all; }
 
 std::vector<f64> detections_ms(const std::vector<recovery>& all) {
     return spans(

@@ -10,11 +10,10 @@
 // earlier ones are only counted. When the file has many lines, it is rewritten from the kept deaths under
 // another name and renamed: a kill in between leaves either the old or the new file.
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
-#include "core/types.hpp"
+#include "core/described.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {
@@ -40,7 +39,11 @@ struct recovery {
     /// of that successor: process started, connected to the supervisor, reported ready
     u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
     std::string wild_write = {};  ///< target of its own faulting write, wild_write_text.hpp
+    static constexpr field_rules rules{.sparse = true};
 };
+BOOST_DESCRIBE_STRUCT(recovery, (),
+                      (seat, pid, epoch, how, signalled_ns, seen_ns, fenced_ns, followed_ns, standby, ended,
+                       domain_end, shared, committed, started_ns, attached_ns, ready_ns, wild_write))
 
 class recovery_log {
 public:

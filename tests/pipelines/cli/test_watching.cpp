@@ -49,8 +49,11 @@ json ps_of(const std::string& name) {
              {{{"stage", "a"},
                {"format", "my \"type\" <x>\\"},
                {"slots", 15},
+               {"window", 9},
                {"slot_bytes", 1024},
                {"memory", "memfd"},
+               {"guard", "gap"},
+               {"output", ""},
                {"readers", {{{"stage", "b"}, {"group", "latest"}}}}}}}};
 }
 

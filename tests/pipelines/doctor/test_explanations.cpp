@@ -107,8 +107,7 @@ TEST_CASE("every state of a process and of a slot, and all that may limit a run,
     for (u8 s = 0; s <= static_cast<u8>(telemetry::slot_phase::quarantined); ++s)
         CHECK_NOTHROW(explain(telemetry::name_of(static_cast<telemetry::slot_phase>(s))));
     using limit = telemetry::bottleneck::kind;
-    for (const limit k :
-         {limit::unknown, limit::nothing, limit::stage, limit::pace, limit::paused, limit::down})
+    for (const limit k : {limit::unknown, limit::none, limit::stage, limit::pace, limit::paused, limit::down})
         CHECK_NOTHROW(explain(telemetry::name_of(k)));
 }
 

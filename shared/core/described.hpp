@@ -1,0 +1,191 @@
+#pragma once
+// Conversions of structs and enums whose members are described with Boost.Describe: a struct is a JSON object
+// with one key per described member, an enumerator is its name. The description stands after the definition,
+// in the same namespace:
+//   struct tap_request { std::string stage; };
+//   BOOST_DESCRIBE_STRUCT(tap_request, (), (stage))
+// Reading ignores unknown keys and throws json_field_error, which names the field, if a value has the wrong
+// type or is not in the range of the member's type. A missing key is an error unless the member is a
+// std::optional or the struct's rules permit it.
+
+#include <boost/describe/class.hpp>
+#include <boost/describe/members.hpp>
+#include <boost/mp11/algorithm.hpp>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/enum_names.hpp"
+#include "core/json.hpp"
+
+namespace carousel {
+
+template <typename T>
+concept described_struct = std::is_class_v<T> && boost::describe::has_describe_members<T>::value;
+
+/// Deviations of a struct from the default, as its member `static constexpr field_rules rules{...}`.
+struct field_rules {
+    bool missing_is_default = false;  ///< reading: a missing member keeps the value of its initialiser
+    bool sparse = false;              ///< the same; writing: a member that has that value is left out
+    bool empty_is_null = false;       ///< writing: an empty std::optional is null; otherwise it is left out
+};
+
+/// A member of a struct is missing in a JSON object, or its value can't be converted.
+class json_field_error : public nlohmann::json::exception {
+public:
+    explicit json_field_error(const std::string& what) : exception(0, what.c_str()) {}
+};
+
+/// Calls f for each described member of T, in order: `name` and `pointer`.
+template <described_struct T, typename F>
+constexpr void for_each_field(F&& f) {
+    boost::mp11::mp_for_each<
+        boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>>(
+        std::forward<F>(f));
+}
+
+/// Throws json_field_error: `object` is not an object, or lacks one of these keys.
+void require_fields(const nlohmann::json& object, std::initializer_list<const char*> names);
+
+namespace detail {
+
+template <typename T>
+inline constexpr bool is_optional = false;
+template <typename T>
+inline constexpr bool is_optional<std::optional<T>> = true;
+
+template <typename T>
+concept not_json = !std::is_same_v<T, nlohmann::json>;
+
+template <typename T>
+constexpr field_rules rules_of() {
+    if constexpr (requires { T::rules; })
+        return T::rules;
+    else
+        return {};
+}
+
+/// Call in a catch block. Throws the current json::exception again as a json_field_error of that field.
+[[noreturn]] void throw_for_field(const char* field);
+
+template <typename F>
+void read_field(const nlohmann::json& object, const char* name, F& to, bool may_be_missing) {
+    const auto at = object.find(name);
+    if (at == object.end()) {
+        if (!may_be_missing && !is_optional<F>) require_fields(object, {name});
+        return;
+    }
+    try {
+        at->get_to(to);
+    } catch (const nlohmann::json::exception&) {
+        throw_for_field(name);
+    }
+}
+
+}  // namespace detail
+
+/// Reads what can be read: a member whose key is missing or has another type keeps its value. Described
+/// structs in it are read in the same way; of a vector, elements that can't be read are left out; a
+/// std::optional is read entirely or becomes empty. Never throws json::exception.
+template <described_struct T>
+void read_known_fields(const nlohmann::json& object, T& to);
+
+namespace detail {
+
+template <typename F>
+void read_known(const nlohmann::json& value, F& to) {
+    try {
+        value.get_to(to);
+    } catch (const nlohmann::json::exception&) {
+        if constexpr (is_optional<F>) to.reset();
+    }
+}
+template <described_struct F>
+void read_known(const nlohmann::json& value, F& to) {
+    read_known_fields(value, to);
+}
+template <typename F>
+void read_known(const nlohmann::json& value, std::vector<F>& to) {
+    to.clear();
+    if (!value.is_array()) return;
+    for (const nlohmann::json& each : value) {
+        if constexpr (described_struct<F>) {
+            if (each.is_object()) read_known_fields(each, to.emplace_back());
+        } else {
+            std::optional<F> element;
+            read_known(each, element);
+            if (element) to.push_back(std::move(*element));
+        }
+    }
+}
+
+}  // namespace detail
+
+template <described_struct T>
+void read_known_fields(const nlohmann::json& object, T& to) {
+    if (!object.is_object()) return;
+    for_each_field<T>([&](auto field) {
+        if (const auto at = object.find(field.name); at != object.end())
+            detail::read_known(*at, to.*field.pointer);
+    });
+}
+
+}  // namespace carousel
+
+/// Null is an empty one. A std::optional<json> is constructed from a value, not converted.
+template <carousel::detail::not_json T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+    static void to_json(nlohmann::json& value, const std::optional<T>& from) {
+        if (from)
+            value = *from;
+        else
+            value = nullptr;
+    }
+    static void from_json(const nlohmann::json& value, std::optional<T>& to) {
+        if (value.is_null())
+            to.reset();
+        else
+            value.get_to(to.emplace());
+    }
+};
+
+template <carousel::described_enum E>
+struct nlohmann::adl_serializer<E> {
+    static void to_json(nlohmann::json& value, E from) { value = carousel::enum_name(from); }
+    static void from_json(const nlohmann::json& value, E& to) {
+        const auto& name = value.get_ref<const std::string&>();
+        const std::optional<E> named = carousel::enum_named<E>(name);
+        if (!named)
+            throw carousel::json_field_error(carousel::unknown_name_text(name, carousel::enum_names<E>()));
+        to = *named;
+    }
+};
+
+template <carousel::described_struct T>
+struct nlohmann::adl_serializer<T> {
+    static void to_json(nlohmann::json& value, const T& from) {
+        constexpr bool sparse = carousel::detail::rules_of<T>().sparse;
+        constexpr bool empty_is_null = carousel::detail::rules_of<T>().empty_is_null;
+        value = nlohmann::json::object();
+        carousel::for_each_field<T>([&](auto field) {
+            const auto& member = from.*field.pointer;
+            constexpr bool optional = carousel::detail::is_optional<std::remove_cvref_t<decltype(member)>>;
+            if constexpr (sparse)
+                if (member == T().*field.pointer) return;
+            if constexpr (optional && !empty_is_null)
+                if (!member) return;
+            value[field.name] = member;
+        });
+    }
+    static void from_json(const nlohmann::json& value, T& to) {
+        constexpr carousel::field_rules rules = carousel::detail::rules_of<T>();
+        const bool may_be_missing = rules.missing_is_default || rules.sparse;
+        carousel::require_fields(value, {});
+        carousel::for_each_field<T>([&](auto field) {
+            carousel::detail::read_field(value, field.name, to.*field.pointer, may_be_missing);
+        });
+    }
+};
