@@ -175,7 +175,7 @@ shm::unique_fd find_successor(const arguments& a) {
     while (!a.directory.empty() && now_ns() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         shm::unique_fd s = shm::connect_to(run::control_socket(a.directory), 50 * ns_per_ms);
-        if (!s || !shm::send_message(s.get(), run::to_json(run::owner_message{a.run_id, start_time}).dump()))
+        if (!s || !shm::send_message(s.get(), write_message(run::owner_message{a.run_id, start_time}).dump()))
             continue;
         shm::message answer;
         shm::receive_status got = shm::receive_status::would_block;

@@ -8,6 +8,7 @@ using nlohmann::json;
 
 verdict carried_out(std::string message) { return {true, std::move(message), std::nullopt, false}; }
 verdict refused(int code, std::string message) { return {false, std::move(message), code, false}; }
+verdict refused(std::string message) { return {false, std::move(message), std::nullopt, false}; }
 
 json to_json(const verdict& v) {
     json j = v;

@@ -25,6 +25,8 @@ BOOST_DESCRIBE_STRUCT(verdict, (), (ok, message, code, later))
 
 [[nodiscard]] verdict carried_out(std::string message);
 [[nodiscard]] verdict refused(int code, std::string message);
+/// Without an exit code: to a stage or a viewer.
+[[nodiscard]] verdict refused(std::string message);
 
 [[nodiscard]] nlohmann::json to_json(const verdict& v);
 /// Never throws: a field that is missing or has another type stays empty; an answer without "ok": true is a

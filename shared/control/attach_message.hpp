@@ -1,12 +1,12 @@
 #pragma once
 // The supervisor's answer to a stage's hello: everything that the stage needs to start, with the descriptors
-// of its memory. This file writes and reads it.
-//   {"attach": {run_id, runtime_directory, output_directory, stage, seat, entry, epoch, standby,
-//               width, height, supervisor_grace_s, settings {...}, graphs, asked_device, folder, device
-//               {kind, uuid, ordinal}, inputs [{stage, format}], sampled [{stage, format, described}],
-//               outputs [{name, format}], parameters (schema, or null), depth {latency, sharing,
-//               lanes_given, window_given, contexts, token, turn_frames, turn_stages} (or null),
-//               links [{link, MEMORY}], assets [{index, name, MEMORY}], kept [{asset, index, MEMORY}]}}
+// of its memory. This file describes and reads it.
+//   {ok, run_id, runtime_directory, output_directory, stage, incarnation {seat, entry, epoch}, standby,
+//    width, height, supervisor_grace_s, settings {...}, graphs, asked_device, folder, device {kind, uuid,
+//    ordinal}, inputs [{stage, format}], sampled [{stage, format, described}], outputs [{name, format}],
+//    parameters (schema, or null), depth {latency, sharing, lanes_given, window_given, contexts, token,
+//    turn_frames, turn_stages} (or null), links [{link, MEMORY}], assets [{index, name, MEMORY}], kept
+//    [{asset, index, MEMORY}]}
 // MEMORY: memory_message.hpp. "control" and "pid" are for a port's program: the index of the control block's
 // descriptor, and the pid with which the program claims its entry. "kept" is all memory of the run, including
 // memory that this stage never maps: the stage holds those descriptors open until it exits, so that any one
@@ -50,6 +50,7 @@ struct attach_message {
     nlohmann::json depth;         ///< limits of the frames in flight; null: as the control block has them
     int control = -1;             ///< for a port's program: index of the control block's descriptor
     i32 pid = 0;                  ///< for a port's program: the pid in its entry
+    bool ok = true;
     nlohmann::json links = nlohmann::json::array(), assets = nlohmann::json::array(),
                    kept = nlohmann::json::array();
 };
@@ -57,11 +58,10 @@ BOOST_DESCRIBE_STRUCT(attach_message::input, (), (stage, format))
 BOOST_DESCRIBE_STRUCT(attach_message::output, (), (name, format))
 BOOST_DESCRIBE_STRUCT(attach_message::sampled_input, (), (stage, format, described))
 BOOST_DESCRIBE_STRUCT(attach_message, (),
-                      (run_id, runtime_directory, output_directory, stage, standby, width, height,
-                       supervisor_grace_s, settings, graphs, asked_device, folder, device, inputs, sampled,
-                       outputs, parameters, depth, control, pid, links, assets, kept))
+                      (ok, run_id, runtime_directory, output_directory, stage, incarnation, standby, width,
+                       height, supervisor_grace_s, settings, graphs, asked_device, folder, device, inputs,
+                       sampled, outputs, parameters, depth, control, pid, links, assets, kept))
 
-[[nodiscard]] nlohmann::json to_json(const attach_message& m);
 /// Throws config_error for a refusal, shm_error for a seat, entry or count out of range, json::exception for
 /// an answer of another version.
 [[nodiscard]] attach_message read_attach(const nlohmann::json& answer);

@@ -52,7 +52,7 @@ mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path
     r.connection.reset(shm::connect_to(socket_path, patience_ns));
     if (!r.connection)
         throw shm_error(fmt::format("no supervisor at {}: {}", socket_path, errno_text(errno)));
-    if (!shm::send_message(r.connection.get(), to_json(tap_request{stage}).dump()))
+    if (!shm::send_message(r.connection.get(), write_message(tap_request{stage}).dump()))
         throw shm_error(fmt::format("asking the supervisor for a ring's memory: {}", errno_text(errno)));
     shm::message m;
     if (shm::receive_message(r.connection.get(), m, patience_ns) != shm::receive_status::ok)

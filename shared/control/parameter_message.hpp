@@ -1,9 +1,9 @@
 #pragma once
-// The supervisor's answers to {"command": "parameters"} and {"command": "set"} (request_message.hpp). This
+// The supervisor's answers to {"type": "parameters"} and {"type": "set"} (request_message.hpp). This
 // file writes and reads them.
-//   {"command": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
-//   {"command": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
-//   {"command": "set", "reset": true}            -> the same: all values as at the start of the run
+//   {"type": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
+//   {"type": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
+//   {"type": "set", "reset": true}            -> the same: all values as at the start of the run
 // A refusal (answer_message.hpp) has changed nothing. A refusal with "later": true can be retried: too many
 // changes are waiting for frames to come.
 

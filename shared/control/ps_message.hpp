@@ -1,5 +1,5 @@
 #pragma once
-// The supervisor's answer to {"command": "ps"}: state of the run, its stages and its links. This file writes
+// The supervisor's answer to {"type": "ps"}: state of the run, its stages and its links. This file writes
 // and reads it; `carousel ps --json` prints it unchanged. Programs of other versions read it, too: a field
 // that an answer lacks, or that has another type, is empty here.
 

@@ -22,45 +22,19 @@ namespace carousel::run {
 
 using nlohmann::json;
 
-namespace {
-
-request read(const json& message) {
-    const std::string command = message.at("command");
-    const bool of_run = message.value("stage", "").empty();
-    if (of_run && (command == "down" || command == end_request::command)) return message.get<end_request>();
-    if (const auto order = enum_named<seat_order>(command))
-        return seat_request{*order, message.get<seat_request>().stage};
-    std::optional<request> read;
-    boost::mp11::mp_for_each<boost::mp11::mp_transform<std::type_identity, request>>([&](auto each) {
-        using requested = typename decltype(each)::type;
-        if constexpr (!std::is_same_v<requested, seat_request> && !std::is_same_v<requested, end_request>)
-            if (command == requested::command) read = message.get<requested>();
-    });
-    if (!read)
-        throw config_error(fmt::format(
-            "unknown command \"{}\": ps, trace, trace_file, parameters, set, kill, inject, stop, cont, "
-            "restart, down, up and shutdown are known",
-            command));
-    return *read;
-}
-
-}  // namespace
-
 const char* command_of(const request& r) noexcept {
     return std::visit(
         []<typename R>(const R& each) {
             if constexpr (std::is_same_v<R, seat_request>)
                 return enum_name(each.order);
             else
-                return R::command;
+                return R::type;
         },
         r);
 }
 
 json to_json(const request& r) {
-    json j = std::visit([](const auto& each) { return json(each); }, r);
-    j["command"] = command_of(r);
-    return j;
+    return std::visit([](const auto& each) { return write_message(each); }, r);
 }
 
 request of_stage(request r, const std::string& stage) {
@@ -71,19 +45,9 @@ request of_stage(request r, const std::string& stage) {
     return r;
 }
 
-heading read_heading(const json& message) {
-    try {
-        heading h{message.at("command"), std::nullopt};
-        if (message.contains("run_id")) h.run_id = message["run_id"].get<std::string>();
-        return h;
-    } catch (const json::exception& e) {
-        throw config_error(unreadable_request(e));
-    }
-}
-
 request read_request(const json& message) {
     try {
-        return read(message);
+        return read_message<request>(message);
     } catch (const json::exception& e) {
         throw config_error(unreadable_request(e));
     }

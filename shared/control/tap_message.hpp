@@ -2,10 +2,10 @@
 // How a viewer gets the memory of a ring: one request and one answer with file descriptors over
 // DIR/control.sock. The connection stays open; its end frees the viewer's place in the ring. This file writes
 // and reads both.
-//   {"tap": {"stage": "fragment"}}                  "": the ring that the last sink reads
-//   {"tap": {"run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...}, "memory": {...},
-//            "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}}      "memory": memory_message.hpp
-// A refusal: {"refused": "..."}.
+//   {"type": "tap", "stage": "fragment"}            "": the ring that the last sink reads
+//   {"ok": true, "run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...},
+//    "memory": {...}, "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}     "memory": memory_message.hpp
+// or a refusal (answer_message.hpp).
 
 #include <string>
 
@@ -15,8 +15,9 @@
 namespace carousel::run {
 
 struct tap_request {
+    static constexpr const char* type = "tap";
     std::string stage;
-    static constexpr field_rules rules{.missing_is_default = true};
+    static constexpr field_rules rules{.sparse = true};
 };
 BOOST_DESCRIBE_STRUCT(tap_request, (), (stage))
 struct tap_answer {
@@ -26,14 +27,10 @@ struct tap_answer {
     u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
     nlohmann::json format, memory;  ///< of the ring: frame/frame_format.hpp; memory_message.hpp
     device::device_id device;       ///< of the stage that writes it
+    bool ok = true;
 };
-BOOST_DESCRIBE_STRUCT(tap_answer, (), (run_id, link, stage, entry, format, memory, device))
+BOOST_DESCRIBE_STRUCT(tap_answer, (), (ok, run_id, link, stage, entry, format, memory, device))
 
-[[nodiscard]] nlohmann::json to_json(const tap_request& r);
-/// Throws json::exception: a value has another type.
-[[nodiscard]] tap_request read_tap_request(const nlohmann::json& message);
-
-[[nodiscard]] nlohmann::json to_json(const tap_answer& a);
 /// Throws config_error for a refusal, json::exception for an answer of another version.
 [[nodiscard]] tap_answer read_tap(const nlohmann::json& answer);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The supervisor's answer to {"command": "trace"}: events of the stages, in parts. This file writes and reads
+// The supervisor's answer to {"type": "trace"}: events of the stages, in parts. This file writes and reads
 // it.
 //   {"ok": true, "run_id": "...", "created_ns": 7, "state": "running", "next": 17, "last": 40,
 //    "notes": [{"time_ns": 5, "kind": "died", "seat": 2, "epoch": 1, "pid": 77, "text": "died: ..."}]}
@@ -35,7 +35,7 @@ struct trace_answer {
 };
 BOOST_DESCRIBE_STRUCT(trace_answer, (), (ok, run_id, created_ns, state, notes, next, last))
 
-/// Answer to {"command": "trace_file"}.
+/// Answer to {"type": "trace_file"}.
 ///   {"ok": true, "id": 7}                                   it starts
 ///   {"ok": true, "id": 7, "records": true}                  it records or writes the file
 ///   {"ok": true, "id": 7, "bytes": 90000, "text": "..."}    the file is written; text: one part of it

@@ -14,8 +14,10 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/enum_names.hpp"
@@ -131,6 +133,64 @@ void read_known_fields(const nlohmann::json& object, T& to) {
         if (const auto at = object.find(field.name); at != object.end())
             detail::read_known(*at, to.*field.pointer);
     });
+}
+
+/// A described struct that is one kind of message on a socket: its JSON has the key "type" with this text.
+template <typename T>
+concept tagged_message = described_struct<T> && requires {
+    std::string_view(T::type);
+};
+
+template <tagged_message T>
+[[nodiscard]] nlohmann::json write_message(const T& message) {
+    nlohmann::json j = message;
+    j["type"] = T::type;
+    return j;
+}
+
+/// True if the message's "type" is that of an alternative of `Variant`.
+template <typename Variant>
+[[nodiscard]] bool is_message_of(const nlohmann::json& message) {
+    bool is = false;
+    boost::mp11::mp_for_each<boost::mp11::mp_transform<std::type_identity, Variant>>([&](auto each) {
+        const auto type = message.find("type");
+        is = is || (type != message.end() && *type == decltype(each)::type::type);
+    });
+    return is;
+}
+
+/// Throws json_field_error if `object` has a key that is a field of `Other` and not of `T`.
+template <described_struct T, described_struct Other>
+void refuse_fields_of(const nlohmann::json& object) {
+    for_each_field<Other>([&](auto field) {
+        bool own = false;
+        for_each_field<T>([&](auto each) { own = own || std::string_view(each.name) == field.name; });
+        if (!own && object.contains(field.name))
+            throw json_field_error(std::string("\"") + field.name + "\" is not a field of \"" + T::type +
+                                   "\"");
+    });
+}
+
+/// Reads the alternative of `Variant` whose type is the message's "type". Ignores keys that no alternative
+/// has. Throws json_field_error for an unknown type, and for a field of another type only: the sender expects
+/// an effect that this message does not have.
+template <typename Variant>
+[[nodiscard]] Variant read_message(const nlohmann::json& message) {
+    using alternatives = boost::mp11::mp_transform<std::type_identity, Variant>;
+    require_fields(message, {"type"});
+    std::optional<Variant> read;
+    std::vector<std::string> types;
+    const auto& type = message["type"].get_ref<const std::string&>();
+    boost::mp11::mp_for_each<alternatives>([&](auto each) {
+        using alternative = typename decltype(each)::type;
+        types.emplace_back(alternative::type);
+        if (type != alternative::type) return;
+        boost::mp11::mp_for_each<alternatives>(
+            [&](auto other) { refuse_fields_of<alternative, typename decltype(other)::type>(message); });
+        read = message.get<alternative>();
+    });
+    if (!read) throw json_field_error("\"type\": " + unknown_name_text(type, types));
+    return std::move(*read);
 }
 
 }  // namespace carousel

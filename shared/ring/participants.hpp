@@ -12,6 +12,7 @@ namespace carousel::ring {
 struct incarnation_id {
     u32 seat = shm::none, entry = shm::none, epoch = 0;
     [[nodiscard]] explicit operator bool() const noexcept { return entry != shm::none; }
+    bool operator==(const incarnation_id&) const = default;
 };
 
 // ---- supervisor

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "control/answer_message.hpp"
 #include "control/memory_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
@@ -33,8 +34,7 @@ attached read_answer(shm::message&& m) {
     attached a;
     a.fds = std::move(m.fds);
     const nlohmann::json answer = parse_json(m.text, json_channel::message);
-    if (answer.contains("refused") && answer.value("again", false))
-        throw seat_taken(answer.at("refused").get<std::string>());
+    if (const run::verdict v = run::read_verdict(answer); v.later) throw seat_taken(v.message.value_or(""));
     a.message = run::read_attach(answer);
     a.links = read_blocks(a.message.links, "link", a.fds);
     a.assets = read_blocks(a.message.assets, "index", a.fds);
@@ -49,7 +49,7 @@ attached introduce(int socket, run::hello_message hello, u64 patience_ns,
     hello.pid = ::getpid();
     hello.start_time = shm::this_process().start_time;
     hello.clock = own_clock();
-    if (!shm::send_message(socket, run::to_json(hello).dump(), descriptors))
+    if (!shm::send_message(socket, write_message(hello).dump(), descriptors))
         throw shm_error(fmt::format("connecting {} to the supervisor: {}", self, errno_text(errno)));
     crash_here(crash_point::introduced);
     shm::message m;

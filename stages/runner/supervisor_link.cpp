@@ -51,7 +51,7 @@ bool supervisor_link::there() {
 void supervisor_link::send_ready() {
     const std::lock_guard lock(mutex_);
     ready_ = true;
-    if (socket_) shm::send_message(socket_.get(), run::ready_message().dump());
+    if (socket_) shm::send_message(socket_.get(), write_message(run::ready_message{}).dump());
 }
 
 void supervisor_link::watch(int ms) {
@@ -143,14 +143,15 @@ void supervisor_link::try_return() {
                                     shm::this_process().start_time};
     std::vector<int> fds;
     for (const shm::unique_fd& fd : a_->fds) fds.push_back(fd.get());
-    if (!shm::send_message(s.get(), run::to_json(hello).dump(), fds)) return;
+    if (!shm::send_message(s.get(), write_message(hello).dump(), fds)) return;
     // A supervisor is there, even if it is stopped: while its socket is open, this stage has a supervisor.
     unsupervised_since_ns_.store(0, std::memory_order_release);
     const std::lock_guard lock(mutex_);
     socket_ = std::move(s);
     awaiting_welcome_ = true;
     if (ready_ && !was_ready)
-        shm::send_message(socket_.get(), run::ready_message().dump());  // it became ready in between
+        shm::send_message(socket_.get(),
+                          write_message(run::ready_message{}).dump());  // it became ready in between
 }
 
 void supervisor_link::on_message(const shm::message& m) {
@@ -168,7 +169,7 @@ void supervisor_link::on_message(const shm::message& m) {
     {
         const std::lock_guard lock(mutex_);
         awaiting_welcome_ = false;
-        shm::send_message(socket_.get(), run::back_message().dump());
+        shm::send_message(socket_.get(), write_message(run::back_message{}).dump());
     }
     log_supervisor_gone(true);
     log::info("another supervisor has taken over the run");

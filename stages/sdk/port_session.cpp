@@ -108,7 +108,7 @@ void port_session::join(const std::string& folder, const std::string& stage, boo
                                            no_thread_text(e.code().value())));
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    shm::send_message(socket_.get(), run::ready_message().dump());
+    shm::send_message(socket_.get(), write_message(run::ready_message{}).dump());
 }
 
 session::attached port_session::introduce(const std::string& folder, const std::string& stage, bool writes) {
@@ -178,7 +178,7 @@ void port_session::disconnect() noexcept {
     lock_.reset();
     crash_here(crash_point::leaving);  // nothing of the run is mapped any more, and the supervisor has not
                                        // been notified yet
-    if (socket_) shm::send_message(socket_.get(), run::left_message().dump());
+    if (socket_) shm::send_message(socket_.get(), write_message(run::left_message{}).dump());
 }
 
 // A source's program may be busy elsewhere when the run stops. No frame is leased while this thread holds the

@@ -239,36 +239,37 @@ TEST_CASE("parameters are read as they were written, with the result of setting 
 }
 
 TEST_CASE("a viewer's request for a picture and the shared memory are read as they were written") {
-    CHECK(run::to_json(run::tap_request{"fragment"}) == json::parse(R"({"tap":{"stage":"fragment"}})"));
-    CHECK(run::read_tap_request(json::parse(R"({"tap":{"stage":"fragment"}})")).stage == "fragment");
-    CHECK(run::read_tap_request(json::parse(R"({"tap":{}})")).stage.empty());
-    CHECK_THROWS_AS(run::read_tap_request(json::parse(R"({"tap":{"stage":7}})")), json::exception);
+    CHECK(write_message(run::tap_request{"fragment"}) == json::parse(R"({"type":"tap","stage":"fragment"})"));
+    CHECK(json::parse(R"({"type":"tap","stage":"fragment"})").get<run::tap_request>().stage == "fragment");
+    CHECK(json::parse(R"({"type":"tap"})").get<run::tap_request>().stage.empty());
+    CHECK_THROWS_AS(json::parse(R"({"stage":7})").get<run::tap_request>(), json::exception);
     run::tap_answer a{"id", 2, "fragment", shm::max_incarnations + 3, {{"type", "t"}}, {{"kind", "memfd"}},
                       {}};
     a.device.kind = device::device_kind::cuda;
     a.device.uuid = "GPU-1";
-    const json encoded = run::to_json(a);
-    CHECK(encoded["tap"]["device"] == json::parse(R"({"kind":"cuda","uuid":"GPU-1","ordinal":0})"));
-    CHECK(run::to_json(run::read_tap(encoded)) == encoded);
+    const json encoded = json(a);
+    CHECK(encoded["device"] == json::parse(R"({"kind":"cuda","uuid":"GPU-1","ordinal":0})"));
+    CHECK(json(run::read_tap(encoded)) == encoded);
 }
 
 TEST_CASE("a refused picture has a reason, and another version's answer is invalid") {
-    CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"refused":"no stage"})")), contains("no stage"));
+    CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"no stage"})")),
+                      contains("no stage"));
     CHECK_THROWS_WITH(run::read_tap(json::parse(R"({"ok":false,"message":"another run"})")),
                       contains("another run"));
     CHECK_THROWS_WITH(run::read_tap(json::object()), contains("does not share pictures"));
-    const json whole = run::to_json(
-        run::tap_answer{"id", 2, "a", shm::max_incarnations, json::object(), json::object(), {}});
+    const json whole =
+        run::tap_answer{"id", 2, "a", shm::max_incarnations, json::object(), json::object(), {}};
     for (const char* key : {"link", "format", "memory", "device"}) {
         INFO(key);
         json j = whole;
-        j["tap"].erase(key);
+        j.erase(key);
         CHECK_THROWS_AS(run::read_tap(j), json::exception);
     }
     json j = whole;
-    j["tap"]["link"] = "two";
+    j["link"] = "two";
     CHECK_THROWS_AS(run::read_tap(j), json::exception);
     j = whole;
-    j["tap"]["entry"] = 3;  // an incarnation's
+    j["entry"] = 3;  // an incarnation's
     CHECK(run::read_tap(j).entry == shm::max_incarnations);
 }

@@ -82,8 +82,8 @@ TEST_CASE("a request goes to the run that is meant, and its answer comes back") 
     CHECK(p.by_path.ask(run::kill_request{"a", 9})["message"] == "done");
     CHECK(p.by_record.ask(run::end_request{})["ok"] == true);
     REQUIRE(there.asked.size() == 2);
-    CHECK(there.asked[0] == json::parse(R"({"command":"kill","stage":"a","signal":9,"run_id":"mine"})"));
-    CHECK(there.asked[1] == json::parse(R"({"command":"shutdown","run_id":"mine"})"));
+    CHECK(there.asked[0] == json::parse(R"({"type":"kill","stage":"a","signal":9,"run_id":"mine"})"));
+    CHECK(there.asked[1] == json::parse(R"({"type":"shutdown","run_id":"mine"})"));
 }
 
 TEST_CASE("a missing listener is reported by both clients with the address") {

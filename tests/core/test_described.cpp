@@ -36,6 +36,21 @@ struct options {
 };
 BOOST_DESCRIBE_STRUCT(options, (), (depth, verbose))
 
+struct draw_request {
+    static constexpr const char* type = "draw";
+    std::string name;
+};
+BOOST_DESCRIBE_STRUCT(draw_request, (), (name))
+
+struct erase_request {
+    static constexpr const char* type = "erase";
+    bool all = false;
+    static constexpr field_rules rules{.sparse = true};
+};
+BOOST_DESCRIBE_STRUCT(erase_request, (), (all))
+
+using request = std::variant<draw_request, erase_request>;
+
 }  // namespace described_samples
 
 using namespace described_samples;
@@ -86,6 +101,29 @@ TEST_CASE("reading known fields keeps what is missing or has another type") {
     CHECK_FALSE(d.origin);
     carousel::read_known_fields(json::parse("[]"), d);
     CHECK(d.name == "before");
+}
+
+TEST_CASE("a message is read as the struct that its type names") {
+    const json j = carousel::write_message(draw_request{"a"});
+    CHECK(j == json::parse(R"({"type":"draw","name":"a"})"));
+    CHECK(std::get<draw_request>(carousel::read_message<request>(j)).name == "a");
+    CHECK(std::get<erase_request>(carousel::read_message<request>(json::parse(R"({"type":"erase","x":1})")))
+              .all == false);
+    CHECK(carousel::is_message_of<request>(j));
+    CHECK_FALSE(carousel::is_message_of<request>(json::parse(R"({"type":"fill"})")));
+    const auto why = [](const char* text) {
+        try {
+            (void)carousel::read_message<request>(json::parse(text));
+            return std::string();
+        } catch (const json_field_error& e) {
+            return std::string(e.what());
+        }
+    };
+    CHECK(why(R"({"name":"a"})") == "\"type\" is missing");
+    CHECK(why(R"({"type":"drw"})") ==
+          "\"type\": unknown \"drw\"; expected draw or erase; did you mean \"draw\"?");
+    CHECK(why(R"({"type":"erase","name":"a"})") == "\"name\" is not a field of \"erase\"");
+    CHECK(why(R"({"type":"draw"})") == "\"name\" is missing");
 }
 
 TEST_CASE("enumerators have their names") {

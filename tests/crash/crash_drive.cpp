@@ -29,7 +29,7 @@ void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::siz
 
 bool makes_progress(run_fixture& run) {
     const auto frames = [&] {
-        const json p = run.ask({{"command", "ps"}});
+        const json p = run.ask({{"type", "ps"}});
         return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
     };
     u64 last = 0;

@@ -20,7 +20,7 @@ inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replace
         constexpr const char* writers[] = {"geometry", "vertex", "fragment"};
         const std::string stage = writers[random() % 3];
         const i32 before = run.pid_of(stage);
-        const json answer = run.ask({{"command", "inject"}, {"stage", stage}, {"fault", "overrun-output"}});
+        const json answer = run.ask({{"type", "inject"}, {"stage", stage}, {"fault", "overrun-output"}});
         if (!answer.is_object() || !answer.value("ok", false)) {  // it has just been replaced
             sleep_s(0.005);
             continue;

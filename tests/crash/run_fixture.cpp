@@ -135,7 +135,7 @@ json run_fixture::ask(const json& request) {
 }
 
 std::vector<json> run_fixture::stages() {
-    const json answer = ask({{"command", "ps"}});
+    const json answer = ask({{"type", "ps"}});
     return answer.contains("stages") ? answer["stages"].get<std::vector<json>>() : std::vector<json>{};
 }
 

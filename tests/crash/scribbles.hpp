@@ -27,7 +27,7 @@ inline std::set<i32> scribble(run_fixture& run, u32 times, u64 seed) {
         constexpr const char* readers[] = {"vertex", "fragment", "display"};
         const std::string stage = readers[random() % 3];
         const i32 before = run.pid_of(stage);
-        const json answer = run.ask({{"command", "inject"}, {"stage", stage}, {"fault", "scribble-input"}});
+        const json answer = run.ask({{"type", "inject"}, {"stage", stage}, {"fault", "scribble-input"}});
         if (!answer.is_object() || !answer.value("ok", false)) {  // it has just been replaced
             sleep_s(0.005);
             continue;

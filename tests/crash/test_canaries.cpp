@@ -72,7 +72,7 @@ TEST_CASE("a ring with canaries is reported as such in the plan, by ps and in th
     run.start(file, {});
     REQUIRE(run.wait_running());
     CHECK(run.stage("middle")["output_guarded"] == true);
-    const json links = run.ask({{"command", "ps"}})["links"];
+    const json links = run.ask({{"type", "ps"}})["links"];
     CHECK(links[0]["guard"] == "gap");
     CHECK(links[1]["guard"] == "canary");
     run.signal(SIGINT);

@@ -62,7 +62,7 @@ TEST_CASE("stages that hang or stop at the same time are all replaced one frame_
             continue;
         }
         REQUIRE(
-            run.ask({{"command", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
+            run.ask({{"type", "inject"}, {"stage", all_stages[k]}, {"fault", "hang"}}).value("ok", false));
         const std::string expected = fmt::format("{:<8} | warning: `carousel inject`: hang", all_stages[k]);
         // otherwise the next one starves it of frames
         REQUIRE(run.wait_until([&] { return run.log().find(expected) != std::string::npos; }, 5));
@@ -142,7 +142,7 @@ TEST_CASE("frame_timeout_ms = 0 of a stage disables its deadline, and no hang ca
                                                    "frame_timeout_ms = 0\nenqueue_ms = 700\n")),
               {"--frames", "3"});
     REQUIRE(run.wait_running());
-    const json reply = run.ask({{"command", "inject"}, {"stage", "middle"}, {"fault", "hang"}});
+    const json reply = run.ask({{"type", "inject"}, {"stage", "middle"}, {"fault", "hang"}});
     CHECK_FALSE(reply.value("ok", true));
     CHECK_THAT(reply.dump(), contains("frame_timeout_ms = 0"));
     check_nothing_lost(run);

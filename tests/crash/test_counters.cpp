@@ -67,7 +67,7 @@ TEST_CASE("a run that is stopped while its laps come round ends with every frame
     run.start(run.pipeline("stopped", slow("stopped")), {}, near_overflow);
     REQUIRE(run.wait_running());
     REQUIRE(run.wait_until([&] {
-        return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 15;
+        return run.ask({{"type", "ps"}})["pipeline"].value("frames", u64{0}) > 15;
     }));
     std::string out;
     CHECK(run.command({"down", "-p", "stopped"}, out) == 0);

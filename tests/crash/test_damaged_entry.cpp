@@ -26,7 +26,7 @@ TEST_CASE("an entry damaged without a supervisor is reported by the next one, an
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const i32 numbers = run.pid_of("numbers"), middle = run.pid_of("middle"), sink = run.pid_of("sink");
-    const std::string id = run.ask({{"command", "ps"}})["pipeline"]["run_id"];
+    const std::string id = run.ask({{"type", "ps"}})["pipeline"]["run_id"];
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     u32 damaged = 0;
@@ -65,10 +65,10 @@ TEST_CASE("tails that flip when all is delivered change nothing of how a run end
     run.start(run.pipeline("late", number_pipeline("late", "fps = 400\n", "")),
               {"--frames", std::to_string(frames)}, {plan.environment()});
     REQUIRE(run.wait_running());
-    const json first = run.ask({{"command", "ps"}});
+    const json first = run.ask({{"type", "ps"}});
     shm::segment s = shm::segment::attach(first["pipeline"]["run_id"]);
     shm::control_block& c = s.block();
-    REQUIRE(run.wait_until([&] { return run.ask({{"command", "ps"}})["pipeline"]["state"] == "done"; }));
+    REQUIRE(run.wait_until([&] { return run.ask({{"type", "ps"}})["pipeline"]["state"] == "done"; }));
     std::atomic<bool> over{false};
     u32 flips = 0;
     std::thread flipping([&] {

@@ -104,7 +104,7 @@ TEST_CASE("a second run of a name with a running supervisor is refused, or waits
     std::string out;
     CHECK(run.command({"run", file, "--frames", "10"}, out) == 2);
     CHECK_THAT(out, contains(fmt::format("already running (pid {})",
-                                         run.ask({{"command", "ps"}})["pipeline"]["pid"].get<int>())));
+                                         run.ask({{"type", "ps"}})["pipeline"]["pid"].get<int>())));
     CHECK(run.command({"run", file, "--frames", "10", "--wait", "20"}, out) == 0);
     CHECK(run.wait() == 0);
     CHECK(run.leftovers() == "");
@@ -116,7 +116,7 @@ TEST_CASE("leftovers of a killed supervisor are ended and removed by the next ru
     run.start(file, {}, {"CAROUSEL_SUPERVISOR_GRACE_S=60"});
     REQUIRE(run.wait_running());
     const i32 orphan = run.pid_of("middle");
-    ::kill(run.ask({{"command", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
+    ::kill(run.ask({{"type", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
     CHECK(run.wait() == -SIGKILL);
     CHECK(::kill(orphan, 0) == 0);
     CHECK_FALSE(run.leftovers().empty());
@@ -133,7 +133,7 @@ TEST_CASE("stages exit when no supervisor takes over their run") {
     REQUIRE(run.wait_running());
     std::vector<i32> orphans;
     for (const char* stage : {"numbers", "middle", "sink"}) orphans.push_back(run.pid_of(stage));
-    ::kill(run.ask({{"command", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
+    ::kill(run.ask({{"type", "ps"}})["pipeline"]["pid"].get<i32>(), SIGKILL);
     CHECK(run.wait() == -SIGKILL);
     const auto gone = [](i32 pid) { return !shm::is_alive({pid, shm::start_time_of(pid)}); };
     CHECK(run.wait_until([&] { return std::all_of(orphans.begin(), orphans.end(), gone); }, 5));
@@ -186,7 +186,7 @@ TEST_CASE("a run that begins again with fresh memory and words loses and repeats
     for (int k = 0; k < 5; ++k) {
         REQUIRE(run.wait_running());
         sleep_s(0.2);
-        CHECK(run.ask({{"command", "rebuild"}})["ok"] == true);
+        CHECK(run.ask({{"type", "rebuild"}})["ok"] == true);
         if (k % 2 == 1) run.hit("middle", SIGKILL);
     }
     CHECK(run.wait(60) == 0);

@@ -118,7 +118,7 @@ TEST_CASE("ps, top and the control block's readers name the same stage during th
     run_fixture run;
     run.start(run.pipeline("named", number_pipeline("named", "", "work_ms = 10\n")));
     REQUIRE(run.wait_running());
-    const auto reported = [&] { return run.ask({{"command", "ps"}})["pipeline"]["bottleneck"]; };
+    const auto reported = [&] { return run.ask({{"type", "ps"}})["pipeline"]["bottleneck"]; };
     // The figures of one second may be spoilt by other programs, those of the following ones are not.
     CHECK(run.wait_until(
         [&] {
@@ -160,7 +160,7 @@ TEST_CASE("while a required stage is down the pipeline waits, and it runs again 
     run_fixture run;
     run.start(run.pipeline("lacks", number_pipeline("lacks", "fps = 100\n")));
     REQUIRE(run.wait_running());
-    const auto reported = [&] { return run.ask({{"command", "ps"}})["pipeline"]; };
+    const auto reported = [&] { return run.ask({{"type", "ps"}})["pipeline"]; };
     CHECK(reported()["state"] == "running");
     CHECK(reported()["waits_for"] == json::array());
     std::string out;
@@ -190,7 +190,7 @@ TEST_CASE("an optional stage that is down blocks no stage") {
     std::string out;
     REQUIRE(run.command({"down", "more", "-p", "spares"}, out) == 0);
     CHECK(run.wait_until([&] { return run.stage("more")["state"] == "down"; }, 5));
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["state"] == "running");
+    CHECK(run.ask({{"type", "ps"}})["pipeline"]["state"] == "running");
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
 }

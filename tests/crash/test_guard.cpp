@@ -134,8 +134,7 @@ TEST_CASE("control: with writable inputs, wild writes go unseen and change what 
     run.start(run.pipeline("unguarded", text("number-unguarded")), {"--frames", "400"});
     REQUIRE(run.wait_running());
     for (int k = 0; k < 5; ++k) {
-        const json answer =
-            run.ask({{"command", "inject"}, {"stage", "middle"}, {"fault", "scribble-input"}});
+        const json answer = run.ask({{"type", "inject"}, {"stage", "middle"}, {"fault", "scribble-input"}});
         CHECK(answer.value("ok", false));
         sleep_s(0.05);
     }

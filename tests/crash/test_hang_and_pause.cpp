@@ -22,7 +22,7 @@ void check_nothing_lost(run_fixture& run, int code = 0) {
 }
 
 u64 frames_of(run_fixture& run) {
-    const json p = run.ask({{"command", "ps"}});
+    const json p = run.ask({{"type", "ps"}});
     return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("a source that is taken down is a problem that alerts can see") {
     std::string out;
     const auto source = run.stages().front()["name"].get<std::string>();
     REQUIRE(run.command({"down", source, "-p", "dry"}, out) == 0);
-    REQUIRE(run.wait_until([&] { return !run.ask({{"command", "ps"}})["problems"].empty(); }));
+    REQUIRE(run.wait_until([&] { return !run.ask({{"type", "ps"}})["problems"].empty(); }));
     CHECK(run.command({"ps", "--check", "-p", "dry"}, out) == 1);
     CHECK_THAT(out,
                contains(source + " is down: no new frame is produced until `carousel up " + source + "`"));

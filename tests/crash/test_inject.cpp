@@ -103,7 +103,7 @@ TEST_CASE("faults that make no sense are refused with what does") {
     CHECK_THAT(out, contains("--fault hagn: unknown fault") && contains("did you mean \"hang\"?"));
     CHECK(inject(run, "ino", "middle", "hang", out) == 2);
     CHECK_THAT(out, contains("runs under a tool and has no deadline"));
-    CHECK_THAT(run.ask({{"command", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(),
+    CHECK_THAT(run.ask({{"type", "inject"}, {"stage", "sink"}, {"fault", "earthquake"}}).dump(),
                contains("unknown fault"));
     run.signal(SIGINT);
     check_whole(run, 0);

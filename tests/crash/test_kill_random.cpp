@@ -199,7 +199,7 @@ TEST_CASE("kills fall at all five states of a job") {
         }
         ++kills;
         sleep_s(0.005 + static_cast<f64>(random() % 20) / 1000.0);
-        const json p = run.ask({{"command", "ps"}});
+        const json p = run.ask({{"type", "ps"}});
         if (!p.contains("pipeline")) continue;
         for (const auto& [state, count] : p["pipeline"]["kills_at"].items())
             if (count.get<u64>() > 0) seen.insert(state);

@@ -61,7 +61,7 @@ std::vector<i32> pids_of(run_fixture& run) {
     return pids;
 }
 
-json domain_of(run_fixture& run) { return run.ask({{"command", "ps"}})["pipeline"]["mps"]; }
+json domain_of(run_fixture& run) { return run.ask({{"type", "ps"}})["pipeline"]["mps"]; }
 
 bool all_replaced(run_fixture& run, const std::vector<i32>& before) {
     return run.wait_until([&] {
@@ -357,13 +357,13 @@ TEST_CASE("a supervisor that is killed leaves its MPS daemon to the one that ado
     const std::string file = run.pipeline("adopted", shared("adopted", "supervisor_grace_s = 20\n"));
     run.start(file, {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_running());
-    const i32 daemon = run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"];
+    const i32 daemon = run.ask({{"type", "ps"}})["pipeline"]["mps"]["daemon_pid"];
     const std::vector<i32> before = pids_of(run);
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     run.start(file, {"--frames", frames}, with_fake(run));
     REQUIRE(run.wait_running());
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"] == daemon);
+    CHECK(run.ask({{"type", "ps"}})["pipeline"]["mps"]["daemon_pid"] == daemon);
     CHECK(pids_of(run) == before);
     CHECK(run.wait() == 0);
     check_whole(run, 0);

@@ -15,7 +15,7 @@ std::string problem_with(run_fixture& run, const std::string& word) {
     std::string found;
     run.wait_until(
         [&] {
-            const json ps = run.ask({{"command", "ps"}});
+            const json ps = run.ask({{"type", "ps"}});
             for (const json& each : ps.value("problems", json::array()))
                 if (each.get<std::string>().find(word) != std::string::npos) found = each;
             return !found.empty();
@@ -24,7 +24,7 @@ std::string problem_with(run_fixture& run, const std::string& word) {
     return found;
 }
 
-u64 frames_of(run_fixture& run) { return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}); }
+u64 frames_of(run_fixture& run) { return run.ask({{"type", "ps"}})["pipeline"].value("frames", u64{0}); }
 
 }  // namespace
 
@@ -46,7 +46,7 @@ TEST_CASE("a replaced process that does not end is named with its buffers, and t
     REQUIRE(::kill(pid, SIGKILL) == 0);
     CHECK(run.wait_until(
         [&] {
-            return run.ask({{"command", "ps"}}).value("problems", json::array()).empty();
+            return run.ask({{"type", "ps"}}).value("problems", json::array()).empty();
         },
         5));
     run.signal(SIGINT);
@@ -69,7 +69,7 @@ TEST_CASE("a stage that is down is named as long as it is, since others wait for
     REQUIRE(run.command({"up", "vertex", "-p", "held"}, out) == 0);
     CHECK(run.wait_until(
         [&] {
-            return run.ask({{"command", "ps"}}).value("problems", json::array()).empty();
+            return run.ask({{"type", "ps"}}).value("problems", json::array()).empty();
         },
         5));
     run.signal(SIGINT);

@@ -45,7 +45,7 @@ void check_played_numbers(run_fixture& run, const std::string& recording, u64 fr
 }
 
 u64 delivered(run_fixture& run) {
-    const json p = run.ask({{"command", "ps"}});
+    const json p = run.ask({{"type", "ps"}});
     return p.contains("pipeline") ? p["pipeline"]["frames"].get<u64>() : 0;
 }
 

@@ -131,7 +131,7 @@ TEST_CASE("instances and standbys each have their own sampled inputs") {
     REQUIRE(run.wait_running());
     const auto members = [&] {
         u64 count = 0;
-        const json ps = run.ask({{"command", "ps"}});
+        const json ps = run.ask({{"type", "ps"}});
         for (const json& l : ps.value("links", json::array()))
             if (l["stage"] == "poses") count = l["readers"].size();
         return count;

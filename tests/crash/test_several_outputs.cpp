@@ -123,7 +123,7 @@ TEST_CASE("injected wild writes hit each output and input of a stage and name th
                 return row.contains("commits") && row["commits"].is_number() && row["commits"] > 0;
             },
             10));
-        const json answer = run.ask({{"command", "inject"}, {"stage", s.stage}, {"fault", s.fault}});
+        const json answer = run.ask({{"type", "inject"}, {"stage", s.stage}, {"fault", s.fault}});
         if (!answer.is_object() || !answer.value("ok", false)) {
             sleep_s(0.005);
             continue;
@@ -164,7 +164,7 @@ TEST_CASE("the ring of a second output is shown by its name") {
     CHECK_THAT(out, contains("fork.square: test.square"));
     run.start(file);
     REQUIRE(run.wait_running());
-    const json ps = run.ask({{"command", "ps"}});
+    const json ps = run.ask({{"type", "ps"}});
     REQUIRE(ps["links"].size() == 3);
     CHECK(ps["links"][1]["stage"] == "fork");
     CHECK(ps["links"][2]["stage"] == "fork.square");

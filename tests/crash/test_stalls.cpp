@@ -32,13 +32,13 @@ struct damaged_run {
                   {"--frames", std::to_string(all)}, environment);
         REQUIRE(run.wait_running());
         REQUIRE(run.wait_until([&] {
-            return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 30;
+            return run.ask({{"type", "ps"}})["pipeline"].value("frames", u64{0}) > 30;
         }));
     }
     /// The write of the broken process.
     template <typename F>
     void write(F&& fn) {
-        shm::segment s = shm::segment::attach(run.ask({{"command", "ps"}})["pipeline"].value("run_id", ""));
+        shm::segment s = shm::segment::attach(run.ask({{"type", "ps"}})["pipeline"].value("run_id", ""));
         fn(s.block());
     }
     json ends_intact() {
@@ -216,7 +216,7 @@ TEST_CASE("a paused stage, a slow frame and a slow pace are reasons to wait and 
 
 TEST_CASE("a block that is damaged repeatedly ends the run with an error of the live supervisor") {
     damaged_run d("again");
-    const std::string id = d.run.ask({{"command", "ps"}})["pipeline"].value("run_id", "");
+    const std::string id = d.run.ask({{"type", "ps"}})["pipeline"].value("run_id", "");
     const u64 until = now_ns() + 40 * ns_per_s;
     while (d.run.running() && now_ns() < until) {
         try {

@@ -77,7 +77,7 @@ TEST_CASE("stages continue without their supervisor, and a second one adopts the
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
-    const u64 delivered = run.ask({{"command", "ps"}})["pipeline"]["frames"];
+    const u64 delivered = run.ask({{"type", "ps"}})["pipeline"]["frames"];
     kill_supervisor(run);
     sleep_s(0.5);
     for (const i32 pid : before) CHECK_FALSE(is_gone(pid));
@@ -85,7 +85,7 @@ TEST_CASE("stages continue without their supervisor, and a second one adopts the
     REQUIRE(run.wait_running());
     CHECK(run.wait_until([&] { return log_contains(run, "adopted widowed: 3 stages alive"); }));
     // 0.5 s at 400 frames/s
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);
+    CHECK(run.ask({{"type", "ps"}})["pipeline"]["frames"].get<u64>() > delivered + 50);
     CHECK(pids_of(run) == before);
     CHECK(run.wait() == 0);
     check_whole(run);
@@ -298,7 +298,7 @@ TEST_CASE("a run that is through when its supervisor dies is kept for the next o
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     REQUIRE(run.wait_until([&] {
-        return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0}) > 300;
+        return run.ask({{"type", "ps"}})["pipeline"].value("frames", u64{0}) > 300;
     }));
     const shm::segment s = map_block(run);
     kill_supervisor(run);

@@ -178,11 +178,11 @@ def attempts(run, dashboard):
     yield Attempt(row, "list the folder", lambda: "run.json" in os.listdir(run.folder))
     yield Attempt(row, "read a log", lambda: len(contents(run.folder + "/logs/@carousel.jsonl")) > 0)
     yield Attempt(row, "read run.json", lambda: run.id in contents(run.folder + "/run.json").decode())
-    yield Attempt("connect to the control socket, ask `ps`", "ps", lambda: '"stages"' in ask(run.control, {"command": "ps"}))
+    yield Attempt("connect to the control socket, ask `ps`", "ps", lambda: '"stages"' in ask(run.control, {"type": "ps"}))
 
     row = "`stop`, `cont`, `kill`, `inject` over it"
     def ordered(order, stage, **more):
-        return json.loads(ask(run.control, {"command": order, "stage": stage, **more}))["ok"] is True
+        return json.loads(ask(run.control, {**({"type": order} if order in ("kill", "inject") else {"type": "seat", "order": order}), "stage": stage, **more}))["ok"] is True
     yield Attempt(row, "stop", lambda: ordered("stop", "display"))
     yield Attempt(row, "cont", lambda: ordered("cont", "display"))
     pid = run.pid("display")
@@ -191,7 +191,7 @@ def attempts(run, dashboard):
     yield Attempt(row, "inject", lambda: ordered("inject", "fragment", fault="abort"),
                   after=lambda pid=pid: run.replaced("fragment", pid))
 
-    def seated(stage): return '"run_id"' in ask(run.control, {"hello": {"stage": stage, "pid": os.getpid()}})
+    def seated(stage): return '"run_id"' in ask(run.control, {"type": "hello", "stage": stage, "pid": os.getpid()})
     yield Attempt("take the seat of a stage that has a process", "hello", lambda: seated("vertex"))
     assert carousel("down", "fragment", "-p", "demo").returncode == 0
     wait_for("fragment is down", lambda: run.stages()["fragment"]["state"] == "down")
@@ -278,7 +278,7 @@ def the_trace_is_written_over_and_cut_off(tries, run):
         tries.note(1, "truncate them", "", as_user(OWN, lambda: os.truncate(trace, 0) or True))
         def all_replaced():
             # The tracer has died of it, too, and each stage is to stamp once more.
-            as_user(OWN, lambda: ask(run.control, {"command": "trace"}))
+            as_user(OWN, lambda: ask(run.control, {"type": "trace"}))
             return all(s["pid"] not in (None, before[n]) for n, s in run.stages().items())
         wait_for("stages that are replaced", all_replaced)
     finally: end_process(tracer)

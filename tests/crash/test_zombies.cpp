@@ -42,9 +42,7 @@ std::vector<zombie> make_zombies(run_fixture& run, std::mt19937_64& random, F&& 
             [&] { return run.stage(stage)["state"] == "running" && run.pid_of(stage) != before; }, 10));
         REQUIRE(::kill(before, 0) == 0);  // it is still stopped
         // Its successor works meanwhile: the zombie's frames and slots have moved on when it continues.
-        const auto frames_now = [&] {
-            return run.ask({{"command", "ps"}})["pipeline"].value("frames", u64{0});
-        };
+        const auto frames_now = [&] { return run.ask({{"type", "ps"}})["pipeline"].value("frames", u64{0}); };
         const u64 then = frames_now();
         CHECK(run.wait_until([&] { return frames_now() > then + 40; }, 10));
         finish(before);

@@ -108,9 +108,7 @@ void check_replies(int fd) {
     while (shm::receive_message(fd, m) == shm::receive_status::ok) {
         const json reply = json::parse(m.text, nullptr, false);
         test::require(reply.is_object(), "a reply is a JSON object");
-        test::require(reply.contains("ok") || reply.contains("refused") || reply.contains("attach") ||
-                          reply.contains("tap") || reply.contains("welcome"),
-                      "a reply says what it is");
+        test::require(reply.contains("ok"), "a reply says what it is");
         test::read_every_answer(reply);
     }
 }

@@ -108,12 +108,12 @@ TEST_CASE("kills from outside of every stage of an MPS domain, and of the superv
         CHECK(run.wait_until([&] { return is_running_as_another(run, stage, before); }));
     }
     REQUIRE(run.wait_running());
-    const i32 daemon = run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"];
+    const i32 daemon = run.ask({{"type", "ps"}})["pipeline"]["mps"]["daemon_pid"];
     run.signal(SIGKILL);
     REQUIRE(run.wait() == -SIGKILL);
     run.start(file, {"--frames", "2000"});
     REQUIRE(run.wait_running());
-    CHECK(run.ask({{"command", "ps"}})["pipeline"]["mps"]["daemon_pid"] == daemon);
+    CHECK(run.ask({{"type", "ps"}})["pipeline"]["mps"]["daemon_pid"] == daemon);
     CHECK(run.wait() == 0);
     INFO(run.log());
     check_whole(run, hash);

@@ -30,8 +30,8 @@ TEST_CASE("instances on two GPUs deliver the frames of one and report how they r
     run.start(run.pipeline("both", device_pipeline("both", on_both("fps = 400\n"))),
               {"--frames", std::to_string(frames)});
     REQUIRE(run.wait_running());
-    CHECK(run.ask({{"command", "ps"}})["stages"][1]["device"] == "cuda:0");
-    CHECK(run.ask({{"command", "ps"}})["stages"][2]["device"] == "cuda:1");
+    CHECK(run.ask({{"type", "ps"}})["stages"][1]["device"] == "cuda:0");
+    CHECK(run.ask({{"type", "ps"}})["stages"][2]["device"] == "cuda:1");
     sleep_s(2);
     if (run.running()) run.hit("middle.1", SIGKILL);
     sleep_s(0.5);

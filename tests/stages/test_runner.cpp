@@ -67,10 +67,10 @@ TEST_CASE("runners, heartbeats and connections as threads: each frame once, with
                 const bool received =
                     shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
                     m.text.find("\"return\"") != std::string::npos;
-                (void)shm::send_message(line.get(), R"({"welcome":{"log":-1}})");
+                (void)shm::send_message(line.get(), R"({"ok":true,"log":-1})");
                 const bool back =
                     shm::receive_message(line.get(), m, 20 * ns_per_s) == shm::receive_status::ok &&
-                    m.text == R"({"back":true})";
+                    m.text == R"({"type":"back"})";
                 returned.fetch_add(received && back ? 1 : 0);
                 lines.push_back(std::move(line));
             }

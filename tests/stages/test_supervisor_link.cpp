@@ -111,10 +111,10 @@ TEST_CASE("a returning stage logs when it writes to its new pipe") {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     const shm::unique_fd reader(ends[0]);
-    REQUIRE(shm::send_message(second.get(), R"({"welcome":{"log":0}})", {ends[1]}));
+    REQUIRE(shm::send_message(second.get(), R"({"ok":true,"log":0})", {ends[1]}));
     ::close(ends[1]);
     REQUIRE(shm::receive_message(second.get(), m, 10 * ns_per_s) == shm::receive_status::ok);
-    CHECK(m.text == R"({"back":true})");
+    CHECK(m.text == R"({"type":"back"})");
     const std::string before = o.alone();
     p = {reader.get(), POLLIN, 0};
     REQUIRE(::poll(&p, 1, 10'000) == 1);

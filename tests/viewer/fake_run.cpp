@@ -222,20 +222,21 @@ void fake_run::answer(int fd, const std::string& text) {
         (void)shm::send_message(fd, json{{"ok", false}, {"message", "another run"}, {"code", 2}}.dump());
         return;
     }
-    if (request.contains("tap")) {
+    if (request.at("type") == "tap") {
         const json reply{
-            {"tap",
-             {{"run_id", run_id_},
-              {"link", 2},
-              {"stage", "fragment"},
-              {"entry", shm::max_incarnations},
-              {"format", json::parse(picture_format(options_.width, options_.height).to_json())},
-              {"memory", {{"kind", "memfd"}, {"bytes", memory_.bytes}, {"uuid", ""}, {"fd", 0}, {"ipc", ""}}},
-              {"device", {{"kind", "cpu"}, {"uuid", ""}, {"ordinal", 0}}}}}};
+            {"ok", true},
+            {"run_id", run_id_},
+            {"link", 2},
+            {"stage", "fragment"},
+            {"entry", shm::max_incarnations},
+            {"format", json::parse(picture_format(options_.width, options_.height).to_json())},
+            {"memory", {{"kind", "memfd"}, {"bytes", memory_.bytes}, {"uuid", ""}, {"fd", 0}, {"ipc", ""}}},
+            {"device", {{"kind", "cpu"}, {"uuid", ""}, {"ordinal", 0}}}};
         (void)shm::send_message(fd, reply.dump(), {memory_fd_.get()});
         return;
     }
-    const std::string verb = request.at("command");
+    const std::string type = request.at("type"),
+                      verb = type == "seat" ? request.at("order") : request.at("type");
     const json reply = verb == "ps"           ? answer_ps()
                        : verb == "parameters" ? answer_parameters()
                        : verb == "set"        ? answer_set(request)

@@ -16,11 +16,11 @@ json commands::answer(const json& message) {
     try {
         // A client may name the run that it watches, because another run may meanwhile have taken the name,
         // and with it the path of the socket; the client's request must not reach that run.
-        if (const run::heading h = run::read_heading(message); h.run_id && *h.run_id != ps_.run_id)
+        if (const std::string meant = message.value("run_id", ps_.run_id); meant != ps_.run_id)
             return run::to_json(run::refused(
                 exit_code::usage,
                 fmt::format("{} names another run here ({}) than the requested run ({}): nothing was done",
-                            ps_.setup.name, ps_.run_id, *h.run_id)));
+                            ps_.setup.name, ps_.run_id, meant)));
         return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
                           run::read_request(message));
     } catch (const run::refused_for_now& e) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/answer_message.hpp"
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "os/descriptors.hpp"
@@ -86,7 +87,7 @@ void control_socket::read_connection(int fd) {
 
 void control_socket::refuse_message(int fd, const std::string& why) {
     if (connections_.count(fd) == 0) return;
-    answer(fd, run::refusal("invalid message: " + why));
+    answer(fd, run::to_json(run::refused("invalid message: " + why)));
     if (++refused_messages_ <= max_logged_refusals)
         log_(fmt::format(
             "invalid message from pid {} ({}): its connection is closed{}", shm::peer_of(fd).pid, why,

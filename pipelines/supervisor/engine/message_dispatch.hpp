@@ -1,10 +1,8 @@
 #pragma once
-// Interprets the messages on the control socket. Stages send {"hello"} and stay connected, viewers {"tap"};
-// clients send one {"command"} and get one reply.
+// Interprets the messages on the control socket (control/control_message.hpp). Stages send a hello and stay
+// connected, viewers a tap; clients send one request and get one reply.
 
-#include <string>
-
-#include "core/json.hpp"
+#include "control/control_message.hpp"
 #include "supervisor/engine/commands.hpp"
 #include "supervisor/engine/control_socket.hpp"
 #include "supervisor/engine/run_extension.hpp"
@@ -30,8 +28,19 @@ public:
     void on_close(const connection& c) override;
 
 private:
-    [[nodiscard]] std::string accept_process(connection& c, const nlohmann::json& request, shm::message& m,
-                                             bool& again);
+    /// A message, and where it came from.
+    struct arrival {
+        control_socket& socket;
+        connection& line;
+        shm::message& message;
+    };
+    void receive(const arrival& a, const run::hello_message& hello);
+    void receive(const arrival& a, const run::return_message& message);
+    void receive(const arrival& a, const run::owner_message& message);
+    void receive(const arrival& a, const run::tap_request& request);
+    void receive(const arrival& a, const run::ready_message&);
+    void receive(const arrival& a, const run::left_message&);
+    void receive(const arrival& a, const run::back_message&);
     /// Passes a request for another host to the extension for that host. Returns false if the request is for
     /// this host.
     [[nodiscard]] bool route_request(connection& c, const nlohmann::json& request);

@@ -30,9 +30,9 @@ public:
     /// a message for the log, "" in the normal case.
     std::string adopt(const shm::control_block& c, shm::control_block& made, const nlohmann::json& state);
 
-    /// Answers {"command": "parameters"}.
+    /// Answers {"type": "parameters"}.
     [[nodiscard]] run::parameter_state answer() const;
-    /// Answers {"command": "set"}. `made`: the copy that static parts of the block are checked against.
+    /// Answers {"type": "set"}. `made`: the copy that static parts of the block are checked against.
     /// Throws config_error for unknown names and values out of range, and refused_for_now if there is no room
     /// for a change yet; in these cases nothing is changed.
     [[nodiscard]] run::parameter_state set(const run::set_request& request, shm::control_block& c,

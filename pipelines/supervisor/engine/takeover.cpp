@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "control/answer_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "shm/peer_process.hpp"
@@ -112,8 +113,8 @@ void takeover::accept_owner(connection& c, const run::owner_message& message, co
     owner.pidfd = std::move(peer.pidfd);
     const bool wanted = message.run_id == run_id_ && memory_->has_ipc() && memory_->owner_pidfd() < 0 &&
                         owner.pidfd && owner.pid > 0;
-    (void)shm::send_message(number, (wanted ? run::to_json(run::welcome_message{})
-                                            : run::refusal("this run needs no memory owner"))
+    (void)shm::send_message(number, (wanted ? json(run::welcome_message{})
+                                            : run::to_json(run::refused("this run needs no memory owner")))
                                         .dump());
     if (!wanted) return;
     memory_->adopt_owner(std::move(owner), socket.release(number));

@@ -80,7 +80,7 @@ void tap_leases::lease(connection& c, const run::tap_request& request) {
     a.format = st.ring(at.output).format;
     a.memory = memory_->describe(false, link, fds);
     a.device = st.device;
-    (void)shm::send_message(c.fd.get(), run::to_json(a).dump(), fds);
+    (void)shm::send_message(c.fd.get(), nlohmann::json(a).dump(), fds);
 }
 
 }  // namespace carousel::supervisor

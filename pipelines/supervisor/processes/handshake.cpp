@@ -98,7 +98,7 @@ std::string attach_answer(const process_table& t, const seat& s, const process& 
         a.pid = p.pid;
         fds.push_back(t.block_fd);
     }
-    return run::to_json(a).dump();
+    return json(a).dump();
 }
 
 void reply_to_hello(process_table& t, seat& s, process& p, int connection) {
@@ -193,7 +193,7 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
         watch_log(t, s, p);
     }
     p.connection = connection;
-    if (!shm::send_message(connection, run::to_json(run::welcome_message{fds.empty() ? -1 : 0}).dump(), fds))
+    if (!shm::send_message(connection, json(run::welcome_message{fds.empty() ? -1 : 0}).dump(), fds))
         t.log_line(fmt::format("{}: cannot accept its return: {}", s.label, errno_text(errno)));
     if (standby) {
         p.standing_by = p.how.was_ready = p.standing_by || message.ready;

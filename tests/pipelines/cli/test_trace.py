@@ -298,12 +298,12 @@ class Trace(unittest.TestCase):
         self.start_run()
         trace = self.start_trace("--seconds", "6")
         self.wait_tracing()
-        self.assertTrue(self.ask({"command": "rebuild"})["ok"])
+        self.assertTrue(self.ask({"type": "rebuild"})["ok"])
         until = time.monotonic() + 10
-        while self.ask({"command": "ps"})["pipeline"]["state"] != "running":
+        while self.ask({"type": "ps"})["pipeline"]["state"] != "running":
             self.assertLess(time.monotonic(), until, "the run has not begun again")
             time.sleep(0.02)
-        then = self.ask({"command": "ps"})["pipeline"]["frames"]
+        then = self.ask({"type": "ps"})["pipeline"]["frames"]
         out, err = trace.communicate(timeout=40)
         self.assertEqual(trace.returncode, 0, err)
         self.assertRegex(err, r"note: demo restarts with new memory after [0-9.]+ s")
@@ -317,7 +317,7 @@ class Trace(unittest.TestCase):
         run.wait()
         time.sleep(0.5)
         next_one = self.start_run("--set", "supervisor_grace_s=60")
-        then = self.ask({"command": "ps"})["pipeline"]["frames"]
+        then = self.ask({"type": "ps"})["pipeline"]["frames"]
         out, err = trace.communicate(timeout=40)
         self.assertEqual(trace.returncode, 0, err)
         self.assertRegex(err, rf"note: no supervisor, 4 stages continue \(pid {run.pid}\) after [0-9.]+ s")

@@ -122,7 +122,7 @@ class UnauthenticatedPeers(unittest.TestCase):
 
         def work():
             output = []
-            for text in ('{"command":"ps"}', '{"command":"kill","stage":"fragment"}', '{"hello":{"stage":"fragment"}}', '{"tap":{}}', "x" * 100_000):
+            for text in ('{"type":"ps"}', '{"type":"kill","stage":"fragment"}', '{"type":"hello","stage":"fragment"}', '{"type":"tap"}', "x" * 100_000):
                 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s, open("/dev/null", "rb") as null:
                     s.settimeout(5)
                     s.connect(self.socket)

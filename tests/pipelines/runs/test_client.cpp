@@ -123,16 +123,17 @@ TEST_CASE("commands reach the pipeline that is meant, one stage at a time") {
     CHECK(killed.out == "done\ndone\n");
     REQUIRE(demo.requests.size() == 2);
     CHECK(demo.requests[0] ==
-          json({{"command", "kill"}, {"stage", "fragment.1"}, {"signal", 6}, {"run_id", "run-demo"}}));
+          json({{"type", "kill"}, {"stage", "fragment.1"}, {"signal", 6}, {"run_id", "run-demo"}}));
     CHECK(demo.requests[1] ==
-          json({{"command", "kill"}, {"stage", "vertex"}, {"signal", 6}, {"run_id", "run-demo"}}));
+          json({{"type", "kill"}, {"stage", "vertex"}, {"signal", 6}, {"run_id", "run-demo"}}));
     const command_result refused = carousel::test::carousel({"restart", "x", "-p", "other"});
     CHECK(refused.code == 2);
     CHECK(refused.err == "error: no stage \"x\"\n");
     for (const char* command : {"stop", "cont", "restart", "down", "up"})
         CHECK(carousel::test::carousel({command, "vertex", "-p", "demo"}).code == 0);
     REQUIRE(demo.requests.size() == 7);
-    CHECK(demo.requests[6] == json({{"command", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
+    CHECK(demo.requests[6] ==
+          json({{"type", "seat"}, {"order", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
 }
 
 TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported") {

@@ -35,7 +35,7 @@ class RunSpace(Spaces):
     def test_a_deeply_nested_message_is_refused_and_the_supervisor_continues(self):
         self.up()
         supervisor = self.supervisor()
-        for text in (f'{{"command": "set", "values": {NESTED}}}', f'{{"return": {{"memory": {NESTED}}}}}', f'{{"hello": {NESTED}}}'):
+        for text in (f'{{"type": "set", "values": {NESTED}}}', f'{{"type": "return", "memory": {NESTED}}}', f'{{"type": "hello", "stage": {NESTED}}}'):
             self.reply_to(os.path.join(self.folder, "carousel", self.name, "control.sock"), text)
         self.reply_to(os.path.join(self.folder, "carousel-spaces", self.name, "hold.sock"), f'{{"attach": {NESTED}}}')
         self.assertTrue(is_alive(supervisor))

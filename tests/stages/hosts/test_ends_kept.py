@@ -127,7 +127,7 @@ class Kept(Case):
         self.assertIn("waiting for the coordinator", b.command("ps").stdout)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
             control.connect(os.path.join(folder_of(b), "control.sock"))
-            control.send(b'{"command": "rebuild"}')   # its result is reported: it starts nothing again
+            control.send(b'{"type": "rebuild"}')   # its result is reported: it starts nothing again
             self.assertIn("chain.b is done", control.recv(10_000).decode())
         coordinator.start()
         self.ends((coordinator, 0), (b, 0))
