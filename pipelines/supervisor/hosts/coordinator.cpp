@@ -20,6 +20,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 log_again_ns = 10 * ns_per_s;
 constexpr u64 ps_every_ns = 500 * ns_per_ms;
@@ -133,19 +134,17 @@ void coordinator::log_changes(remote_host& h, u64 now) {
     }
 }
 
-void coordinator::handle_message(remote_host& h, const json& m) {
-    if (m.contains("answer") && m.contains("id") && m["id"].is_number_unsigned()) {
-        open_questions_.erase(m["id"].get<u64>());
-        return orders_->answered(m["id"].get<u64>(), m["answer"]);
-    }
-    if (m.contains("first_kept")) return handle_first_kept(h, m);
-    if (m.contains("log") && m["log"].is_array())
-        for (const json& l : m["log"])
-            orders_->line_of(h.spec().name, l.value("stage", "?"), l.value("pid", 0), l.value("line", ""));
-    if (m.contains("interrupted")) {
-        const bool at_once = m["interrupted"] == "at once";
+void coordinator::handle_message(remote_host& h, const msg::to_coordinator& m) {
+    if (const auto* answer = std::get_if<msg::answer>(&m)) {
+        open_questions_.erase(answer->id);
+        orders_->answered(answer->id, answer->reply);
+    } else if (const auto* kept = std::get_if<msg::first_kept>(&m)) {
+        handle_first_kept(h, *kept);
+    } else if (const auto* log = std::get_if<msg::log>(&m)) {
+        for (const msg::log_line& l : log->lines) orders_->line_of(h.spec().name, l.stage, l.pid, l.line);
+    } else if (const auto* by_user = std::get_if<msg::interrupted>(&m)) {
         const std::string why = fmt::format("interrupted on host {}", h.spec().name);
-        if (at_once) return orders_->end_at_once(why);
+        if (by_user->how == msg::end_kind::at_once) return orders_->end_at_once(why);
         if (end_asked_) return;  // the host sends this message to each coordinator that connects
         if (request_end(false)) return orders_->end_the_run(why + ": frames in flight are delivered");
         orders_->log_line(why + ": frames in flight are delivered");
@@ -166,7 +165,7 @@ void coordinator::tick(u64 now) {
     for (const auto& h : hosts_) {
         const bool had_ended = h->state() == state::ended, had_begun = h->state() == state::begun;
         try {
-            for (const json& m : h->poll(now, run_id_)) handle_message(*h, m);
+            for (const msg::to_coordinator& m : h->poll(now, run_id_)) handle_message(*h, m);
         } catch (const json::exception&) {  // the host has the token, so it must be of another version
             h->was_unreadable(now);
         }
@@ -198,7 +197,7 @@ void coordinator::tick(u64 now) {
     if (now < ps_ns_) return;
     ps_ns_ = now + ps_every_ns;
     for (const auto& h : hosts_)
-        if (h->state() == state::begun) h->send({{"ask", run::to_json(run::ps_request{})}, {"id", 0}});
+        if (h->state() == state::begun) h->send(msg::ask{run::to_json(run::ps_request{}), 0});
     watch_links(now);
 }
 
@@ -214,7 +213,7 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
                           at->state() == state::ended ? "its part has ended" : at->problem());
         return 0;
     }
-    at->send({{"ask", request}, {"id", ++last_ask_}});
+    at->send(msg::ask{request, ++last_ask_});
     open_questions_[last_ask_] = host;
     return last_ask_;
 }

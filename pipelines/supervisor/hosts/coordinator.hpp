@@ -31,7 +31,7 @@ public:
     void report_outcome(int, const nlohmann::json&, const std::string&) override {}
 
 private:
-    void handle_message(remote_host& h, const nlohmann::json& m);
+    void handle_message(remote_host& h, const host_message::to_coordinator& m);
     void log_changes(remote_host& h, u64 now);
     void refuse_for_lost(const remote_host& h);
     void print_waiting(remote_host& h, console& out) const;
@@ -44,7 +44,7 @@ private:
     void query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                       sender_replies& all) const;
     [[nodiscard]] bool is_resent(const remote_host& h) const;
-    void handle_first_kept(const remote_host& h, const nlohmann::json& m);
+    void handle_first_kept(const remote_host& h, const host_message::first_kept& m);
     [[nodiscard]] remote_host* named(const std::string& host) const;
     [[nodiscard]] std::set<std::string> remote_senders(const std::string& to) const;
     [[nodiscard]] bool all_is_in_files(const host_spec& h) const;

@@ -17,6 +17,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 failed_patience_ns = 8 * ns_per_s;
 constexpr u64 bye_patience_ns = 2 * ns_per_s;   ///< time to detect that a host has ended, and to send `bye`
@@ -37,12 +38,12 @@ bool coordinator::request_end(bool at_once) {
 void coordinator::send_end(remote_host& h) {
     const std::string& name = h.spec().name;
     if (at_once_)
-        h.send({{"end", "at once"}});
+        h.send(msg::end{msg::end_kind::at_once});
     else if (end_asked_ && (plan_.leads(name) || ends_alone_.count(name) != 0))
-        h.send({{"end", "drain"}});
+        h.send(msg::end{msg::end_kind::drain});
     const auto unreported = unreported_ends_.find(name);
     if (!at_once_ && unreported != unreported_ends_.end())
-        h.send({{"stream_end", {{"stage", unreported->second.stage}, {"at", unreported->second.at}}}});
+        h.send(msg::stream_end{unreported->second.stage, unreported->second.at});
 }
 
 bool coordinator::is_lost(const remote_host& h, u64 now) const {
@@ -119,7 +120,7 @@ std::string coordinator::outcome_file(const std::string& host) const {
 bool coordinator::awaits_end_of_help(remote_host& h, u64 now) {
     if (!h.connected() || now > waiting_since_ns_ + 2 * help_patience_ns) return false;
     if (now > waiting_since_ns_ + help_patience_ns && ended_early_.insert(h.spec().name).second)
-        h.send({{"end", "at once"}});
+        h.send(msg::end{msg::end_kind::at_once});
     return true;
 }
 

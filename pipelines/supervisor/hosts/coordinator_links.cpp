@@ -12,6 +12,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 stuck_patience_ns = 10 * ns_per_s;
 constexpr u64 unreported_patience_ns =
@@ -130,7 +131,7 @@ void coordinator::end_stuck_host(const std::string& host, const crossing& link) 
     }
     for (const auto& h : hosts_) {
         if (h->spec().name != host) continue;
-        h->send({{"end", "at once"}});
+        h->send(msg::end{msg::end_kind::at_once});
         h->abandon("it waits for frames that will not arrive");
     }
 }

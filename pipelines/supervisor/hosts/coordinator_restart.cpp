@@ -14,6 +14,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 ask_every_ns = 500 * ns_per_ms, log_after_ns = 500 * ns_per_ms;
 constexpr u64 answer_patience_ns = 10 * ns_per_s;  ///< time to wait for a connected host that does not reply
@@ -105,7 +106,7 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
         all.awaited.push_back(fmt::format("host {}, which is lost ({}), reports the position", name,
                                           s.state() == state::agreed ? "it also restarts" : s.problem()));
     } else {
-        if (ask) s.send({{"first_kept_for", to}, {"id", n.question}});
+        if (ask) s.send(msg::ask_first_kept{to, n.question});
         if (now > n.since_ns + answer_patience_ns)
             all.unknown.push_back(fmt::format("host {} does not report the position", name));
         else
@@ -148,14 +149,9 @@ std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 
     return fmt::format("frames that its sinks do not have are sent again {}", joined(all.from));
 }
 
-void coordinator::handle_first_kept(const remote_host& h, const json& m) {
-    if (!m.contains("host") || !m["host"].is_string() || !m.contains("id") || !m["id"].is_number_unsigned())
-        return;
-    const auto at = replacements_.find(m["host"].get<std::string>());
-    if (at == replacements_.end() || at->second.question != m["id"].get<u64>()) return;
-    const json& first = m["first_kept"];
-    at->second.replies[h.spec().name] =
-        first.is_number_unsigned() ? std::optional<u64>(first.get<u64>()) : std::nullopt;
+void coordinator::handle_first_kept(const remote_host& h, const msg::first_kept& m) {
+    const auto at = replacements_.find(m.host);
+    if (at != replacements_.end() && at->second.question == m.id) at->second.replies[h.spec().name] = m.first;
 }
 
 // The host has reconnected without its partition of the run. Its acknowledged frames are either lost or in
@@ -176,7 +172,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
         restarted_ns_[name] = now;
         return h.begin(first);
     }
-    h.send({{"over", true}});
+    h.send(msg::over{});
     h.abandon("its part of the run is lost");
     if (plan_.helps(name)) return;  // all work that it could do is done
     if (all_there) {

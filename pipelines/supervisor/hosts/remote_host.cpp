@@ -14,6 +14,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
 constexpr u64 unreadable_rest_ns = ns_per_s;  ///< enough time to replace the other build first
 
@@ -77,73 +78,68 @@ void remote_host::has_ended(json what) {
 }
 
 // The remote host compares the plans and refuses, too; this check produces the message on this side.
-void remote_host::handle_hello(const json& hello) {
-    const std::string what = difference(hello.value("plan", json::object()), plan_->plan);
+void remote_host::handle(const msg::agreed& m) {
+    const std::string what = difference(m.plan, plan_->plan);
     if (!what.empty()) {
         problem_ = fmt::format("its plan differs: {}", what);
         state_ = host_state::refused;
         return;
     }
-    state_ = hello.value("running", false) ? host_state::begun : host_state::agreed;
+    state_ = m.running ? host_state::begun : host_state::agreed;
     if (state_ == host_state::begun) away_since_ns_ = 0;
-}
-
-void remote_host::send(const json& message) {
-    if (connected()) stream_->send(message);
 }
 
 void remote_host::begin(std::optional<u64> first) {
     if (state_ != host_state::agreed) return;
-    json m{{"begin", true}};
-    if (first) m["first"] = *first;
-    send(m);
+    send(msg::begin{first});
     state_ = host_state::begun;
     away_since_ns_ = 0;
 }
 
 void remote_host::send_bye() {
     if (!connected()) return;
-    stream_->send({{"bye", true}});
+    stream_->send(write_message(msg::bye{}));
     if (connected()) farewell_ = farewell::sent;
 }
 
 // The host has ended. A previous coordinator may have stored its result without sending `bye`, or the
 // connection may have broken: the host sends its result again and gets `bye`. A host of another run or
 // another plan at this address is not ours.
-bool remote_host::handle_farewell(const json& m) {
-    if (m.contains("ended")) {
+bool remote_host::handle_farewell(const msg::to_coordinator& m) {
+    if (std::holds_alternative<msg::ended>(m)) {
         send_bye();
         return true;
     }
-    const bool another = m.contains("hello") && !m["hello"].value("running", false);
-    if (another || m.contains("later") || m.contains("refused")) farewell_ = farewell::over;
-    return m.contains("hello") || m.contains("later") || m.contains("refused");
+    const auto* const agreed = std::get_if<msg::agreed>(&m);
+    const bool declined = std::holds_alternative<msg::later>(m) || std::holds_alternative<msg::refused>(m);
+    if ((agreed != nullptr && !agreed->running) || declined) farewell_ = farewell::over;
+    return agreed != nullptr || declined;
 }
 
 /// Returns false if the message is for the caller.
-bool remote_host::handle(json& m, u64 now) {
+bool remote_host::handle(msg::to_coordinator& m, u64 now) {
     if (state_ == host_state::ended && handle_farewell(m)) return true;
-    if (m.contains("hello")) {
-        handle_hello(m["hello"]);
-    } else if (m.contains("later")) {
-        later_ = m["later"].get<std::string>();
-    } else if (m.contains("refused")) {
-        problem_ = m["refused"].get<std::string>();
+    if (const auto* agreed = std::get_if<msg::agreed>(&m)) {
+        handle(*agreed);
+    } else if (const auto* later = std::get_if<msg::later>(&m)) {
+        later_ = later->why;
+    } else if (const auto* refused = std::get_if<msg::refused>(&m)) {
+        problem_ = refused->why;
         state_ = host_state::refused;
-    } else if (m.contains("pong")) {
-        clock_.answered(m["pong"].value("sent", u64{0}), m["pong"].value("here", u64{0}), now);
-    } else if (m.contains("ps")) {
-        ps = std::move(m["ps"]);
-    } else if (m.contains("ended")) {
-        has_ended(std::move(m["ended"]));
+    } else if (const auto* pong = std::get_if<msg::pong>(&m)) {
+        clock_.answered(pong->sent, pong->here, now);
+    } else if (auto* answer = std::get_if<msg::ps>(&m)) {
+        ps = std::move(answer->answer);
+    } else if (auto* ended = std::get_if<msg::ended>(&m)) {
+        has_ended(std::move(ended->outcome));
     } else {
         return false;
     }
     return true;
 }
 
-std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
-    std::vector<json> unhandled;
+std::vector<msg::to_coordinator> remote_host::poll(u64 now, const std::string& run_id) {
+    std::vector<msg::to_coordinator> unhandled;
     if (state_ == host_state::refused) return unhandled;
     if (state_ == host_state::ended && farewell_ == farewell::over) {
         close();
@@ -151,8 +147,9 @@ std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
     }
     if (!stream_) connect(now);
     if (!stream_) return unhandled;
-    for (json& m : stream_->advance(now)) {
+    for (const json& received : stream_->advance(now)) {
         try {
+            auto m = read_message<msg::to_coordinator>(received);
             if (!handle(m, now)) unhandled.push_back(std::move(m));
         } catch (const json::exception&) {
             was_unreadable(now);
@@ -173,13 +170,12 @@ std::vector<json> remote_host::poll(u64 now, const std::string& run_id) {
         no_listener_ = false;
         clock_.forget();  // the host may be another machine now
         if (state_ == host_state::away) state_ = host_state::greeting;
-        json hello{{"host", spec_.name}, {"pipeline", plan_->name}, {"run", run_id}, {"plan", plan_->plan}};
-        if (!all_begun_) hello["first"] = plan_->first;
-        send({{"hello", std::move(hello)}});
+        send(msg::hello{spec_.name, plan_->name, run_id, plan_->plan,
+                        all_begun_ ? std::nullopt : std::optional(plan_->first)});
     }
     if (stream_->open() && now >= ping_ns_) {
         ping_ns_ = now + ping_every_ns;
-        send({{"ping", now_ns()}});
+        send(msg::ping{now_ns()});
     }
     return unhandled;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hosts/clock_filter.hpp"
+#include "supervisor/hosts/host_message.hpp"
 #include "supervisor/hosts/sealed_stream.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 
@@ -25,8 +26,11 @@ public:
     remote_host(host_spec spec, const hosts_plan& plan, std::string token, u64 now);
 
     /// Receives and handles messages. Returns the messages that the caller must handle, in order.
-    [[nodiscard]] std::vector<nlohmann::json> poll(u64 now, const std::string& run_id);
-    void send(const nlohmann::json& message);
+    [[nodiscard]] std::vector<host_message::to_coordinator> poll(u64 now, const std::string& run_id);
+    template <tagged_message Message>
+    void send(const Message& message) {
+        if (connected()) stream_->send(write_message(message));
+    }
     /// `first`: frame at which a restarted host resumes; nothing: the run's first frame.
     void begin(std::optional<u64> first = std::nullopt);
     /// The run has begun: the first frame is no longer sent to a host that connects later or restarts.
@@ -79,9 +83,9 @@ private:
         ///< ended; over: the host has exited
     void connect(u64 now);
     void lose(u64 now, const std::string& why);
-    [[nodiscard]] bool handle(nlohmann::json& m, u64 now);
-    [[nodiscard]] bool handle_farewell(const nlohmann::json& m);
-    void handle_hello(const nlohmann::json& hello);
+    [[nodiscard]] bool handle(host_message::to_coordinator& m, u64 now);
+    [[nodiscard]] bool handle_farewell(const host_message::to_coordinator& m);
+    void handle(const host_message::agreed& m);
 
     host_spec spec_;
     const hosts_plan* plan_;

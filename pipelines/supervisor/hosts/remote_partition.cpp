@@ -28,6 +28,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 constexpr std::size_t max_unauthenticated = 8;
 constexpr std::size_t most_lines = 2000;
 constexpr std::size_t most_line_bytes = 1U << 20U;  ///< per message; as JSON up to six times as long
@@ -123,7 +124,8 @@ void remote_partition::accept_all(u64 now) {
 // An authenticated peer that sends unreadable messages is of another version: its connection is closed.
 void remote_partition::handle_all(const std::vector<json>& messages) {
     try {
-        for (const json& m : messages) handle(m);
+        for (const json& m : messages)
+            std::visit([this](const auto& each) { handle(each); }, read_message<msg::to_host>(m));
     } catch (const json::exception&) {
         coordinator_.reset();
         if (!std::exchange(unreadable_logged_, true)) log_here(unreadable_coordinator);
@@ -139,7 +141,7 @@ void remote_partition::log_here(const std::string& text) {
 
 /// Logs the refusal here, and sends it to the coordinator, worded for that host.
 void remote_partition::refuse_coordinator(const std::string& here, const std::string& there) {
-    coordinator_->send({{"refused", there}});
+    send(msg::refused{there});
     if (here == last_refusal_) return;
     last_refusal_ = here;
     log_here(here);
@@ -148,9 +150,9 @@ void remote_partition::refuse_coordinator(const std::string& here, const std::st
 // All hosts of a new run begin with the same frame, which the coordinator determines. A run in progress sends
 // no first frame here: in that case this host replaces a lost one, and begins at --first, or otherwise at the
 // frame that the coordinator sends with `begin` (handle()).
-bool remote_partition::check_first(const json& hello) {
-    if (begun_ || !hello.contains("first")) return true;
-    const u64 coordinator_first = hello["first"].get<u64>();
+bool remote_partition::check_first(const msg::hello& hello) {
+    if (begun_ || !hello.first) return true;
+    const u64 coordinator_first = *hello.first;
     if (plan_.first != 0 && plan_.first != coordinator_first) {
         refuse_coordinator(fmt::format("the coordinator's run begins with frame {}, but --first {} was given "
                                        "here: omit it, or use the same value on both",
@@ -164,17 +166,14 @@ bool remote_partition::check_first(const json& hello) {
     return true;
 }
 
-void remote_partition::handle_hello(const json& hello) {
-    const std::string addressed = hello.value("host", "?");
-    if (addressed != self_.name)
+void remote_partition::handle(const msg::hello& hello) {
+    if (hello.host != self_.name)
         return refuse_coordinator(fmt::format("a coordinator expects host {} at this address, but this is {}",
-                                              addressed, self_.name),
-                                  fmt::format("host {} runs there, not {}", self_.name, addressed));
-    const json plan = hello.value("plan", json::object());
-    if (const std::string what = difference(plan, plan_.plan); !what.empty())
+                                              hello.host, self_.name),
+                                  fmt::format("host {} runs there, not {}", self_.name, hello.host));
+    if (const std::string what = difference(hello.plan, plan_.plan); !what.empty())
         return refuse_coordinator(fmt::format("the coordinator's plan differs: {}", what),
-                                  fmt::format("its plan differs: {}", difference(plan_.plan, plan)));
-    const std::string run = hello.value("run", "");
+                                  fmt::format("its plan differs: {}", difference(plan_.plan, hello.plan)));
     if (begun_ &&
         coordinator_run_.empty())  // otherwise frames of another run would be dropped silently as repeats
         return refuse_coordinator(
@@ -183,71 +182,66 @@ void remote_partition::handle_hello(const json& hello) {
                         coordinator_run_file()),
             "it was taken over, and can't determine whether its frames belong to this run: end it there as "
             "well (Ctrl-C) and start again");
-    if (begun_ && run != coordinator_run_) {
-        coordinator_->send({{"later", "it is ending its part of an earlier run"}});
+    if (begun_ && hello.run != coordinator_run_) {
+        send(msg::later{"it is ending its part of an earlier run"});
         superseded_ = true;
         if (orders_ != nullptr) orders_->end_at_once("the coordinator has started another run");
         return;
     }
     if (!check_first(hello)) return;
-    coordinator_run_ = run;
-    if (begun_) save_coordinator_run(run);
+    coordinator_run_ = hello.run;
+    if (begun_) save_coordinator_run(hello.run);
     compared_ = true;
     unreadable_logged_ = false;
-    coordinator_->send({{"hello", {{"plan", plan_.plan}, {"running", begun_}}}});
-    if (end_asked_)
-        coordinator_->send({{"interrupted", "drain"}});  // the coordinator may have missed the
-                                                         // message, or may have been restarted
+    send(msg::agreed{plan_.plan, begun_});
+    // The coordinator may have missed the message, or may have been restarted.
+    if (end_asked_) send(msg::interrupted{msg::end_kind::drain});
 }
 
-void remote_partition::handle(const json& m) {
-    if (m.contains("hello") && m["hello"].is_object()) return handle_hello(m["hello"]);
-    if (m.contains("ping")) {
-        coordinator_->send({{"pong", {{"sent", m["ping"]}, {"here", now_ns()}}}});
-        return;
-    }
-    if (m.contains("bye")) {
-        bye_ = true;
-        return;
-    }
-    if (m.contains("over") && !begun_) last_refusal_ = "the coordinator's run has ended";
-    if (m.contains("begin") && compared_) {
-        if (!begun_ && m.contains("first") && plan_.first == 0) first_ = m["first"].get<u64>();
-        begun_ = true;
-        return;
-    }
+void remote_partition::handle(const msg::ping& m) { send(msg::pong{m.sent, now_ns()}); }
+void remote_partition::handle(const msg::bye&) { bye_ = true; }
+
+void remote_partition::handle(const msg::over&) {
+    if (!begun_) last_refusal_ = "the coordinator's run has ended";
+}
+
+void remote_partition::handle(const msg::begin& m) {
     if (!compared_) return;
-    if (m.contains("end")) {
-        early_end_ = m["end"].get<std::string>();
-        return carry_out_end();
-    }
-    if (m.contains("stream_end")) {
-        early_stream_end_ = {m["stream_end"].at("stage").get<std::string>(),
-                             m["stream_end"].at("at").get<u64>()};
-        return carry_out_end();
-    }
-    if (orders_ == nullptr) return;
-    if (m.contains("first_kept_for")) return send_first_kept(m);
-    if (!m.contains("ask")) return;
-    const json answer = orders_->carry_out_for(m["ask"]);
-    if (m.value("id", 0) == 0)
-        coordinator_->send({{"ps", answer}});
-    else if (!coordinator_->send({{"answer", answer}, {"id", m["id"]}}))
-        coordinator_->send(
-            {{"answer", run::to_json(run::refused(exit_code::output, answer_too_long))}, {"id", m["id"]}});
+    if (!begun_ && m.first && plan_.first == 0) first_ = *m.first;
+    begun_ = true;
 }
 
-// Called if a host to which this one sends has lost its partition. Replies null if the frame is unknown.
-void remote_partition::send_first_kept(const json& m) {
-    json answer{{"host", m.at("first_kept_for")}, {"id", m.at("id")}, {"first_kept", nullptr}};
+void remote_partition::handle(const msg::end& m) {
+    if (!compared_) return;
+    early_end_ = m.how;
+    carry_out_end();
+}
+
+void remote_partition::handle(const msg::stream_end& m) {
+    if (!compared_) return;
+    early_stream_end_ = {m.stage, m.at};
+    carry_out_end();
+}
+
+void remote_partition::handle(const msg::ask& m) {
+    if (!compared_ || orders_ == nullptr) return;
+    json reply = orders_->carry_out_for(m.request);
+    if (m.id == 0)
+        send(msg::ps{std::move(reply)});
+    else if (!send(msg::answer{std::move(reply), m.id}))
+        send(msg::answer{run::to_json(run::refused(exit_code::output, answer_too_long)), m.id});
+}
+
+// Sent if a host to which this one sends has lost its partition. Replies without a frame if it is unknown.
+void remote_partition::handle(const msg::ask_first_kept& m) {
+    if (!compared_ || orders_ == nullptr) return;
+    msg::first_kept reply{m.host, m.id, {}};
     try {
-        const auto first = first_kept(plan_, run::run_folder(part_name()), self_.name,
-                                      m["first_kept_for"].get<std::string>());
-        if (first) answer["first_kept"] = *first;
+        reply.first = first_kept(plan_, run::run_folder(part_name()), self_.name, m.host);
     } catch (const error& e) {
         orders_->log_line(e.what());
     }
-    coordinator_->send(answer);
+    send(reply);
 }
 
 // The request may have arrived together with `begin`.
@@ -256,8 +250,8 @@ void remote_partition::carry_out_end() {
     if (const auto stream_end = std::exchange(early_stream_end_, std::nullopt); stream_end)
         orders_->end_the_stream(stream_end->first, stream_end->second,
                                 "the coordinator reports that its sender has finished");
-    if (early_end_.empty()) return;
-    if (std::exchange(early_end_, "") == "at once")
+    if (!early_end_) return;
+    if (std::exchange(early_end_, std::nullopt) == msg::end_kind::at_once)
         return orders_->end_at_once("the coordinator ends the run");
     orders_->end_the_run("the coordinator ends the run: frames in flight are delivered");
 }
@@ -273,7 +267,7 @@ void remote_partition::gather(console& out, const std::string&) {
     out_ = &out;
     begun_ = false;
     orders_ = nullptr;
-    early_end_.clear();
+    early_end_.reset();
     early_stream_end_.reset();
     out.line(fmt::format("host {} of {} waits for `carousel run` of the same file ({} port {})", self_.name,
                          plan_.name, self_.address, self_.port));
@@ -339,20 +333,19 @@ void remote_partition::send_lines(u64 now) {
     for (log_record& r : lines_->take()) unsent_.push_back(std::move(r));
     for (; unsent_.size() > most_lines; ++lines_dropped_) unsent_.pop_front();
     if (!coordinator_is_connected() || unsent_.empty()) return;
-    json all = json::array();
+    msg::log all;
     std::size_t bytes = 0;
     if (const u64 dropped = std::exchange(lines_dropped_, 0); dropped > 0)
-        all.push_back({{"stage", "carousel"},
-                       {"pid", ::getpid()},
-                       {"line", fmt::format("{} older lines are only in this host's own log", dropped)}});
+        all.lines.push_back(
+            {"carousel", ::getpid(), fmt::format("{} older lines are only in this host's own log", dropped)});
     for (const log_record& r : unsent_) {
-        all.push_back({{"stage", r.stage}, {"pid", r.pid}, {"line", r.line}});
+        all.lines.push_back({r.stage, r.pid, r.line});
         if ((bytes += r.line.size()) < most_line_bytes) continue;
-        coordinator_->send({{"log", std::exchange(all, json::array())}});
+        send(std::exchange(all, {}));
         bytes = 0;
     }
     unsent_.clear();
-    if (!all.empty()) coordinator_->send({{"log", all}});
+    if (!all.lines.empty()) send(all);
 }
 
 u64 remote_partition::ask(const std::string& host, const json&, std::string& why) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "runs/log_reader.hpp"
+#include "supervisor/hosts/host_message.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
 #include "supervisor/hosts/sealed_stream.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
@@ -56,15 +57,25 @@ public:
 private:
     void accept_all(u64 now);
     void poll(u64 now);
-    void handle(const nlohmann::json& m);
+    template <tagged_message Message>
+    bool send(const Message& message) {
+        return coordinator_->send(write_message(message));
+    }
+    void handle(const host_message::hello& m);
+    void handle(const host_message::ping& m);
+    void handle(const host_message::begin& m);
+    void handle(const host_message::bye& m);
+    void handle(const host_message::over& m);
+    void handle(const host_message::end& m);
+    void handle(const host_message::stream_end& m);
+    void handle(const host_message::ask& m);
+    void handle(const host_message::ask_first_kept& m);
     void handle_all(const std::vector<nlohmann::json>& messages);
     void log_here(const std::string& text);
-    void send_first_kept(const nlohmann::json& m);
     void carry_out_end();
     void send_lines(u64 now);
     void refuse_coordinator(const std::string& here, const std::string& there);
-    void handle_hello(const nlohmann::json& hello);
-    [[nodiscard]] bool check_first(const nlohmann::json& hello);
+    [[nodiscard]] bool check_first(const host_message::hello& hello);
     void save_coordinator_run(const std::string& id) const;
     [[nodiscard]] std::string saved_coordinator_run() const;
     [[nodiscard]] std::string coordinator_run_file() const;
@@ -96,7 +107,7 @@ private:
     bool outcome_sent_ = false;  ///< the result was sent on this connection of the coordinator
     u64 send_until_ns_ = 0;      ///< 0: the partition is running
     // Orders of the coordinator that arrived before attend().
-    std::string early_end_;
+    std::optional<host_message::end_kind> early_end_;
     std::optional<std::pair<std::string, u64>> early_stream_end_;
     u64 lost_ns_ = 0, lines_ns_ = 0, first_ = 0;
     std::unique_ptr<log_reader> lines_;  ///< from this run's own log files

@@ -23,6 +23,7 @@ namespace carousel::supervisor {
 namespace {
 
 using nlohmann::json;
+namespace msg = host_message;
 constexpr std::size_t longest_report = 8U << 20U;
 constexpr int poll_every_ms = 10;
 
@@ -52,7 +53,8 @@ json fitting(json report) {
 }  // namespace
 
 bool remote_partition::request_end(bool at_once) {
-    if (coordinator_is_connected()) coordinator_->send({{"interrupted", at_once ? "at once" : "drain"}});
+    if (coordinator_is_connected())
+        send(msg::interrupted{at_once ? msg::end_kind::at_once : msg::end_kind::drain});
     if (at_once) return true;
     end_asked_ = true;
     alone_ = no_upstream_end(now_ns());
@@ -113,7 +115,7 @@ void remote_partition::send_outcome(const json& ended, u64 until) {
         poll(now_ns());
         if (coordinator_is_connected() && !outcome_sent_) {
             outcome_sent_ = true;
-            coordinator_->send({{"ended", ended}});
+            send(msg::ended{ended});
         }
         if (answers_ != nullptr)
             answers_->serve_requests(poll_every_ms);

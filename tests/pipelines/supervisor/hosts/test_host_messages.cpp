@@ -117,7 +117,7 @@ struct caller {
 };
 
 json hello_to_b(const hosts_plan& plan) {
-    return {{"hello", {{"host", "b"}, {"pipeline", "pair"}, {"run", "1"}, {"plan", plan.plan}}}};
+    return write_message(host_message::hello{"b", "pair", "1", plan.plan, {}});
 }
 
 /// A `carousel host` that first reports to every peer that it runs, and then something else.
@@ -142,8 +142,8 @@ struct malformed_partition {
         }
         if (!stream) return;
         for (const json& m : stream->advance(now_ns())) {
-            if (!m.contains("hello")) continue;
-            stream->send({{"hello", {{"plan", m["hello"]["plan"]}, {"running", true}}}});
+            if (m.at("type") != "hello") continue;
+            stream->send(write_message(host_message::agreed{m["plan"], true}));
             stream->send(reply);
         }
     }
@@ -161,8 +161,8 @@ TEST_CASE("a hello of wrong types from an authenticated peer costs only that con
     remote_partition& partition = w.partition;
     noted_orders& orders = w.orders;
     for (const json& malformed :
-         {json{{"hello", {{"host", 5}}}}, json{{"hello", {{"host", "b"}, {"plan", 7}}}},
-          json{{"hello", {{"host", "b"}, {"plan", w.plan.plan}, {"run", json::array()}}}}}) {
+         {json{{"type", "hello"}, {"host", 5}}, json{{"type", "hullo"}}, json{{"hello", json::object()}},
+          json{{"type", "hello"}, {"host", "b"}, {"plan", w.plan.plan}, {"run", json::array()}}}) {
         CAPTURE(malformed.dump());
         caller other(w.b, malformed);
         CHECK(until(
@@ -185,16 +185,17 @@ TEST_CASE("a hello of wrong types from an authenticated peer costs only that con
         },
         [&] { return !coordinator_end.received.empty(); }));
     REQUIRE_FALSE(coordinator_end.received.empty());
-    CHECK(coordinator_end.received[0].contains("hello"));
+    CHECK(coordinator_end.received[0].at("type") == "agreed");
     partition.leave();
 }
 
 TEST_CASE("a remote host with an unreadable message counts as lost, and the run continues") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     for (const json& malformed :
-         {json{{"log", {5}}}, json{{"log", {{{"stage", 5}}}}}, json{{"ended", 5}},
-          json{{"ended", {{"code", "x"}}}}, json{{"ended", {{"code", 0}, {"line", 5}}}},
-          json{{"ended", {{"code", 0}, {"alone", "no"}}}}}) {
+         {json{{"type", "log"}, {"lines", {5}}}, json{{"type", "log"}, {"lines", {{{"stage", 5}}}}},
+          json{{"type", "ended"}, {"outcome", 5}}, json{{"type", "ended"}, {"outcome", {{"code", "x"}}}},
+          json{{"type", "ended"}, {"outcome", {{"code", 0}, {"line", 5}}}},
+          json{{"type", "ended"}, {"outcome", {{"code", 0}, {"alone", "no"}}}}}) {
         CAPTURE(malformed.dump());
         two_hosts w;
         w.plan.others = {w.b};
@@ -234,9 +235,9 @@ TEST_CASE("a part's result is reported, however long its report, with omissions 
         if (!coordinator_end) coordinator_end = std::make_unique<caller>(w.b, hello_to_b(w.plan));
         coordinator_end->poll();
         for (const json& m : coordinator_end->received)
-            if (m.contains("ended") && ended.is_null()) {
-                ended = m["ended"];
-                coordinator_end->stream.send({{"bye", true}});
+            if (m.at("type") == "ended" && ended.is_null()) {
+                ended = m["outcome"];
+                coordinator_end->stream.send(write_message(host_message::bye{}));
             }
     };
     const json report{{"frames", 7},

@@ -1,0 +1,148 @@
+#pragma once
+// Messages between the supervisors of two hosts, over a sealed_stream: {"type": "...", fields}. Each side
+// reads the variant of what it receives; a message of another type or with other fields ends the connection.
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/described.hpp"
+
+namespace carousel::supervisor::host_message {
+
+/// drain: frames in flight are delivered.
+enum class end_kind : u8 { drain, at_once };
+BOOST_DESCRIBE_ENUM(end_kind, drain, at_once)
+
+// ---- coordinator to host
+struct hello {
+    static constexpr const char* type = "hello";
+    std::string host = "?", pipeline, run;
+    nlohmann::json plan = nlohmann::json::object();
+    std::optional<u64> first;  ///< first frame of a run that has not begun on every host
+    static constexpr field_rules rules{.missing_is_default = true};
+};
+BOOST_DESCRIBE_STRUCT(hello, (), (host, pipeline, run, plan, first))
+struct ping {
+    static constexpr const char* type = "ping";
+    u64 sent = 0;
+};
+BOOST_DESCRIBE_STRUCT(ping, (), (sent))
+/// The partition begins; with `first`, that of a host that replaces a lost one begins with this frame.
+struct begin {
+    static constexpr const char* type = "begin";
+    std::optional<u64> first;
+};
+BOOST_DESCRIBE_STRUCT(begin, (), (first))
+/// The host's result is saved: it may exit.
+struct bye {
+    static constexpr const char* type = "bye";
+};
+BOOST_DESCRIBE_STRUCT(bye, (), ())
+/// The run has ended, and this host has no partition of it.
+struct over {
+    static constexpr const char* type = "over";
+};
+BOOST_DESCRIBE_STRUCT(over, (), ())
+struct end {
+    static constexpr const char* type = "end";
+    end_kind how = end_kind::drain;
+};
+BOOST_DESCRIBE_STRUCT(end, (), (how))
+/// The sender of this stage's frames has finished before frame `at`.
+struct stream_end {
+    static constexpr const char* type = "stream_end";
+    std::string stage;
+    u64 at = 0;
+};
+BOOST_DESCRIBE_STRUCT(stream_end, (), (stage, at))
+/// A request of a client (control/request_message.hpp). With id 0 the answer is a `ps`.
+struct ask {
+    static constexpr const char* type = "ask";
+    nlohmann::json request;
+    u64 id = 0;
+};
+BOOST_DESCRIBE_STRUCT(ask, (), (request, id))
+/// Asks for the first frame that is kept here for that host, which has lost its partition.
+struct ask_first_kept {
+    static constexpr const char* type = "ask_first_kept";
+    std::string host;
+    u64 id = 0;
+};
+BOOST_DESCRIBE_STRUCT(ask_first_kept, (), (host, id))
+
+using to_host = std::variant<hello, ping, begin, bye, over, end, stream_end, ask, ask_first_kept>;
+
+// ---- host to coordinator
+/// Answer to a hello with the same plan.
+struct agreed {
+    static constexpr const char* type = "agreed";
+    nlohmann::json plan = nlohmann::json::object();
+    bool running = false;
+};
+BOOST_DESCRIBE_STRUCT(agreed, (), (plan, running))
+/// Answer to a hello: this host does not take part.
+struct refused {
+    static constexpr const char* type = "refused";
+    std::string why;
+};
+BOOST_DESCRIBE_STRUCT(refused, (), (why))
+/// Answer to a hello: a later one can succeed.
+struct later {
+    static constexpr const char* type = "later";
+    std::string why;
+};
+BOOST_DESCRIBE_STRUCT(later, (), (why))
+struct pong {
+    static constexpr const char* type = "pong";
+    u64 sent = 0, here = 0;  ///< times of the ping, and of this host
+};
+BOOST_DESCRIBE_STRUCT(pong, (), (sent, here))
+struct ps {
+    static constexpr const char* type = "ps";
+    nlohmann::json answer;
+};
+BOOST_DESCRIBE_STRUCT(ps, (), (answer))
+struct answer {
+    static constexpr const char* type = "answer";
+    nlohmann::json reply;
+    u64 id = 0;  ///< of the `ask`
+};
+BOOST_DESCRIBE_STRUCT(answer, (), (reply, id))
+struct first_kept {
+    static constexpr const char* type = "first_kept";
+    std::string host;
+    u64 id = 0;                ///< of the `ask_first_kept`
+    std::optional<u64> first;  ///< empty: unknown
+};
+BOOST_DESCRIBE_STRUCT(first_kept, (), (host, id, first))
+struct log_line {
+    std::string stage = "?";
+    i32 pid = 0;
+    std::string line;
+    static constexpr field_rules rules{.missing_is_default = true};
+};
+BOOST_DESCRIBE_STRUCT(log_line, (), (stage, pid, line))
+struct log {
+    static constexpr const char* type = "log";
+    std::vector<log_line> lines;
+};
+BOOST_DESCRIBE_STRUCT(log, (), (lines))
+/// A user has interrupted the run on this host.
+struct interrupted {
+    static constexpr const char* type = "interrupted";
+    end_kind how = end_kind::drain;
+};
+BOOST_DESCRIBE_STRUCT(interrupted, (), (how))
+/// The partition has ended: {"code", "report", "line", "alone"}.
+struct ended {
+    static constexpr const char* type = "ended";
+    nlohmann::json outcome;
+};
+BOOST_DESCRIBE_STRUCT(ended, (), (outcome))
+
+using to_coordinator =
+    std::variant<agreed, refused, later, pong, ps, answer, first_kept, log, interrupted, ended>;
+
+}  // namespace carousel::supervisor::host_message
