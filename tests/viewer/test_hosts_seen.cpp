@@ -60,8 +60,12 @@ TEST_CASE("each host of a ps answer has its own stages") {
     CHECK(hosts[0].seats[1].pid == 22);
     REQUIRE(hosts[1].seats.size() == 1);  // "b/" is not part of "bb/"
     CHECK(hosts[1].seats[0].label == "bb/sink");
-    CHECK(hosts[1].seats[0].time->busy == 0.5);
-    CHECK_FALSE(viewer::is_remote("geometry"));
+    CHECK(hosts[1].seats[0].shares()->busy == 0.5);
+    CHECK_FALSE(hosts[1].seats[0].is_paused());
+    const std::vector<viewer::seat_report> here = viewer::seat_reports(two_hosts());
+    REQUIRE(here.size() == 1);
+    CHECK(here[0].label == "geometry");
+    CHECK(here[0].pid == 11);
 }
 
 TEST_CASE("a lost or returned host and a stage replaced there are reported once") {

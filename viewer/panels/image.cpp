@@ -187,8 +187,9 @@ private:
             const std::string process = telemetry::describe(*c);
             if (c->back_ns == 0) {
                 const seat_report* r = m.report_of(c->seat);
-                text = fmt::format("{}; showing the last valid frame, {}", process,
-                                   telemetry::describe_vacancy(*c, r != nullptr ? r->state : ""));
+                text =
+                    fmt::format("{}; showing the last valid frame, {}", process,
+                                telemetry::describe_vacancy(*c, r != nullptr ? r->state.value_or("") : ""));
             } else if (age_s < 6) {
                 text = fmt::format("{}; back as pid {} after {}", process, c->new_pid,
                                    telemetry::describe_span(c->back_ns - c->died_ns));

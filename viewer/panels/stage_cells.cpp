@@ -59,7 +59,7 @@ void draw_host(const model& m, const host_report& h) {
 }
 
 // Draws the supervisor's report: the control block of that host is not available here.
-void draw_remote_row(model& m, const host_report& h, const remote_seat& s) {
+void draw_remote_row(model& m, const host_report& h, const seat_report& s) {
     const theme::palette& c = theme::colors();
     const bool ended = m.phase == run_phase::ended;
     ImGui::TableNextRow();
@@ -70,21 +70,24 @@ void draw_remote_row(model& m, const host_report& h, const remote_seat& s) {
     ui::mark("stages.row." + s.label);
     ImGui::Unindent(px(9));
     ImGui::TableNextColumn();
-    ui::text(ended ? "ended" : s.state, ended ? c.muted : state_color(s.state));
+    const std::string state = ended ? "ended" : s.state.value_or("?");
+    ui::text(state, ended ? c.muted : state_color(state));
     ui::mark("stages.state." + s.label);
-    if (!s.last_exit.empty()) ui::tip("last exit: " + s.last_exit);
-    number_cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
+    if (s.last_exit) ui::tip("last exit: " + *s.last_exit);
+    const i32 pid = s.pid.value_or(0);
+    number_cell(pid == 0 ? "-" : fmt::format("{}", pid));
     number_cell("-", c.muted);
-    number_cell(fmt::format("{}", s.restarts), s.restarts > 0 ? c.warning : c.muted);
+    const u32 restarts = s.restarts.value_or(0);
+    number_cell(fmt::format("{}", restarts), restarts > 0 ? c.warning : c.muted);
     number_cell(ui::number(s.frames_per_second.value_or(0), s.frames_per_second.has_value()));
     ImGui::TableNextColumn();
-    if (s.time) draw_shares(*s.time);
+    if (const auto shares = s.shares()) draw_shares(*shares);
     for (int k = 0; k < 3; ++k) number_cell("-", c.muted);  // latencies and heartbeat
     number_cell(s.cpu_percent ? fmt::format("{:.0f}", *s.cpu_percent) : "-");
-    number_cell(s.memory_bytes > 0 ? ui::bytes(static_cast<f64>(s.memory_bytes)) : "-");
+    number_cell(bytes_text(s.memory_bytes.value_or(0)));
     number_cell("-", c.muted);
     ImGui::TableNextColumn();
-    stage_buttons(m, s, h.is_there() && s.pid != 0);
+    stage_buttons(m, s, h.is_there() && pid != 0);
     ImGui::PopID();
 }
 
@@ -134,17 +137,19 @@ void number_cell(const std::string& text, ImU32 color) {
     ui::right_text(text, color);
 }
 
+std::string bytes_text(u64 bytes) { return bytes > 0 ? ui::bytes(static_cast<f64>(bytes)) : "-"; }
+
 void stage_buttons(model& m, u32 seat, const std::string& label, bool alive, bool paused) {
     draw_buttons(m, seat, label, alive, paused, true);
 }
-void stage_buttons(model& m, const remote_seat& seat, bool alive) {
+void stage_buttons(model& m, const seat_report& seat, bool alive) {
     draw_buttons(m, seat, seat.label, alive, seat.is_paused(), false);
 }
 
 void draw_remote_stages(model& m) {
     for (const host_report& h : m.hosts) {
         draw_host(m, h);
-        for (const remote_seat& s : h.seats) draw_remote_row(m, h, s);
+        for (const seat_report& s : h.seats) draw_remote_row(m, h, s);
     }
 }
 

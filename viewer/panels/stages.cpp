@@ -29,8 +29,7 @@ state_words state_of(const model& m, u32 seat) {
     if (m.phase == run_phase::ended) return {"ended", c.muted};
     std::string text = s.paused ? "stopped" : telemetry::name_of(s.state);
     const bool dying = s.state == ring::entry_state::doomed || s.unfenced > 0;
-    if (const seat_report* r = m.report_of(seat); r != nullptr && !r->state.empty() && !dying)
-        text = r->state;
+    if (const seat_report* r = m.report_of(seat); r != nullptr && r->state && !dying) text = *r->state;
     const ImU32 color = state_color(text);
     return {std::move(text), color};
 }
@@ -262,7 +261,7 @@ private:
         const state_words state = state_of(m, seat);
         ui::text(state.text, state.color);
         ui::mark("stages.state." + label);
-        if (report != nullptr && !report->last_exit.empty()) ui::tip("last exit: " + report->last_exit);
+        if (report != nullptr && report->last_exit) ui::tip("last exit: " + *report->last_exit);
         number_cell(s.pid == 0 ? "-" : fmt::format("{}", s.pid));
         number_cell(fmt::format("{}", s.epoch), c.muted);
         number_cell(fmt::format("{}", s.restarts()), s.restarts() > 0 ? c.warning : c.muted);
@@ -279,15 +278,10 @@ private:
         number_cell(seat < m.rates.cpu.size() && m.rates.span_s > 0
                         ? fmt::format("{:.0f}", m.rates.cpu[seat] * 100)
                         : "-");
-        number_cell(report != nullptr && report->memory_bytes > 0
-                        ? ui::bytes(static_cast<f64>(report->memory_bytes))
-                        : "-");
-        number_cell(report != nullptr && report->gpu_bytes > 0
-                        ? ui::bytes(static_cast<f64>(report->gpu_bytes))
-                        : "-");
+        number_cell(bytes_text(report != nullptr ? report->memory_bytes.value_or(0) : 0));
+        number_cell(bytes_text(report != nullptr ? report->gpu_bytes : 0));
         ImGui::TableNextColumn();
-        stage_buttons(m, seat, label, s.pid != 0,
-                      s.paused || (report != nullptr && report->state == "stopped"));
+        stage_buttons(m, seat, label, s.pid != 0, s.paused || (report != nullptr && report->is_paused()));
         ImGui::PopID();
     }
 

@@ -87,7 +87,7 @@ struct model {
     void ask(std::string verb, u32 seat, int signal = 0) {
         commands.push_back({std::move(verb), snap.seat_label(seat), signal});
     }
-    void ask(std::string verb, const remote_seat& seat, int signal = 0) {
+    void ask(std::string verb, const seat_report& seat, int signal = 0) {
         commands.push_back({std::move(verb), seat.label, signal});
     }
     /// Requests a fault in the seat's process.
@@ -96,11 +96,7 @@ struct model {
     }
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const {
-        if (seat >= snap.seats.size()) return nullptr;
-        for (const seat_report& r : report)
-            if (r.stage == snap.stage_name(snap.seats[seat].stage) && r.instance == snap.seats[seat].instance)
-                return &r;
-        return nullptr;
+        return viewer::report_of(report, snap, seat);
     }
 };
 

@@ -55,8 +55,9 @@ void session::update(model& m, picture_store& store) {
     m.report = control_.report();
     take_hosts(m, now);
     if (const auto& c = m.events.last_crash(); c && c->how.empty())
-        if (const seat_report* r = m.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn)
-            m.events.explain(c->seat, r->last_exit);
+        if (const seat_report* r = m.report_of(c->seat);
+            r != nullptr && r->restarts.value_or(0) + 1 >= c->turn)
+            m.events.explain(c->seat, r->last_exit.value_or(""));
 }
 
 // Keeps the last known hosts if the supervisor does not answer, or after the run's end.

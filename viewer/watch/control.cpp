@@ -45,20 +45,6 @@ run::request request_of(const command& c) {
     throw config_error(fmt::format("unknown command \"{}\"", c.verb));
 }
 
-seat_report report_of(const run::ps_stage& row, const std::map<u32, u64>& on_gpu) {
-    seat_report s;
-    s.stage = row.name.value_or("");
-    s.instance = row.instance.value_or(0);
-    s.state = row.state.value_or("");
-    s.restarts = row.restarts.value_or(0);
-    s.cpu_percent = row.cpu_percent.value_or(0);
-    s.last_exit = row.last_exit.value_or("");
-    s.memory_bytes = row.memory_bytes.value_or(0);
-    if (const auto at = on_gpu.find(static_cast<u32>(row.pid.value_or(0))); row.pid && at != on_gpu.end())
-        s.gpu_bytes = at->second;
-    return s;
-}
-
 }  // namespace
 
 control_client::control_client() : thread_([this] { loop(); }) {}
@@ -202,9 +188,10 @@ void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
         };
         whole = {status.pipeline.state.value_or(""), status.pipeline.state_text.value_or(""), status.problems,
                  text_in("kind"), text_in("text")};
-        // A pid of another host would name an unrelated process here.
-        for (const run::ps_stage& row : status.stages)
-            if (!is_remote(row.name.value_or(""))) seats.push_back(report_of(row, on_gpu));
+        seats = seat_reports(status);
+        for (seat_report& s : seats)
+            if (const auto at = on_gpu.find(static_cast<u32>(s.pid.value_or(0))); s.pid && at != on_gpu.end())
+                s.gpu_bytes = at->second;
         for (const run::ps_link& l : status.links.value_or(std::vector<run::ps_link>()))
             if (!l.output.empty() && l.stage.find('.') == std::string::npos)
                 names[l.stage + "." + l.output] = l.stage;

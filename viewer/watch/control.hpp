@@ -41,15 +41,6 @@ struct reply {
     bool later = false;
 };
 
-/// The report of `ps` about one seat: the supervisor's own data, not derived from the control block.
-struct seat_report {
-    std::string stage, state, last_exit;
-    u32 instance = 0, restarts = 0;
-    f64 cpu_percent = 0;
-    u64 memory_bytes = 0;  ///< resident
-    u64 gpu_bytes = 0;     ///< bytes on all GPUs; 0: none, or unknown
-};
-
 /// What `ps` reports of the whole run.
 struct run_report {
     std::string state;                   ///< "running", "paused", "waiting", ...; "": not known yet

@@ -4,29 +4,22 @@
 
 #include <algorithm>
 
-#include "control/ps_message.hpp"
-
 namespace carousel::viewer {
 namespace {
 
 using telemetry::event_kind;
 
-remote_seat seat_of(const run::ps_stage& row, bool several) {
-    remote_seat s;
-    s.label = row.name.value_or("?");
-    if (several) s.label += fmt::format(".{}", row.instance.value_or(0));
-    s.state = row.state.value_or("?");
-    s.last_exit = row.last_exit.value_or("");
-    s.pid = row.pid.value_or(0);
-    s.restarts = row.restarts.value_or(0);
-    s.frames_per_second = row.frames_per_second;
-    s.cpu_percent = row.cpu_percent;
-    s.age_s = row.age_s;
-    s.memory_bytes = row.memory_bytes.value_or(0);
-    if (row.busy)
-        s.time = telemetry::stage_shares{*row.busy, row.wait_input.value_or(0), row.wait_output.value_or(0),
-                                         row.wait_own.value_or(0), row.wait_turn.value_or(0)};
-    return s;
+/// The stages whose names begin with `prefix`; "": those of this host.
+std::vector<seat_report> seats_of(const run::ps_answer& a, const std::string& prefix) {
+    std::vector<seat_report> out;
+    for (const run::ps_stage& row : a.stages) {
+        const std::string name = row.name.value_or("?");
+        if (prefix.empty() ? name.find('/') != std::string::npos : !name.starts_with(prefix)) continue;
+        const bool several = std::count_if(a.stages.begin(), a.stages.end(),
+                                           [&](const auto& each) { return each.name == row.name; }) > 1;
+        out.push_back({row, several ? fmt::format("{}.{}", name, row.instance.value_or(0)) : name});
+    }
+    return out;
 }
 
 template <typename T, typename Same>
@@ -37,25 +30,27 @@ const T* first_of(const std::vector<T>& in, Same same) {
 
 }  // namespace
 
+std::optional<telemetry::stage_shares> seat_report::shares() const noexcept {
+    if (!busy) return std::nullopt;
+    return telemetry::stage_shares{*busy, wait_input.value_or(0), wait_output.value_or(0),
+                                   wait_own.value_or(0), wait_turn.value_or(0)};
+}
+
+std::vector<seat_report> seat_reports(const run::ps_answer& a) { return seats_of(a, ""); }
+
 std::vector<host_report> host_reports(const run::ps_answer& a) {
     std::vector<host_report> out;
-    for (const run::ps_host& h : a.hosts) {
-        host_report& r = out.emplace_back();
-        r.name = h.name;
-        r.address = h.address;
-        r.state = h.state;
-        r.clock_ahead_ms = h.clock_ahead_ms;
-        r.clock_error_ms = h.clock_error_ms;
-        r.text = run::describe(h);
-        const std::string prefix = h.name + "/";
-        for (const run::ps_stage& row : a.stages) {
-            if (!row.name.value_or("").starts_with(prefix)) continue;
-            const bool several = std::count_if(a.stages.begin(), a.stages.end(),
-                                               [&](const auto& each) { return each.name == row.name; }) > 1;
-            r.seats.push_back(seat_of(row, several));
-        }
-    }
+    for (const run::ps_host& h : a.hosts) out.push_back({h, run::describe(h), seats_of(a, h.name + "/")});
     return out;
+}
+
+const seat_report* report_of(const std::vector<seat_report>& all, const telemetry::snapshot& block,
+                             u32 seat) noexcept {
+    if (seat >= block.seats.size()) return nullptr;
+    const telemetry::seat_view& s = block.seats[seat];
+    return first_of(all, [&](const seat_report& r) {
+        return r.name == block.stage_name(s.stage) && r.instance == s.instance;
+    });
 }
 
 std::vector<telemetry::run_event> changes(const std::vector<host_report>& before,
@@ -72,12 +67,13 @@ std::vector<telemetry::run_event> changes(const std::vector<host_report>& before
                 : h.state == "ended" ? event_kind::info
                                      : event_kind::bad,
                 fmt::format("host {}: {}, was {}", h.name, h.state, was->state));
-        for (const remote_seat& s : h.seats) {
-            const remote_seat* old =
-                first_of(was->seats, [&](const remote_seat& o) { return o.label == s.label; });
+        for (const seat_report& s : h.seats) {
+            const seat_report* old =
+                first_of(was->seats, [&](const seat_report& o) { return o.label == s.label; });
             if (old == nullptr || old->restarts >= s.restarts) continue;
-            add(event_kind::warning, fmt::format("{} (pid {} there) was replaced{}{}", s.label, old->pid,
-                                                 s.last_exit.empty() ? "" : ": ", s.last_exit));
+            add(event_kind::warning,
+                fmt::format("{} (pid {} there) was replaced{}", s.label, old->pid.value_or(0),
+                            s.last_exit ? ": " + *s.last_exit : ""));
         }
     }
     return out;

@@ -1,46 +1,39 @@
 #pragma once
-// The other hosts of a pipeline and their stages, as reported by this host's supervisor (`ps`); the local
-// control block contains no data about them.
+// The stages of a pipeline and its other hosts, as this host's supervisor reports them (`ps`): states that
+// the control block does not contain, and the stages of other hosts, whose blocks are not available here.
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "control/ps_message.hpp"
+#include "telemetry/snapshot.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_rates.hpp"
 
-namespace carousel::run {
-struct ps_answer;
-}
-
 namespace carousel::viewer {
 
-/// A process of a remote stage, or its empty seat.
-struct remote_seat {
-    std::string label;             ///< "b/sink", "b/sink.1": the stage's name in commands
-    std::string state, last_exit;  ///< the supervisor's words
-    i32 pid = 0;                   ///< pid on that host; 0: none
-    u32 restarts = 0;
-    std::optional<f64> frames_per_second, cpu_percent, age_s;
-    std::optional<telemetry::stage_shares> time;
-    u64 memory_bytes = 0;
+/// A process of a stage, or its vacant seat, of this host or another one. Empty fields: not known.
+struct seat_report : run::ps_stage {
+    std::string label;  ///< its name in commands: "fragment.1", "b/sink"
+    u64 gpu_bytes = 0;  ///< on all GPUs of this host; 0: none, or unknown
     [[nodiscard]] bool is_paused() const noexcept { return state == "stopped"; }
+    [[nodiscard]] std::optional<telemetry::stage_shares> shares() const noexcept;
 };
-struct host_report {
-    std::string name, address;
-    std::string state;                                  ///< "running", "lost", "ended", "refused"
-    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< difference of its monotonic clock from that of
-                                                        ///< this host
-    std::string text;                                   ///< the same as text, as printed by `ps`
-    std::vector<remote_seat> seats;                     ///< in the order of the pipeline file
+
+struct host_report : run::ps_host {
+    std::string text;                ///< all of it in words, as `ps` prints it
+    std::vector<seat_report> seats;  ///< in the order of the pipeline file
     [[nodiscard]] bool is_there() const noexcept { return state == "running"; }
 };
 
-/// Returns whether the name is that of a stage of another host: "b/sink".
-[[nodiscard]] inline bool is_remote(const std::string& stage) noexcept {
-    return stage.find('/') != std::string::npos;
-}
+/// The stages of this host.
+[[nodiscard]] std::vector<seat_report> seat_reports(const run::ps_answer& a);
+/// The other hosts.
 [[nodiscard]] std::vector<host_report> host_reports(const run::ps_answer& a);
+/// The report on a seat of this host's control block, or null.
+[[nodiscard]] const seat_report* report_of(const std::vector<seat_report>& all,
+                                           const telemetry::snapshot& block, u32 seat) noexcept;
 /// The events between two reports: a host that was lost or is back, a remote stage that was replaced. `now`:
 /// their time, in ns.
 [[nodiscard]] std::vector<telemetry::run_event> changes(const std::vector<host_report>& before,

@@ -33,24 +33,49 @@ std::string state_of(const view& v, u32 seat) {
     if (seat >= v.snap.seats.size()) return "";
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
-    return s.paused ? "stopped" : r != nullptr && !r->state.empty() ? r->state : telemetry::name_of(s.state);
+    return s.paused ? "stopped" : r != nullptr && r->state ? *r->state : telemetry::name_of(s.state);
 }
 
+json optional_or_null(const std::optional<f64>& v) { return v ? json(rounded(*v)) : json(); }
+
+/// What the supervisor reports of a process, of this host or another one.
+json seat_json(const seat_report& r) {
+    return {{"label", r.label},
+            {"pid", r.pid.value_or(0) != 0 ? json(*r.pid) : json()},
+            {"state", r.state.value_or("?")},
+            {"paused", r.is_paused()},
+            {"restarts", r.restarts.value_or(0)},
+            {"last_exit", r.last_exit},
+            {"cpu_percent", optional_or_null(r.cpu_percent)},
+            {"memory_bytes", r.memory_bytes.value_or(0) > 0 ? json(*r.memory_bytes) : json()},
+            {"age_s", optional_or_null(r.age_s)}};
+}
+
+/// What the control block has replaces what the supervisor has reported, up to half a second ago.
 json process_json(const view& v, u32 seat, u64 now) {
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
+    json out = seat_json(r != nullptr ? *r : seat_report{});
     const bool alive = s.pid != 0 && s.state != ring::entry_state::fenced;
-    return {{"label", v.snap.seat_label(seat)},
-            {"instance", s.instance},
-            {"pid", alive ? json(s.pid) : json()},
-            {"state", state_of(v, seat)},
-            {"paused", s.paused},
-            {"restarts", s.restarts()},
-            {"last_exit", r != nullptr ? text_or_null(r->last_exit) : json()},
-            {"cpu_percent", number_or_null(r != nullptr, r != nullptr ? r->cpu_percent : 0)},
-            {"memory_bytes", r != nullptr && r->memory_bytes > 0 ? json(r->memory_bytes) : json()},
-            {"age_s", age_or_null(s.live_since_ns, now)},
-            {"jobs_in_flight", s.jobs_in_flight}};
+    out.update({{"label", v.snap.seat_label(seat)},
+                {"instance", s.instance},
+                {"pid", alive ? json(s.pid) : json()},
+                {"state", state_of(v, seat)},
+                {"paused", s.paused},
+                {"restarts", s.restarts()},
+                {"age_s", age_or_null(s.live_since_ns, now)},
+                {"jobs_in_flight", s.jobs_in_flight}});
+    return out;
+}
+
+json shares_json(const std::optional<telemetry::stage_shares>& known) {
+    const telemetry::stage_shares t = known.value_or(telemetry::stage_shares{});
+    const auto share = [&](f64 v) { return number_or_null(known.has_value(), v); };
+    return {{"busy", share(t.busy)},
+            {"wait_input", share(t.wait_input)},
+            {"wait_output", share(t.wait_output)},
+            {"wait_own", share(t.wait_own)},
+            {"wait_turn", share(t.wait_turn)}};
 }
 
 json stage_json(const view& v, std::size_t k, u64 now) {
@@ -61,53 +86,32 @@ json stage_json(const view& v, std::size_t k, u64 now) {
     json processes = json::array();
     for (u32 seat = s.first_seat; seat < s.first_seat + s.seats; ++seat)
         processes.push_back(process_json(v, seat, now));
-    return {{"name", s.name},
-            {"device", s.seats > 0 ? json(device_name(v.snap.seats[s.first_seat].device)) : json()},
-            {"frames", s.frames},
-            {"frames_per_second", number_or_null(rated, r.frames_per_second)},
-            {"busy", number_or_null(rated, r.time.busy)},
-            {"wait_input", number_or_null(rated, r.time.wait_input)},
-            {"wait_output", number_or_null(rated, r.time.wait_output)},
-            {"wait_own", number_or_null(rated, r.time.wait_own)},
-            {"wait_turn", number_or_null(rated, r.time.wait_turn)},
-            {"latency_p50_ms", number_or_null(r.latency_p50_ms > 0, r.latency_p50_ms)},
-            {"latency_p99_ms", number_or_null(r.latency_p99_ms > 0, r.latency_p99_ms)},
-            {"end_to_end_p50_ms", number_or_null(sink && r.end_to_end_p50_ms > 0, r.end_to_end_p50_ms)},
-            {"end_to_end_p99_ms", number_or_null(sink && r.end_to_end_p99_ms > 0, r.end_to_end_p99_ms)},
-            {"from_capture_p50_ms", number_or_null(sink && r.from_capture_p50_ms > 0, r.from_capture_p50_ms)},
-            {"from_capture_p99_ms", number_or_null(sink && r.from_capture_p99_ms > 0, r.from_capture_p99_ms)},
-            {"tombstone_frames", s.tombstones},
-            {"torn_frames", s.torn},
-            {"in_flight", s.in_flight},
-            {"processes", processes}};
-}
-
-json optional_or_null(const std::optional<f64>& v) { return v ? json(rounded(*v)) : json(); }
-
-json remote_seat_json(const remote_seat& s) {
-    json out{{"label", s.label},
-             {"pid", s.pid != 0 ? json(s.pid) : json()},
-             {"state", s.state},
-             {"paused", s.is_paused()},
-             {"restarts", s.restarts},
-             {"last_exit", text_or_null(s.last_exit)},
-             {"frames_per_second", optional_or_null(s.frames_per_second)},
-             {"cpu_percent", optional_or_null(s.cpu_percent)},
-             {"memory_bytes", s.memory_bytes > 0 ? json(s.memory_bytes) : json()},
-             {"age_s", optional_or_null(s.age_s)}};
-    const telemetry::stage_shares t = s.time.value_or(telemetry::stage_shares{});
-    const bool known = s.time.has_value();
-    out["busy"] = number_or_null(known, t.busy);
-    out["wait_input"] = number_or_null(known, t.wait_input);
-    out["wait_output"] = number_or_null(known, t.wait_output);
-    out["wait_own"] = number_or_null(known, t.wait_own);
-    out["wait_turn"] = number_or_null(known, t.wait_turn);
+    json out{
+        {"name", s.name},
+        {"device", s.seats > 0 ? json(device_name(v.snap.seats[s.first_seat].device)) : json()},
+        {"frames", s.frames},
+        {"frames_per_second", number_or_null(rated, r.frames_per_second)},
+        {"latency_p50_ms", number_or_null(r.latency_p50_ms > 0, r.latency_p50_ms)},
+        {"latency_p99_ms", number_or_null(r.latency_p99_ms > 0, r.latency_p99_ms)},
+        {"end_to_end_p50_ms", number_or_null(sink && r.end_to_end_p50_ms > 0, r.end_to_end_p50_ms)},
+        {"end_to_end_p99_ms", number_or_null(sink && r.end_to_end_p99_ms > 0, r.end_to_end_p99_ms)},
+        {"from_capture_p50_ms", number_or_null(sink && r.from_capture_p50_ms > 0, r.from_capture_p50_ms)},
+        {"from_capture_p99_ms", number_or_null(sink && r.from_capture_p99_ms > 0, r.from_capture_p99_ms)},
+        {"tombstone_frames", s.tombstones},
+        {"torn_frames", s.torn},
+        {"in_flight", s.in_flight},
+        {"processes", processes}};
+    out.update(shares_json(rated ? std::optional(r.time) : std::nullopt));
     return out;
 }
 
 json host_json(const host_report& h) {
     json stages = json::array();
-    for (const remote_seat& s : h.seats) stages.push_back(remote_seat_json(s));
+    for (const seat_report& s : h.seats) {
+        json& out = stages.emplace_back(seat_json(s));
+        out["frames_per_second"] = optional_or_null(s.frames_per_second);
+        out.update(shares_json(s.shares()));
+    }
     return {{"name", h.name},
             {"address", h.address},
             {"state", h.state},

@@ -35,13 +35,7 @@ std::string waiting_notice(const std::string& name, const std::vector<run::recor
 BOOST_DESCRIBE_ENUM(run_phase, waiting, running, ended)
 const char* name_of(run_phase p) noexcept { return enum_name(p); }
 
-const seat_report* view::report_of(u32 seat) const {
-    if (seat >= snap.seats.size()) return nullptr;
-    for (const seat_report& r : report)
-        if (r.stage == snap.stage_name(snap.seats[seat].stage) && r.instance == snap.seats[seat].instance)
-            return &r;
-    return nullptr;
-}
+const seat_report* view::report_of(u32 seat) const { return viewer::report_of(report, snap, seat); }
 
 watcher::watcher(std::string name, bool follows)
     : name_(std::move(name)), follows_(follows), thread_([this] { loop(); }) {}
@@ -223,8 +217,9 @@ void watcher::learn_parameters() {
 void watcher::explain_crash() {
     const auto& c = view_.events.last_crash();
     if (!c || !c->how.empty()) return;
-    if (const seat_report* r = view_.report_of(c->seat); r != nullptr && r->restarts + 1 >= c->turn)
-        view_.events.explain(c->seat, r->last_exit);
+    if (const seat_report* r = view_.report_of(c->seat);
+        r != nullptr && r->restarts.value_or(0) + 1 >= c->turn)
+        view_.events.explain(c->seat, r->last_exit.value_or(""));
 }
 
 }  // namespace carousel::viewer::web
