@@ -111,9 +111,8 @@ TEST_CASE("the stages of other hosts have rows and buttons of their own") {
     CHECK(canvas::sane());
     click(s, w.m, "stages.kill.b/blur.1");
     REQUIRE(w.m.commands.size() == 1);
-    CHECK(w.m.commands[0].verb == "kill");
-    CHECK(w.m.commands[0].stage == "b/blur.1");
-    CHECK(w.m.commands[0].signal == SIGKILL);
+    CHECK(viewer::describe(w.m.commands[0]) == "kill b/blur.1");
+    CHECK(std::get<run::kill_request>(w.m.commands[0].what).signal == SIGKILL);
     w.m.commands.clear();
     w.m.hosts[0].state = "lost";  // no supervisor runs to be queried
     s.draw(w.m);

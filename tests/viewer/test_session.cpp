@@ -96,7 +96,7 @@ TEST_CASE("a killed stage: the last frame stays, the cause is reported, frames c
     fake_run run;
     watcher w;
     REQUIRE(w.until([&] { return w.m.picture.ring_sequence > 3; }));
-    w.m.ask("kill", 2, 9);
+    w.m.ask(run::kill_request{"fragment"});
     REQUIRE(w.until([&] { return w.m.events.last_crash().has_value(); }));
     CHECK(w.m.events.last_crash()->label == "fragment");
     CHECK(w.m.picture.pixels != nullptr);
@@ -146,7 +146,7 @@ TEST_CASE("a new run in the folder of the one that is watched is another run") {
     REQUIRE(w.until([&] { return w.m.phase == run_phase::ended; }));
     CHECK(w.m.run.run_id == first);
     CHECK(w.m.notice == "demo has ended: a new run has replaced it");
-    w.m.ask("kill", 2, 9);
+    w.m.ask(run::kill_request{"fragment"});
     w.step();
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     w.step();
@@ -173,7 +173,7 @@ TEST_CASE("a run that lost its supervisor stays watched, and with its next super
     run.adopt(second.pid);
     REQUIRE(w.until([&] { return w.m.notice.empty(); }));
     CHECK(w.m.run.supervisor.pid == second.pid);
-    w.m.ask("kill", 2, 9);
+    w.m.ask(run::kill_request{"fragment"});
     CHECK(w.until([&] { return run.commands() == std::vector<std::string>{"kill fragment"}; }));
     CHECK(other_run.commands().empty());
     watcher late;  // a second window: two runs are a question, also while one of them has no supervisor
@@ -205,12 +205,12 @@ TEST_CASE("a command goes to the run for which it was given, or to none") {
     o.name = "other";
     fake_run run, other(o);
     CHECK_FALSE(control_client::ask(place.path + "/carousel/other/control.sock", run.run_id(),
-                                    {"kill", "fragment", 9})
+                                    {run::kill_request{"fragment"}})
                     .ok);
     CHECK(other.commands().empty());
     control_client c;
     c.aim(place.path + "/carousel/demo/control.sock", run.run_id());
-    c.send({"kill", "fragment", 9});
+    c.send({run::kill_request{"fragment"}});
     c.aim(place.path + "/carousel/other/control.sock", other.run_id());
     c.flush(5);
     CHECK(other.commands().empty());

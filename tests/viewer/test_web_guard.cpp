@@ -70,14 +70,15 @@ TEST_CASE("a key's value is found in a query, and only that key's") {
 
 TEST_CASE("a body that names parameters is forwarded, and any other is refused with an error") {
     std::string why;
-    CHECK(values_in(R"( {"exposure": 2, "eye": [0, 1, 6]} )", why) == R"({"exposure":2,"eye":[0,1,6]})");
+    CHECK(values_in(R"( {"exposure": 2, "eye": [0, 1, 6]} )", why) ==
+          nlohmann::json::parse(R"({"exposure":2,"eye":[0,1,6]})"));
     CHECK(why.empty());
     const std::string deep(2000, '[');
     for (const char* body : {"", "2", "[1]", "null", "exposure=2", R"({"exposure": 2)", R"({"exposure": 2}})",
                              "\xff", "{}", deep.c_str()}) {
         INFO(body);
         why.clear();
-        CHECK_FALSE(values_in(body, why));
+        CHECK(values_in(body, why).is_null());
         CHECK(why.starts_with("the body "));
     }
 }

@@ -3,42 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 
 namespace carousel::viewer {
 
+using run::seat_order;
 using theme::px;
 
 namespace {
-
-/// `seat`: an argument of model::ask(), of this host or a remote one. `keys`: the seat can be selected for
-/// keys.
-template <typename Seat>
-void draw_buttons(model& m, const Seat& seat, const std::string& label, bool alive, bool paused, bool keys) {
-    const auto hint = [keys](const char* name) { return keys ? name : ""; };
-    const bool watching = m.phase == run_phase::watching, can = watching && alive;
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
-    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
-    if (ui::button("stages.kill." + label, "kill -9", hint("Ctrl+K"), "kill this process with SIGKILL", true,
-                   can))
-        m.ask("kill", seat, SIGKILL);
-    ImGui::SameLine();
-    if (paused) {
-        if (ui::button("stages.cont." + label, "cont.", hint("C"), "continue it", false, can))
-            m.ask("cont", seat);
-    } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
-                          "pause it: the pipeline waits, no process is replaced", false, can)) {
-        m.ask("stop", seat);
-    }
-    ImGui::SameLine();
-    if (ui::button("stages.restart." + label, "restart", hint("Ctrl+R"), "replace it by a new process", false,
-                   watching))
-        m.ask("restart", seat);
-    ImGui::PopStyleVar(2);
-}
 
 /// "host b (10.0.0.2): running, its clock is ...", over all columns.
 void draw_host(const model& m, const host_report& h) {
@@ -87,7 +61,7 @@ void draw_remote_row(model& m, const host_report& h, const seat_report& s) {
     number_cell(bytes_text(s.memory_bytes.value_or(0)));
     number_cell("-", c.muted);
     ImGui::TableNextColumn();
-    stage_buttons(m, s, h.is_there() && pid != 0);
+    stage_buttons(m, s.label, h.is_there() && pid != 0, s.is_paused(), false);
     ImGui::PopID();
 }
 
@@ -139,11 +113,27 @@ void number_cell(const std::string& text, ImU32 color) {
 
 std::string bytes_text(u64 bytes) { return bytes > 0 ? ui::bytes(static_cast<f64>(bytes)) : "-"; }
 
-void stage_buttons(model& m, u32 seat, const std::string& label, bool alive, bool paused) {
-    draw_buttons(m, seat, label, alive, paused, true);
-}
-void stage_buttons(model& m, const seat_report& seat, bool alive) {
-    draw_buttons(m, seat, seat.label, alive, seat.is_paused(), false);
+void stage_buttons(model& m, const std::string& label, bool alive, bool paused, bool keys) {
+    const auto hint = [keys](const char* name) { return keys ? name : ""; };
+    const bool watching = m.phase == run_phase::watching, can = watching && alive;
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(px(5), 0));
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(px(4), 0));
+    if (ui::button("stages.kill." + label, "kill -9", hint("Ctrl+K"), "kill this process with SIGKILL", true,
+                   can))
+        m.ask(run::kill_request{label});
+    ImGui::SameLine();
+    if (paused) {
+        if (ui::button("stages.cont." + label, "cont.", hint("C"), "continue it", false, can))
+            m.ask(run::seat_request{seat_order::cont, label});
+    } else if (ui::button("stages.stop." + label, " stop ", hint("Ctrl+S"),
+                          "pause it: the pipeline waits, no process is replaced", false, can)) {
+        m.ask(run::seat_request{seat_order::stop, label});
+    }
+    ImGui::SameLine();
+    if (ui::button("stages.restart." + label, "restart", hint("Ctrl+R"), "replace it by a new process", false,
+                   watching))
+        m.ask(run::seat_request{seat_order::restart, label});
+    ImGui::PopStyleVar(2);
 }
 
 void draw_remote_stages(model& m) {

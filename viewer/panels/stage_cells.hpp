@@ -17,9 +17,9 @@ void draw_shares(const telemetry::stage_shares& t);
 void number_cell(const std::string& text, ImU32 color = 0);
 /// "-" if there are none, or their number is unknown.
 [[nodiscard]] std::string bytes_text(u64 bytes);
-/// Draws the buttons kill, stop or continue, and restart. `alive`: there is a process that can be signalled.
-void stage_buttons(model& m, u32 seat, const std::string& label, bool alive, bool paused);
-void stage_buttons(model& m, const seat_report& seat, bool alive);
+/// Draws the buttons kill, stop or continue, and restart. `label`: the seat's name in commands. `alive`:
+/// there is a process that can be signalled. `keys`: the seat can be selected for keys.
+void stage_buttons(model& m, const std::string& label, bool alive, bool paused, bool keys);
 
 /// Draws the other hosts of the pipeline with one row per stage, as their supervisors report them: their
 /// control blocks are not available here.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 
 #include "shm/injected_fault.hpp"
 #include "viewer/panels/layout.hpp"
@@ -114,22 +113,23 @@ public:
         }
         if (k.shift || m.phase != run_phase::watching || m.selected_seat >= m.snap.seats.size()) return false;
         if (!k.ctrl) return on_plain_key(m, k.key);
+        const std::string label = m.snap.seat_label(m.selected_seat);
         switch (k.key) {
             case 'K':
-                m.ask("kill", m.selected_seat, SIGKILL);
+                m.ask(run::kill_request{label});
                 return true;
             case 'S':
-                m.ask("stop", m.selected_seat);
+                m.ask(run::seat_request{run::seat_order::stop, label});
                 return true;
             case 'R':
-                m.ask("restart", m.selected_seat);
+                m.ask(run::seat_request{run::seat_order::restart, label});
                 return true;
             default:
                 break;
         }
         for (const shm::injected_fault_row& fault : shm::injected_faults)
             if (k.key == fault.letter) {
-                m.inject(fault.kind, m.selected_seat);
+                m.ask(run::inject_request{label, fault.kind});
                 return true;
             }
         return false;
@@ -164,7 +164,7 @@ public:
             const std::string label = label_of(fault), key = fmt::format("Ctrl+{}", fault.letter);
             if (ui::button(fmt::format("stages.{}", fault.name), label.c_str(), key.c_str(), fault.help, true,
                            can))
-                m.inject(fault.kind, m.selected_seat);
+                m.ask(run::inject_request{m.snap.seat_label(m.selected_seat), fault.kind});
         }
         ImGui::PopStyleVar();
         ImGui::PopFont();
@@ -180,7 +180,7 @@ private:
     static bool on_plain_key(model& m, int key) {
         const char k = static_cast<char>(key);
         if (k == 'C') {
-            m.ask("cont", m.selected_seat);
+            m.ask(run::seat_request{run::seat_order::cont, m.snap.seat_label(m.selected_seat)});
             return true;
         }
         const char* what = k == 'K' ? "kills" : k == 'S' ? "stops" : k == 'R' ? "replaces" : nullptr;
@@ -281,7 +281,7 @@ private:
         number_cell(bytes_text(report != nullptr ? report->memory_bytes.value_or(0) : 0));
         number_cell(bytes_text(report != nullptr ? report->gpu_bytes : 0));
         ImGui::TableNextColumn();
-        stage_buttons(m, seat, label, s.pid != 0, s.paused || (report != nullptr && report->is_paused()));
+        stage_buttons(m, label, s.pid != 0, s.paused || (report != nullptr && report->is_paused()), true);
         ImGui::PopID();
     }
 

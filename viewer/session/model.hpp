@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parameters/parameter_schema.hpp"
@@ -84,16 +85,7 @@ struct model {
     [[nodiscard]] bool has_parameters() const noexcept {
         return schema && !values.empty() && values.size() == schema.bytes;
     }
-    void ask(std::string verb, u32 seat, int signal = 0) {
-        commands.push_back({std::move(verb), snap.seat_label(seat), signal});
-    }
-    void ask(std::string verb, const seat_report& seat, int signal = 0) {
-        commands.push_back({std::move(verb), seat.label, signal});
-    }
-    /// Requests a fault in the seat's process.
-    void inject(shm::injected_fault fault, u32 seat) {
-        commands.push_back({"inject", snap.seat_label(seat), 0, std::string(shm::name_of(fault))});
-    }
+    void ask(run::request what) { commands.push_back({std::move(what)}); }
     /// The supervisor's report on a seat, or null.
     [[nodiscard]] const seat_report* report_of(u32 seat) const {
         return viewer::report_of(report, snap, seat);

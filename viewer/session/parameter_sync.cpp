@@ -73,28 +73,28 @@ void parameter_sync::send(model& m, control_client& to, u64 now) {
     if (ticket_ != 0 || now < not_before_ns_) return;
     if (std::exchange(reset_wanted_, false)) {
         sent_ = all_fields;
-        send_one({.verb = "set", .stage = "", .reset = true}, to);
+        send_one({.reset = true}, to);
     } else if (unsent_ != 0) {
-        std::string values = changes(m);
+        nlohmann::json values = changes(m);
         sent_ = std::exchange(unsent_, 0);
         if (values.empty())
             sent_ = 0;  // edited and changed back
         else
-            send_one({.verb = "set", .stage = "", .values = std::move(values)}, to);
+            send_one({.values = std::move(values)}, to);
     }
 }
 
-// Returns the edited values that differ from those of the run, as JSON text; "": there are none.
-std::string parameter_sync::changes(const model& m) const {
+// Returns the edited values that differ from those of the run.
+nlohmann::json parameter_sync::changes(const model& m) const {
     nlohmann::json values = m.schema.values_json(m.values, bytes_of_run(m));
     for (std::size_t k = 0; k < m.schema.fields.size(); ++k)
         if (k >= max_fields || (unsent_ >> k & 1U) == 0) values.erase(m.schema.fields[k].name);
-    return values.empty() ? "" : values.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return values;
 }
 
-void parameter_sync::send_one(command c, control_client& to) {
-    c.ticket = ticket_ = ++tickets_;
-    to.send(std::move(c));
+void parameter_sync::send_one(run::set_request what, control_client& to) {
+    ticket_ = ++tickets_;
+    to.send({std::move(what), ticket_});
 }
 
 bool parameter_sync::answered(const reply& r, u64 now) {
@@ -107,7 +107,7 @@ bool parameter_sync::answered(const reply& r, u64 now) {
     }
     if (r.later) {
         not_before_ns_ = now + retry_ns;
-        if (r.asked.reset)
+        if (std::get<run::set_request>(r.asked.what).reset)
             reset_wanted_ = true;
         else if (!reset_wanted_)
             unsent_ |= fields;

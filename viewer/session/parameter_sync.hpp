@@ -27,8 +27,8 @@ public:
 
 private:
     void note_edits(model& m);
-    [[nodiscard]] std::string changes(const model& m) const;
-    void send_one(command c, control_client& to);
+    [[nodiscard]] nlohmann::json changes(const model& m) const;
+    void send_one(run::set_request what, control_client& to);
 
     std::vector<std::byte> read_;  ///< model::values as set by read(); a difference is a later edit
     u64 unsent_ = 0, sent_ = 0;    ///< one bit per field: unsent_: edited; sent_: in the unanswered `set`

@@ -70,9 +70,9 @@ void session::take_hosts(model& m, u64 now) {
 
 void session::log_replies(model& m, u64 now) {
     for (const reply& r : control_.take_replies()) {
-        if (r.asked.verb == "set" && !parameters_.answered(r, now)) continue;  // dragging a slider sends many
-        std::string what = r.asked.fault.empty() ? r.asked.verb : r.asked.fault;
-        if (!r.asked.stage.empty()) what += " " + r.asked.stage;
+        if (std::holds_alternative<run::set_request>(r.asked.what) && !parameters_.answered(r, now))
+            continue;  // dragging a slider sends many
+        std::string what = describe(r.asked);
         if (r.message.rfind(what + ":", 0) == 0) what.clear();  // the supervisor's sentence names it
         m.events.add({now, r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning, shm::none,
                       what.empty() ? r.message : fmt::format("{}: {}", what, r.message)});
@@ -276,7 +276,7 @@ bool session::is_over() const { return options_.supervisor > 0 && !shm::is_alive
 
 void session::end_run(const model& m) {
     if (m.phase == run_phase::watching) {
-        control_.send({"shutdown", "", 0});
+        control_.send({run::end_request{}});
         control_.flush(2.0);
     } else if (const shm::unique_fd pidfd(options_.supervisor > 0 ? shm::open_pidfd(supervisor_) : -1);
                pidfd) {

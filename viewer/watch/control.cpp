@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
 #include <map>
 #include <optional>
 #include <utility>
@@ -35,17 +34,19 @@ std::optional<json> talk(const std::string& path, const std::string& run_id, con
     }
 }
 
-run::request request_of(const command& c) {
-    if (c.verb == "set" && !c.reset) return run::set_request{parse_json(c.values, json_channel::message)};
-    if (c.verb == "set") return run::set_request{json::object(), true};
-    if (c.verb == "shutdown") return run::end_request{};
-    if (c.verb == "kill") return run::kill_request{c.stage, c.signal != 0 ? c.signal : SIGKILL};
-    if (c.verb == "inject") return run::inject_request{c.stage, shm::fault_named(c.fault)};
-    if (const auto order = enum_named<run::seat_order>(c.verb)) return run::seat_request{*order, c.stage};
-    throw config_error(fmt::format("unknown command \"{}\"", c.verb));
-}
-
 }  // namespace
+
+std::string describe(const command& c) {
+    return std::visit(
+        [&]<typename R>(const R& request) {
+            std::string text = run::command_of(c.what);
+            if constexpr (std::is_same_v<R, run::inject_request>) text = shm::name_of(request.fault);
+            if constexpr (requires { request.stage; })
+                if (!request.stage.empty()) text += " " + request.stage;
+            return text;
+        },
+        c.what);
+}
 
 control_client::control_client() : thread_([this] { loop(); }) {}
 
@@ -133,7 +134,7 @@ void control_client::forget_parameters() {
 reply control_client::ask(const std::string& path, const std::string& run_id, const command& c) {
     reply r{c, false, "", false};
     try {
-        const std::optional<json> answer = talk(path, run_id, request_of(c), r.message);
+        const std::optional<json> answer = talk(path, run_id, c.what, r.message);
         if (!answer) return r;
         const run::verdict v = run::read_verdict(*answer);
         r.ok = v.ok;
@@ -166,7 +167,7 @@ void control_client::ask_parameters(const target& to, u64 question) {
     parameters_ = std::move(found);
     next_parameters_ns_ = now_ns() + parameters_every_ns;
     if (!problem.empty() && std::exchange(reported_problem_, problem) != problem)
-        replies_.push_back({{"parameters", "", 0}, false, problem, false});
+        replies_.push_back({{run::parameters_request{}}, false, problem, false});
 }
 
 void control_client::ask_ps(const target& to, const gpu_memory& gpus) {
@@ -237,9 +238,8 @@ void control_client::loop() {
         if (what == task::ps) ask_ps(to, gpus);
         lock.lock();
         busy_ = false;
-        if (r && r->asked.verb != "set")
-            next_ps_ns_ = 0;  // the next `ps` is sent at once, so that it shows
-                              // the effect of the command
+        // The next `ps` is sent at once, so that it shows the effect of the command.
+        if (r && !std::holds_alternative<run::set_request>(r->asked.what)) next_ps_ns_ = 0;
         if (r) replies_.push_back(std::move(*r));
         idle_.notify_all();
     }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/request_message.hpp"
 #include "core/types.hpp"
 #include "viewer/watch/gpu_memory.hpp"
 #include "viewer/watch/host_report.hpp"
@@ -24,14 +25,11 @@ struct parameter_state;
 namespace carousel::viewer {
 
 struct command {
-    std::string verb;         ///< kill, inject, stop, cont, restart, down, up, shutdown, set
-    std::string stage;        ///< "fragment" or "fragment.1"; "b/sink" is a stage of host b
-    int signal = 0;           ///< kill
-    std::string fault = {};   ///< inject: shm/injected_fault.hpp
-    std::string values = {};  ///< set: the changed values, {name: value} as JSON text; "": none
-    bool reset = false;       ///< set: resets all values to those that the run was started with
-    u64 ticket = 0;           ///< chosen by the sender; returned with the reply
+    run::request what;
+    u64 ticket = 0;  ///< chosen by the sender; returned with the reply
 };
+/// "kill fragment", "hang fragment", "set".
+[[nodiscard]] std::string describe(const command& c);
 
 struct reply {
     command asked;

@@ -6,7 +6,6 @@
 #include <boost/asio/post.hpp>
 #include <charconv>
 #include <chrono>
-#include <iterator>
 
 #include "core/clock.hpp"
 #include "core/json.hpp"
@@ -245,30 +244,26 @@ void connection::act(std::string_view path, std::string_view query) {
     std::string stage(path.substr(0, slash));
     const std::string verb(slash == std::string_view::npos ? "" : path.substr(slash + 1));
     if (const auto written = stage.find("%2F"); written != std::string::npos) stage.replace(written, 3, "/");
-    constexpr std::string_view known[] = {"kill", "stop", "cont", "restart", "down", "up"};
-    if (std::find(std::begin(known), std::end(known), verb) == std::end(known))
+    if (verb == "kill") return ask_supervisor(run::kill_request{stage});
+    const std::optional<run::seat_order> order = enum_named<run::seat_order>(verb);
+    if (!order)
         return refuse(
             status::not_found,
             "POST /stages/STAGE/ACTION: unknown action; expected kill, stop, cont, restart, down or up");
-    ask_supervisor({verb, stage, verb == "kill" ? 9 : 0});
+    ask_supervisor(run::seat_request{*order, stage});
 }
 
 // `path`: "" or /reset
 void connection::set_parameters(std::string_view path, std::string_view query) {
     if (!may_act(query)) return;
-    command c;
-    c.verb = "set";
-    c.reset = path == "/reset";
-    if (!c.reset && !path.empty())
+    if (path == "/reset") return ask_supervisor(run::set_request{.reset = true});
+    if (!path.empty())
         return refuse(status::not_found,
                       "POST /parameters with {\"NAME\": VALUE, ...}, or POST /parameters/reset");
-    if (!c.reset) {
-        std::string why;
-        const std::optional<std::string> values = values_in(request_.body(), why);
-        if (!values) return refuse(status::bad_request, why);
-        c.values = *values;
-    }
-    ask_supervisor(std::move(c));
+    std::string why;
+    const nlohmann::json values = values_in(request_.body(), why);
+    if (values.is_null()) return refuse(status::bad_request, why);
+    ask_supervisor(run::set_request{values});
 }
 
 // Selects the picture for all viewers, without any request to the run.
@@ -300,7 +295,7 @@ void connection::pixel(std::string_view query) {
     if (!asked) refuse(status::too_many_requests, "too many pending requests for a pixel");
 }
 
-void connection::ask_supervisor(command c) {
+void connection::ask_supervisor(run::request what) {
     const auto [socket, run_id] = site_.run.with_view([](const view& v) {
         return v.phase == run_phase::running ? std::pair(v.run.socket(), v.run.run_id)
                                              : std::pair<std::string, std::string>();
@@ -316,11 +311,12 @@ void connection::ask_supervisor(command c) {
     ++site_.actions;
     stream_.expires_never();
     boost::asio::post(site_.asking, [self = shared_from_this(), socket = socket, run_id = run_id, here,
-                                     c = std::move(c)] {
+                                     c = command{std::move(what)}] {
         const reply r = control_client::ask(socket, run_id, c);
         // Read now, because /status.json may be a tenth of a second old.
-        const u64 from =
-            c.verb == "set" && here ? telemetry::read_snapshot(here->observed->block()).parameter_from : 0;
+        const u64 from = std::holds_alternative<run::set_request>(c.what) && here
+                             ? telemetry::read_snapshot(here->observed->block()).parameter_from
+                             : 0;
         boost::asio::post(self->site_.io, [self, r, from] { self->answer_action(r, from); });
     });
 }
@@ -328,11 +324,11 @@ void connection::ask_supervisor(command c) {
 void connection::answer_action(const reply& r, u64 from) {
     --site_.actions;
     nlohmann::json text{{"ok", r.ok}, {"message", r.message}};
-    if (r.asked.verb == "set")
+    if (std::holds_alternative<run::set_request>(r.asked.what))
         text["from"] = from;  // not logged as an event, because a slider sends ten changes per second
     else
         site_.run.log_event(r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning,
-                            fmt::format("web UI: {} {}: {}", r.asked.verb, r.asked.stage, r.message));
+                            fmt::format("web UI: {}: {}", describe(r.asked), r.message));
     respond({r.ok ? status::ok : status::conflict,
              "application/json",
              text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",

@@ -51,7 +51,7 @@ private:
     void set_parameters(std::string_view path, std::string_view query);
     void choose_picture(std::string_view query);
     void pixel(std::string_view query);
-    void ask_supervisor(command c);
+    void ask_supervisor(run::request what);
     void answer_action(const reply& r, u64 from);
     void snapshot();
     void begin_stream(std::string_view query);

@@ -54,16 +54,16 @@ std::string parameters_json(const view& v) {
     return parameters_of(v).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::optional<std::string> values_in(const std::string& body, std::string& why) {
-    const json values = parse_json_or_discard(body, json_channel::message);
+json values_in(const std::string& body, std::string& why) {
+    json values = parse_json_or_discard(body, json_channel::message);
     if (!values.is_object())
         why =
             R"(the body is not a JSON object: expected {"NAME": VALUE, ...}, with names of /parameters.json)";
     else if (values.empty())
         why = "the body names no parameter: /parameters.json lists them";
     else
-        return values.dump();
-    return std::nullopt;
+        return values;
+    return {};
 }
 
 }  // namespace carousel::viewer::web

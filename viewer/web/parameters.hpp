@@ -12,7 +12,6 @@
 // POST /parameters {name: value, ...}, POST /parameters/reset: {ok, message, from}
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 
 #include "viewer/web/watcher.hpp"
@@ -22,7 +21,7 @@ namespace carousel::viewer::web {
 [[nodiscard]] nlohmann::json parameters_of(const view& v);
 [[nodiscard]] std::string parameters_json(const view& v);
 
-/// The values in a request's body as JSON text; nullopt, with a sentence in `why`, if the body contains none.
-[[nodiscard]] std::optional<std::string> values_in(const std::string& body, std::string& why);
+/// The values in a request's body, {name: value}; null, with a sentence in `why`, if the body contains none.
+[[nodiscard]] nlohmann::json values_in(const std::string& body, std::string& why);
 
 }  // namespace carousel::viewer::web
