@@ -32,7 +32,7 @@ max_attempts = 2
 
 }  // namespace
 
-TEST_CASE("a sink that knows nothing of ledgers is counted all the same, under kills") {
+TEST_CASE("a sink without ledger support is counted correctly, also under kills") {
     const std::string sink = GENERATE(as<std::string>{}, "plain = true\n", "hashes = false\n");
     CAPTURE(sink);
     run_fixture run;

@@ -19,7 +19,7 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("12 wild writes to the control block end only their writers, who are named, by keys") {
+TEST_CASE("keys: 12 wild writes to the control block end only the writers, and the report names them") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     check_block_scribbles("keys", 12, 1000, 300, "");
 }
@@ -32,7 +32,7 @@ TEST_CASE("6 wild writes to other stages' pages end only their writers where the
     check_block_scribbles("pages", 6, 600, 300, "pages");
 }
 
-TEST_CASE("a stage reports what keeps it out of the control block, and the plan what is available") {
+TEST_CASE("a stage reports its protection of the control block, and the plan the available one") {
     run_fixture run;
     const std::string file = run.pipeline("told", number_pipeline("told", "fps = 200\n"));
     std::string out;

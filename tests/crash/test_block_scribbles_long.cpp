@@ -2,7 +2,7 @@
 #include "tests/crash/block_scribbles.hpp"
 #include "tests/support/seed.hpp"
 
-TEST_CASE("many wild writes to the control block end only their writers, who are named") {
+TEST_CASE("many wild writes to the control block end only the writers, and the report names them") {
     const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_block_scribbles("keys", times, 1000 + 40 * times, 350, "");
 }

@@ -55,7 +55,7 @@ std::pair<u32, u32> filled_and_waiting_slot(const shm::link_block& l) {
 
 }  // namespace
 
-TEST_CASE("15 writes into canaries end their writers alone, who are named, and no frame is harmed") {
+TEST_CASE("15 writes into canaries end only the writers, which are named, and no frame is damaged") {
     check_overruns("canaries", 15, 800, 300, guard_kind::canary);
 }
 

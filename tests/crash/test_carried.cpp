@@ -72,7 +72,7 @@ TEST_CASE("metadata, capture time and used extents come through kills, a recordi
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a frame that is given up is kept with what it carries, and its stage finds all of it again") {
+TEST_CASE("a frame that is given up is saved with all its data, and replay gives it all to its stage") {
     run_fixture run;
     run.start(
         run.pipeline("kept", pipeline_of("kept", stage_of("numbers", ""),

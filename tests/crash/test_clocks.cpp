@@ -149,7 +149,7 @@ TEST_CASE("frame_timeout_ms = 0 of a stage disables its deadline, and no hang ca
     CHECK(run.report()["restarts"] == 0);
 }
 
-TEST_CASE("a stage that is held with a frame in hand has no deadline, however long it is held") {
+TEST_CASE("a stage that is held while it processes a frame has no deadline") {
     run_fixture run;
     run.start(
         run.pipeline("inhand", number_pipeline("inhand", "frame_timeout_ms = 1500\n", "enqueue_ms = 150\n")),

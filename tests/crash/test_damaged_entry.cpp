@@ -56,7 +56,7 @@ TEST_CASE("an entry damaged without a supervisor is reported by the next one, an
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("tails that flip when all is delivered change nothing of how a run ends") {
+TEST_CASE("bit flips in tails after the last delivery do not change how a run ends") {
     constexpr u64 frames = 200;
     run_fixture run;
     crash_plan plan(run.path("plan"));

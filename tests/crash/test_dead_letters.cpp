@@ -91,7 +91,7 @@ TEST_CASE("a source that dies of a number is kept without inputs") {
     CHECK_THAT(out, contains("dying as configured"));
 }
 
-TEST_CASE("keeping a frame ends two processes at most: then it is given up without, and the run lives") {
+TEST_CASE("saving a frame ends at most two processes: then it is given up unsaved, the run continues") {
     run_fixture run;
     run.start(run.pipeline("tries", overrun_pipeline("tries", "fps = 20\n")), {"--frames", "12"});
     REQUIRE(run.wait_running());

@@ -43,7 +43,7 @@ TEST_CASE("Ctrl-C and `carousel down` deliver every frame that was begun, then e
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a source that makes a frame in twenty seconds hears at once that the run stops, or is over") {
+TEST_CASE("a source that needs twenty seconds for a frame learns at once that the run stops or ended") {
     const bool stopped = GENERATE(true, false);
     run_fixture run;
     run.start(run.pipeline("rare", number_pipeline("rare", "fps = 0.05\n")),
@@ -142,7 +142,7 @@ TEST_CASE("stages exit when no supervisor takes over their run") {
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("what can't be written or found is one sentence, and nothing is left") {
+TEST_CASE("a file that can't be written or found gives one sentence as error and no leftovers") {
     struct bad {
         std::vector<std::string> args;
         int code;
@@ -175,7 +175,7 @@ TEST_CASE("a runtime directory that can't be made is refused") {
     REQUIRE(::chmod(run.path("runtime").c_str(), 0700) == 0);
 }
 
-TEST_CASE("a run that begins again with fresh memory and words loses and repeats nothing") {
+TEST_CASE("a run that restarts with new memory and control words loses and repeats no frame") {
     constexpr u64 frames = 1200;
     run_fixture quiet;
     quiet.start(quiet.pipeline("again", number_pipeline("again")), {"--frames", std::to_string(frames)});

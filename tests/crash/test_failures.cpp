@@ -207,7 +207,7 @@ TEST_CASE("a supervisor that dies before resuming an optional sink's claim has a
     CHECK(run.report()["sinks"][1]["counted"] == true);
 }
 
-TEST_CASE("a run whose only sink is optional ends when that sink has failed for good") {
+TEST_CASE("a run whose only sink is optional ends when that sink has failed permanently") {
     run_fixture run;
     const std::string file = run.pipeline(
         "alone", number_pipeline("alone", "", "", "", "optional = true\nrestart = \"no\"\ndie_at = 5\n"));

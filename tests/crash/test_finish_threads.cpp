@@ -48,7 +48,7 @@ TEST_CASE("of several frames in finish() the hanging one is found by its deadlin
     CHECK(r["image_hash"] == undisturbed_hash(80));
 }
 
-TEST_CASE("an exception in finish() among several gives up its own frame, and no other one") {
+TEST_CASE("an exception in one of several finish() calls gives up only the frame of that call") {
     run_fixture run;
     const std::string keys =
         "finish_threads = 4\nfinish_ms = 3\ndie_at = 30\ndie_how = \"throw_finish\"\nmax_attempts = 2\n";

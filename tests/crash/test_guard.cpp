@@ -17,7 +17,7 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("20 wild writes to inputs end only their writers, who are named, and harm no frame") {
+TEST_CASE("20 wild writes to inputs end only the writers, which are named, and damage no frame") {
     check_scribbles("scribbles", 20, 1000, 300);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a device fault names the frames in flight and reports that it has no 
     CHECK_THAT(run.log(), contains("the device reports neither the address nor the kernel: any of"));
 }
 
-TEST_CASE("a wild write to another stage's frame headers ends only its writer, who is named") {
+TEST_CASE("a wild write to another stage's frame headers ends only the writer, which is named") {
     run_fixture run;
     run.start(run.pipeline("headers", number_pipeline("headers", "",
                                                       "die_at = 30\ndie_how = \"scribble_header\"\n"
@@ -119,7 +119,7 @@ TEST_CASE("a stage with writable inputs is reported as unguarded and accepts no 
     CHECK_THAT(run.log(), contains("its inputs are unguarded: it requests writable inputs"));
 }
 
-TEST_CASE("control: with writable inputs, wild writes go unseen and change what is delivered") {
+TEST_CASE("control: with writable inputs, wild writes are not detected and change delivered frames") {
     const auto text = [](const char* program) {
         std::string t = number_pipeline("unguarded", "fps = 200\n");
         const std::string middle = "name = \"middle\"\nrun = \"" + programs() + "/carousel-test-number";

@@ -2,7 +2,7 @@
 #include "tests/crash/scribbles.hpp"
 #include "tests/support/seed.hpp"
 
-TEST_CASE("many wild writes to inputs end only their writers, who are named, and harm no frame") {
+TEST_CASE("many wild writes to inputs end only the writers, which are named, and damage no frame") {
     const carousel::u32 times = carousel::test::scaled(50);
     carousel::test::check_scribbles("scribbles", times, 1000 + 25 * times, 350);
 }

@@ -57,7 +57,7 @@ TEST_CASE("an injected hang is found at frame_timeout_ms, and the successor work
     check_whole(run, 3);
 }
 
-TEST_CASE("an injected exit and an injected abort are replaced at once, however often") {
+TEST_CASE("a process is replaced at once after each injected exit or abort") {
     run_fixture run;
     run.start(run.pipeline("iexit", number_pipeline("iexit", "fps = 200\n")), {"--frames", "800"});
     REQUIRE(run.wait_running());
@@ -72,7 +72,7 @@ TEST_CASE("an injected exit and an injected abort are replaced at once, however 
     check_whole(run, 6);
 }
 
-TEST_CASE("a fault that its process didn't live to take hits no other") {
+TEST_CASE("a fault whose process died before taking it is not injected into another process") {
     run_fixture run;
     run.start(run.pipeline("iheir", number_pipeline("iheir", "frame_timeout_ms = 1000\nfps = 200\n")),
               {"--frames", "500"});
@@ -88,7 +88,7 @@ TEST_CASE("a fault that its process didn't live to take hits no other") {
     check_whole(run, 1);
 }
 
-TEST_CASE("faults that make no sense are refused with what does") {
+TEST_CASE("impossible faults are refused, and the possible ones are named") {
     run_fixture run;
     run.start(
         run.pipeline("ino", number_pipeline("ino", "fps = 200\n", "prefix = \"env CAROUSEL_SOMETHING=1\"\n")),

@@ -87,7 +87,7 @@ TEST_CASE("three instances that share a group, killed at random, keep the order"
     end_intact(run, "workers", text(""));
 }
 
-TEST_CASE("stages that choose their depth by what they measure, killed at random, lose nothing") {
+TEST_CASE("stages that choose their depth by measurement, killed at random, lose no frame") {
     run_fixture run;
     run.start(run.pipeline("deep", picture_pipeline("deep", "fps = 300\n")), {},
               {"CAROUSEL_TEST_DEPTH_ON_CPU=1"});
@@ -123,7 +123,7 @@ TEST_CASE("rings with a window of one frame behave like wide ones under kills") 
     end_intact(run, "narrow", picture_pipeline("narrow"));
 }
 
-TEST_CASE("all stages killed at once come back, ten times") {
+TEST_CASE("all stages are killed at the same time and restart, ten times") {
     run_fixture run;
     run.start(run.pipeline("all", picture_pipeline("all", "fps = 400\n")));
     std::set<i32> hit;  // a dying process may still be listed as running: each is killed once

@@ -181,7 +181,7 @@ TEST_CASE("each death of an MPS domain's end is reported as such, shared ones as
     }));
 }
 
-TEST_CASE("a stage that dies next to a neighbour whose death is seen first has its own cause") {
+TEST_CASE("a death is reported with its own cause even if a neighbour's death is detected first") {
     run_fixture run;
     // The first incarnation of middle aborts one second after it has begun frame 0.
     run.start(
@@ -227,7 +227,7 @@ TEST_CASE("an MPS daemon that dies takes its stages along, by no doing of theirs
     CHECK(deaths_in(run.report(), 1) == 3);
 }
 
-TEST_CASE("a client that can't be ended alone takes its domain along, and no frame") {
+TEST_CASE("a client that can't be ended individually ends its domain, and no frame is lost") {
     run_fixture run;
     // Ten seconds: the stand-in replies once it has created the next domain, which takes a busy machine some
     // time.
@@ -244,7 +244,7 @@ TEST_CASE("a client that can't be ended alone takes its domain along, and no fra
     check_whole(run, 1);
 }
 
-TEST_CASE("uninjected device faults put their stage on trial, alone, injected ones do not") {
+TEST_CASE("device faults make their stage run outside the domain on trial; injected ones do not") {
     const bool asked = GENERATE(false, true);
     CAPTURE(asked);
     run_fixture run;
@@ -272,7 +272,7 @@ TEST_CASE("uninjected device faults put their stage on trial, alone, injected on
     check_undamaged(r);
 }
 
-TEST_CASE("of several suspects the one that faults alone is blamed, and others keep their attempts") {
+TEST_CASE("of several suspects, only the one that faults by itself is blamed and loses an attempt") {
     const int attempts = GENERATE(1, 2);  // with 1, a charge against an innocent frame would abandon it
     // Whether the neighbours have frames in progress whenever frame 40 faults, and are suspects, too.
     const char* const neighbours = GENERATE("", "work_ms = 30\nin_flight = 3\n");
@@ -337,7 +337,7 @@ TEST_CASE("a wild write renews the MPS domain, its writer is named, others keep 
     CHECK(r["restarts"] == 9);
 }
 
-TEST_CASE("suspects that run alone without a fault share the MPS domain again, without blame") {
+TEST_CASE("suspects that run by themselves without a fault return to the MPS domain, without blame") {
     run_fixture run;
     // The first two incarnations of middle fault before a frame has moved, its later ones don't.
     run.start(run.pipeline("acquitted", shared("acquitted", "frame_timeout_ms = 10000\n",
@@ -380,7 +380,7 @@ TEST_CASE("without another supervisor the last stage that leaves ends the MPS da
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("an MPS daemon that refuses to start ends the run with a clear error, and nothing is left") {
+TEST_CASE("an MPS daemon that does not start ends the run with a clear error and no leftovers") {
     run_fixture run;
     run.start(run.pipeline("none", shared("none")), {"--frames", "10"}, with_fake(run, "refuse"));
     CHECK(run.wait() == 3);

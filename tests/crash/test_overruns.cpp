@@ -15,7 +15,7 @@ using nlohmann::json;
 
 }  // namespace
 
-TEST_CASE("15 writes beyond output slots end only their writers, who are named, and harm no frame") {
+TEST_CASE("15 writes beyond output slots end only the writers, which are named, and damage no frame") {
     check_overruns("overruns", 15, 800, 300);
 }
 

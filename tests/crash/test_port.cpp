@@ -215,7 +215,7 @@ TEST_CASE("the ninth reader of a ring is refused while all places are taken, and
     end_and_check(run);
 }
 
-TEST_CASE("a reader of a stalled pipeline reports what it waits for") {
+TEST_CASE("a reader of a stalled pipeline reports the reason for its wait") {
     run_fixture run;
     run.start(run.pipeline("standing", number_pipeline("standing", "fps = 200\n")));
     REQUIRE(run.wait_running());

@@ -63,7 +63,7 @@ std::unique_ptr<port_session> enter(run_fixture& run, const std::string& name, c
 
 }  // namespace
 
-TEST_CASE("ports report whether their inputs and output are guarded, from what they have mapped") {
+TEST_CASE("ports report whether their inputs and output are guarded, based on their mappings") {
     const bool gaps = GENERATE(true, false);
     CAPTURE(gaps);
     run_fixture run;
@@ -91,7 +91,7 @@ TEST_CASE("ports report whether their inputs and output are guarded, from what t
     check_undamaged(run.report());
 }
 
-TEST_CASE("a port's program that writes into its input ends alone, and the frame is another's, whole") {
+TEST_CASE("a port's program that writes into its input ends; the undamaged frame goes to a successor") {
     run_fixture run;
     run.start(run.pipeline("wild_writes", guarded_ports("wild_writes")));
     REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));

@@ -140,7 +140,7 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
     CHECK(writes->wait(10) == 0);
 }
 
-TEST_CASE("a program that keeps its frame is fenced and not killed: its place is another's") {
+TEST_CASE("a program that keeps its frame is fenced, not killed, and its place becomes free") {
     port_run run("kept", "frame_timeout_ms = 400\n");
     external_program other = run.reads("other");
     external_program keeps = run.writes("keeps", {"500", "20", "2500"});
@@ -171,7 +171,7 @@ TEST_CASE("a reader stopped with a frame is fenced and continues late without ha
     run.end_and_check();
 }
 
-TEST_CASE("what can't be is one sentence, and the run lives") {
+TEST_CASE("an impossible request gives one sentence as error, and the run continues") {
     port_run run("refused");
     external_program reads = run.reads("reads"), writes = run.writes("writes");
     REQUIRE(run.makes_progress(reads));

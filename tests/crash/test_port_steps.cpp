@@ -87,7 +87,7 @@ TEST_CASE("a port's program that has claimed its entry holds the lock of that en
     s.end();
 }
 
-TEST_CASE("a port's program reports that it has left when nothing of the run is mapped, not before") {
+TEST_CASE("a port's program reports that it has left only after all memory of the run is unmapped") {
     stopped_reader s("leaves", "next", crash_point::leaving);
     std::ostringstream maps;
     maps << std::ifstream(fmt::format("/proc/{}/maps", s.reader->pid())).rdbuf();

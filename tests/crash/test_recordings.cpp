@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-TEST_CASE("a recording whose recorder was killed is the run, frame by frame") {
+TEST_CASE("a recording whose recorder was killed matches the run frame by frame") {
     check_killed_recorder(150, 5, 100);
 }
 
-TEST_CASE("a recording is played in parts, in a loop, and as far as it is whole") {
+TEST_CASE("a recording is played in parts, in a loop, and up to its first damaged part") {
     run_fixture run;
     // each frame has its own parameters, which are restored with it
     run.start(

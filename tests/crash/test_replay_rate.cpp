@@ -67,7 +67,7 @@ f64 span_ns(const std::vector<frame_facts>& frames) {
 
 }  // namespace
 
-TEST_CASE("a recording is played at a rate of its own pace, and its frames keep what they carry") {
+TEST_CASE("a recording is played at a multiple of its original rate, and frames keep their data") {
     constexpr const char* carries = "carries = true\n";
     run_fixture run;
     run.start(run.pipeline("rec", number_pipeline("rec", "fps = 25\n", carries, carries, carries) +

@@ -148,7 +148,7 @@ TEST_CASE("instances and standbys each have their own sampled inputs") {
     check_sampled(run, 6);
 }
 
-TEST_CASE("a producer is never held up by a stage that stands still while it looks") {
+TEST_CASE("a producer never waits for a stage that is stopped while it samples a frame") {
     run_fixture run;
     run.start(run.pipeline(
         "still", sampled_pipeline("still", "fps = 400\nlatest_lease_ms = 50\nframe_timeout_ms = 20000\n")));

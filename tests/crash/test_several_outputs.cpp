@@ -245,7 +245,7 @@ sink = true
     CHECK(run.report()["image_hash"] == sampled_hash);
 }
 
-TEST_CASE("a frame that a fork or its join gives up is replayed with all that it has") {
+TEST_CASE("a frame that a fork or its join gives up is replayed with all its data") {
     constexpr const char* dying = "die_at = 20\nmax_attempts = 2\n";
     const auto dies = [&](const std::string& stage) {
         return forked("letters", "", stage == "fork" ? dying : "", stage == "join" ? dying : "");

@@ -67,7 +67,7 @@ void name_unknown_process(shm::control_block& c) {
 
 }  // namespace
 
-TEST_CASE("a run whose END was overwritten ends where intended and reports it") {
+TEST_CASE("a run whose END word was overwritten ends at the intended frame and reports the damage") {
     damaged_run d("beyond");
     d.write([](shm::control_block& c) { c.end.store(ring::end_unknown); });
     const json r = d.ends_intact();
@@ -79,7 +79,7 @@ TEST_CASE("a run whose END was overwritten ends where intended and reports it") 
     CHECK_THAT(d.run.log(), contains("the control block is damaged (the run: end"));
 }
 
-TEST_CASE("a frame wiped out of its ring stops nothing for longer than stall_timeout_ms") {
+TEST_CASE("a frame that is erased from its ring stops no stage for longer than stall_timeout_ms") {
     damaged_run d("wiped", "fps = 200\nstall_timeout_ms = 700\n");
     d.write(
         [](shm::control_block& c) {  // every buffer downstream of the source is free again, whatever it held
@@ -186,7 +186,7 @@ TEST_CASE("a pace that lies an hour ahead is not waited for") {
     CHECK_THAT(d.run.log(), contains("next_source_ns"));
 }
 
-TEST_CASE("a paused stage, a slow frame and a slow pace are reasons to wait and rebuild nothing") {
+TEST_CASE("a paused stage, a slow frame and a low rate are reasons to wait and cause no rebuild") {
     damaged_run paused("held", "fps = 200\nstall_timeout_ms = 2000\n");
     std::string out;
     REQUIRE(paused.run.command({"stop", "middle", "-p", "held"}, out) == 0);

@@ -56,7 +56,7 @@ TEST_CASE("a warm standby takes a killed stage's seat and a new standby starts a
                r["standby_takeover_ms"].dump());
 }
 
-TEST_CASE("a standby that is killed harms nothing and is replaced") {
+TEST_CASE("a standby that is killed causes no loss and is replaced") {
     run_fixture run;
     run.start(run.pipeline("standby", number_pipeline("standby", crash_keys, "standby = true\n")));
     i32 standby = 0;

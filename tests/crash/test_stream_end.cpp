@@ -106,7 +106,7 @@ TEST_CASE("instances that come to the end in any order, and are killed on the wa
     check_ended(run, 600);
 }
 
-TEST_CASE("a stop that comes when the stream ends delivers what there is") {
+TEST_CASE("a stop at the end of the stream delivers all frames of the stream") {
     const f64 after_s = GENERATE(0.30, 0.45, 0.50, 0.55);
     CAPTURE(after_s);
     run_fixture run;

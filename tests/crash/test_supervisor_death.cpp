@@ -248,7 +248,7 @@ TEST_CASE("another pipeline can't take over a live run: refused with the differe
     check_whole(run);
 }
 
-TEST_CASE("of two supervisors that take a run over at once one does, the other is refused") {
+TEST_CASE("of two supervisors that take a run over at the same time, one succeeds, one is refused") {
     run_fixture run;
     const std::string file = run.pipeline("successors", paced("successors"));
     run.start(file, to_end);

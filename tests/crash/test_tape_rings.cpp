@@ -89,7 +89,7 @@ TEST_CASE("several rings without --latest, or a duplicate ring, are refused with
     CHECK(run.wait() == 0);
 }
 
-TEST_CASE("rings that one port alone reads stand for it, and each of their frames is recorded once") {
+TEST_CASE("rings that only one port reads are recorded by that port, each frame once") {
     const auto place = [](const char* name, const char* inputs) {
         return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"port\"\ninputs = {}\n", name, inputs);
     };
@@ -121,7 +121,7 @@ TEST_CASE("rings that one port alone reads stand for it, and each of their frame
     (void)run.wait();
 }
 
-TEST_CASE("one ring without --latest is refused with what to write in place, too") {
+TEST_CASE("one ring without --latest is also refused, with the suggestion of what to write") {
     run_fixture run;
     run.start(run.pipeline("rings", picture_pipeline("rings", "fps = 20\n")), {});
     REQUIRE(run.wait_running());

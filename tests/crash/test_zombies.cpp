@@ -72,7 +72,7 @@ void end_intact(run_fixture& run) {
 
 }  // namespace
 
-TEST_CASE("a zombie that is continued late commits nothing and exits with its own exit code") {
+TEST_CASE("a fenced process that continues late commits nothing and exits with its own exit code") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
     run.start(run.pipeline("woken", picture_pipeline("woken", keys)), {},
@@ -90,7 +90,7 @@ TEST_CASE("a zombie that is continued late commits nothing and exits with its ow
     }
 }
 
-TEST_CASE("a zombie that is killed late harms nothing, and its buffers come back") {
+TEST_CASE("a fenced process that is killed late causes no loss, and its buffers are returned") {
     std::mt19937_64 random(test_seed());
     run_fixture run;
     run.start(run.pipeline("late", picture_pipeline("late", keys)), {},

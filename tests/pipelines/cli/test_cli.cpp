@@ -127,7 +127,7 @@ TEST_CASE("every command that Tab offers has its line in the help and a help of 
     CHECK(commands == supervisor::all_commands().size());
 }
 
-TEST_CASE("Tab offers for an option's value what its command registered, and nothing otherwise") {
+TEST_CASE("Tab completes an option's value with the registered values, and with none otherwise") {
     CHECK(offered({"run", "--device", ""}) == "auto\ncpu\ncuda:0\n");
     CHECK(offered({"run", "x.toml", "--device", "=", "cu"}) == "cuda:0\n");
     CHECK(offered({"run", "x.toml", "--seconds", ""}).empty());
@@ -372,7 +372,7 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
     CHECK(runs == 0);
 }
 
-TEST_CASE("colours are for terminals whose owner wants them") {
+TEST_CASE("colours are printed only on terminals whose user has not disabled them") {
     const variable none("NO_COLOR", "");
     CHECK(supervisor::wants_color(true, false));
     CHECK_FALSE(supervisor::wants_color(false, false));

@@ -89,7 +89,7 @@ TEST_CASE("the log files of a run are read on through rotations and past their r
     CHECK(reader.take().empty());
 }
 
-TEST_CASE("log files are bounded, however much a stage logs") {
+TEST_CASE("the size of log files is limited for any amount of output of a stage") {
     const world w;
     console silent(-1, false, false);
     log_sink a(silent, "a", 1, 0, w.path("a.jsonl"));
@@ -99,7 +99,7 @@ TEST_CASE("log files are bounded, however much a stage logs") {
           (9U << 20U));
 }
 
-TEST_CASE("logs --since takes spans and times, and names what it can't read") {
+TEST_CASE("logs --since accepts durations and times, and quotes a value that it can't read") {
     CHECK(since_from("10s", 1000) == 990);
     CHECK(since_from("1.5m", 1000) == 910);
     CHECK(since_from("2h", 10000) == 2800);

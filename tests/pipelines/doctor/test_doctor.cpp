@@ -58,7 +58,7 @@ TEST_CASE("a missing or closed shared memory folder is a failure with a remedy")
     CHECK(of_name(all, "sealed memory").status == verdict::ok);
 }
 
-TEST_CASE("the probe's answer becomes findings, whatever it is") {
+TEST_CASE("any answer of the probe is converted to findings") {
     CHECK(findings_of_probe("no json").at(0).status == verdict::warn);
     CHECK_THAT(findings_of_probe(R"({"built_with_cuda":false})").at(0).found, contains("no CUDA backend"));
     const auto none = findings_of_probe(
@@ -113,7 +113,7 @@ TEST_CASE("a probe that crashes or hangs is a finding, not doctor's end") {
     CHECK_THAT(of_name(examine(places), "CUDA").found, contains("GPUs can't be examined"));
 }
 
-TEST_CASE("doctor reports the UCX that links use, and what they use of it") {
+TEST_CASE("doctor reports the UCX version and the UCX features that links use") {
     const world w;
     const auto links = [&](const std::string& body) {
         (void)w.program("carousel-send", body);

@@ -133,7 +133,7 @@ TEST_CASE("every CUDA error is explained by its name, its number, and as the dri
     CHECK(explain("3").size() == 2);  // an exit code, and a CUDA error
 }
 
-TEST_CASE("ps's states of a space's clients and what they hold are explained") {
+TEST_CASE("the client states and held objects that ps prints for a space are explained") {
     const std::string view = source("ipc/space_view.cpp"), holds = source("ipc/holdings.cpp");
     const auto names = all_of(view, "names\\[\\] = \\{([^}]*)\\}");
     REQUIRE(names.size() == 1);
@@ -168,7 +168,7 @@ TEST_CASE("a word is found as people write it") {
     CHECK(explained_as("fps", "key of a pipeline file"));
 }
 
-TEST_CASE("a word that is not there is refused with what may be meant") {
+TEST_CASE("an unknown word is refused, and similar words are suggested") {
     CHECK_THROWS_WITH(explain("cudaErorIllegalAddress"),
                       contains("did you mean \"cudaErrorIllegalAddress\""));
     CHECK_THROWS_WITH(explain("99"), contains("`carousel explain` lists all entries"));

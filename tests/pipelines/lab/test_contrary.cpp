@@ -26,7 +26,7 @@ claim_verdict judged(const contrary& c, std::map<std::string, f64> values) {
 
 }  // namespace
 
-TEST_CASE("contrary figures make a lesson fail, or choose the other explanation") {
+TEST_CASE("contradicting figures make a lesson fail or select the other explanation") {
     for (const contrary& c : all_contraries()) {
         CAPTURE(c.lesson, c.claim);
         const claim_verdict usual = judged(c, c.usual);
@@ -86,7 +86,7 @@ TEST_CASE("without a GPU, a second GPU or MPS, those claims say so and the other
     }
 }
 
-TEST_CASE("a claim whose need is missing names the reason and fails nothing") {
+TEST_CASE("a claim whose requirement is missing names the reason and does not fail the lesson") {
     figures f;
     f.missing["shm"] = "no POSIX shared memory here: No such file or directory";
     const lesson& l = lesson_from("order");

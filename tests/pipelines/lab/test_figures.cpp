@@ -33,7 +33,7 @@ TEST_CASE("figures that are written as text are read back") {
     CHECK(read.missing.empty());
 }
 
-TEST_CASE("a line that begins like a figure and is none is refused") {
+TEST_CASE("a line that begins like a figure but is invalid is refused") {
     for (const char* line : {"figure a", "figure a x", "figure a 1 2", "figure a nan", "figure a 1e999",
                              "curve a 1", "curve a 1 2 3", "missing ", "figure  "}) {
         CAPTURE(line);

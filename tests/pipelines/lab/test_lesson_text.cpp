@@ -70,7 +70,7 @@ TEST_CASE("a result has the prediction, the figures and the kill last") {
           std::string::npos);
 }
 
-TEST_CASE("what can't be measured here is named once, with the figures recorded elsewhere") {
+TEST_CASE("claims that can't be measured here are named once, with figures recorded elsewhere") {
     lesson_result r = result_of("events", {});
     r.recorded_on = "NVIDIA H200, yesterday";
     recording elsewhere = recording_from("NVIDIA H200, yesterday\nfigure cuda.never.query 0\n");
@@ -93,7 +93,7 @@ TEST_CASE("what can't be measured here is named once, with the figures recorded 
           std::string::npos);
 }
 
-TEST_CASE("the prediction that the C++ standard confirms is right, whatever the compiler did") {
+TEST_CASE("the prediction that agrees with the C++ standard is right for any compiler's behaviour") {
     for (const f64 sees : {0., 1., 2.})
         CHECK(result_text(result_of("coherence", {{"plain.sees", sees}}), 1, 100)
                   .find("Your prediction was right: b)") != std::string::npos);
@@ -114,7 +114,7 @@ TEST_CASE("each lesson with a program for a GPU has recorded figures that its cl
     }
 }
 
-TEST_CASE("the page needs nothing else and escapes what it quotes") {
+TEST_CASE("the page needs no other files and escapes quoted text") {
     lesson_result r = result_of("events", {{"word.us", 85}});
     r.failures.emplace_back("<script>");
     const std::string html = html_report({r}, {"a & b", "Linux", "today"});
@@ -130,7 +130,7 @@ TEST_CASE("the page needs nothing else and escapes what it quotes") {
     CHECK(failures_text({r}) == "1 of 1 lessons failed: 2 (events)\n");
 }
 
-TEST_CASE("plots leave out what can't stand on a logarithmic axis, and keep to their width") {
+TEST_CASE("plots omit values that a logarithmic axis can't show, and keep within their width") {
     const plot::chart c{"t", "s", "bytes", "GB/s", {{"a<b", {{1, 1}, {0, 5}, {1e6, 3e3}}, false, 0}}};
     const std::string svg = plot::svg_of(c);
     CHECK(svg.find("a&lt;b") != std::string::npos);

@@ -40,7 +40,7 @@ TEST_CASE("a child's end is reported by its pidfd: code or signal") {
     CHECK_FALSE(unknown.known);
 }
 
-TEST_CASE("a child gets its environment and nothing of ours: no stdin, no fd, no blocked signal") {
+TEST_CASE("a child gets its environment, and no stdin, fd or blocked signal of its parent") {
     sigset_t blocked, before;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGTERM);

@@ -79,7 +79,7 @@ TEST_CASE("a name is inserted as it is, and next to an underscore as a C++ name"
     CHECK(renamed("scan-sink", "scan", "lidar") == "lidar-sink");
 }
 
-TEST_CASE("a new project has nothing left of the example's name") {
+TEST_CASE("a new project does not contain the example's name") {
     for (const std::string& example : examples) {
         for (const project_file& file : project_from(example, "3d-Blur_2")) {
             INFO(example << ": " << file.path << "\n" << file.text);
@@ -101,7 +101,7 @@ TEST_CASE("a new project has nothing left of the example's name") {
     CHECK_THAT(commands[2], contains("carousel run blur-2.toml"));
 }
 
-TEST_CASE("a project in Python has a name of Python's where the stage's own is none") {
+TEST_CASE("a Python project gets a valid Python name if the stage's name is not one") {
     const auto project = project_from("tint", "3d-tint");
     const std::string text = file_of(project, "stage_3d_tint.py").text;
     CHECK_THAT(text, contains("def stage_3d_tint(color, out") && !contains("3d-tint"));
@@ -150,7 +150,7 @@ TEST_CASE("the command writes a project and prints what to do next") {
     CHECK(files_below(w.path("edges")).count("kernel.cu") == 1);
 }
 
-TEST_CASE("what can't be a project is refused, and nothing is written") {
+TEST_CASE("an invalid project is refused, and no file is written") {
     const world w;
     const std::string folder = w.path("new");
     const auto refused = [&](const std::vector<std::string>& words, const std::string& text) {

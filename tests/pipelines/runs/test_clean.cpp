@@ -57,7 +57,7 @@ std::vector<std::string> paths_of(const std::vector<leftover>& all) {
 
 }  // namespace
 
-TEST_CASE("what dead runs left is found and removed, what lives stays") {
+TEST_CASE("leftovers of dead runs are found and removed; live runs are kept") {
     const world w;
     const clean_places places = places_of(w);
     const std::string dead = make_run("dead", dead_process()),
@@ -103,7 +103,7 @@ TEST_CASE("pictures of a dead run are the user's and stay") {
     CHECK(find_leftovers(places_of(w)).empty());
 }
 
-TEST_CASE("what is known of a lost run is kept before its folder is removed, or the folder stays") {
+TEST_CASE("a lost run's records are saved before its folder is removed; otherwise the folder is kept") {
     const world w;
     const std::string folder = make_run("dead", dead_process());
     w.write("carousel/dead/logs/sink.jsonl", "{}");
@@ -119,7 +119,7 @@ TEST_CASE("what is known of a lost run is kept before its folder is removed, or 
     CHECK(find_leftovers(places_of(w)).empty());
 }
 
-TEST_CASE("memory that a process still maps is left alone") {
+TEST_CASE("memory that a process still maps is not removed") {
     const world w;
     const clean_places places = places_of(w);
     make_run("dead", dead_process());
@@ -140,7 +140,7 @@ TEST_CASE("memory that a process still maps is left alone") {
     }
 }
 
-TEST_CASE("a run that begins between the look and the removal is not removed") {
+TEST_CASE("a run that begins between the check and the removal is not removed") {
     const world w;
     make_run("demo", dead_process());
     const auto found = find_leftovers(places_of(w));
@@ -202,7 +202,7 @@ TEST_CASE("a run of another namespace is a leftover only when no process has a l
     }
 }
 
-TEST_CASE("a block that a process has a lock on is left alone, wherever that process is") {
+TEST_CASE("a block that any process has locked is not removed, in any namespace") {
     const world w;
     const clean_places places = places_of(w);
     const std::string block = w.write("shm/carousel-elsewhere", "x"),
@@ -224,7 +224,7 @@ TEST_CASE("a block that a process has a lock on is left alone, wherever that pro
     }
 }
 
-TEST_CASE("a start removes what a dead run of its name has left, and nothing of another one") {
+TEST_CASE("a start removes only the leftovers of dead runs with its own name") {
     const world w;
     const std::string mine = make_run("mine", dead_process()), others = make_run("others", dead_process());
     std::ofstream(mine + "/ledger-display.bin") << "x";
@@ -282,7 +282,7 @@ TEST_CASE("a runtime directory that is not ours, private and a folder is refused
     CHECK(shm::is_folder_name("demo-2.x_y"));
 }
 
-TEST_CASE("clean on the command line prints what it does") {
+TEST_CASE("clean prints each of its actions on the command line") {
     const world w;
     const std::string folder = make_run("dead", dead_process());
     CHECK_THAT(carousel::test::carousel({"clean", "--dry-run"}, places_of(w)).out,

@@ -136,7 +136,7 @@ TEST_CASE("commands reach the pipeline that is meant, one stage at a time") {
           json({{"type", "seat"}, {"order", "up"}, {"stage", "vertex"}, {"run_id", "run-demo"}}));
 }
 
-TEST_CASE("a supervisor that talks nonsense, is silent or goes away is reported") {
+TEST_CASE("a supervisor that answers invalid data, does not answer or disconnects is reported") {
     const world w;
     const auto error_of = [](double timeout_s) -> std::string {
         try {

@@ -11,7 +11,7 @@ TEST_CASE("edit distance counts inserts, deletes, replacements and swaps of neig
     CHECK(edit_distance("ab", "ba") == 1);
 }
 
-TEST_CASE("a mistyped word finds its candidate, a foreign one finds none") {
+TEST_CASE("a mistyped word gets a suggestion, an unrelated one gets none") {
     const std::vector<std::string> words = {"in_flight", "instances", "inputs", "device"};
     CHECK(did_you_mean("in_fligth", words) == "in_flight");
     CHECK(did_you_mean("input", words) == "inputs");

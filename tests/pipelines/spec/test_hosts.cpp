@@ -150,7 +150,7 @@ TEST_CASE("a host's section describes how frames get there, for both ends of a l
     CHECK_FALSE(x.find("a-from-me")->settings.contains("successors"));
 }
 
-TEST_CASE("what a host's section asks of links is in the plan that the hosts compare, and in its text") {
+TEST_CASE("link settings of a host's section are in the plan that the hosts compare, and in its text") {
     const auto plan_with = [](const std::string& more) {
         const auto p = parsed(stage("a", "") + stage("b", "\"a\"", on("x")) +
                               host("x", "address = \"10.0.0.2\"\n" + more));
@@ -172,7 +172,7 @@ TEST_CASE("what a host's section asks of links is in the plan that the hosts com
     CHECK_THAT(direct.second, contains(", read by UCX on a GPU"));
 }
 
-TEST_CASE("what a host's section can't ask of links is refused") {
+TEST_CASE("invalid link settings in a host's section are refused") {
     const std::string at = "address = \"10.0.0.2\"\n", two = stage("a", "") + stage("b", "\"a\"", on("x"));
     const std::string durable = "release = \"durable\"\n";
     const std::string me = "address = \"10.0.0.1\"\nlauncher = \"here\"\n";

@@ -85,7 +85,7 @@ TEST_CASE("both ends of each range are accepted, values beyond them are refused 
     }
 }
 
-TEST_CASE("the reference in the documents is what the tables of keys state") {
+TEST_CASE("the reference in the documents equals the tables of keys") {
     const std::string document = read_file(CAROUSEL_KEY_REFERENCE).value_or("");
     INFO("pipelines/docs/keys.md ends with what `carousel explain --keys` prints");
     CHECK(document.ends_with(supervisor::key_reference()));

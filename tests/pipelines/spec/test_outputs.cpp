@@ -55,7 +55,7 @@ run_setup setup_of(const pipeline& p) {
 
 }  // namespace
 
-TEST_CASE("a stage's outputs are read by name, the first also by the stage's name alone") {
+TEST_CASE("a stage's outputs are read by name, the first also by only the stage's name") {
     const forked_world w;
     w.program("sink", "cat > " + w.path("heard") + R"(; echo '{"format":null}')");
     const pipeline p = w.read(fork_text("\"fork\", \"fork.square\""));

@@ -101,7 +101,7 @@ TEST_CASE("a GPU's name has a number of one or two digits below 64") {
         CHECK_FALSE(supervisor::gpu_number(wrong));
 }
 
-TEST_CASE("how many frames may be given up is a number, or any, or none") {
+TEST_CASE("the limit of frames that may be given up is a number, unlimited, or zero") {
     const auto read = [](const std::string& value) {
         return parse_pipeline("[pipeline]\nallow_dead_letters = " + value +
                                   "\n[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun="
@@ -125,7 +125,7 @@ TEST_CASE("in_flight and window may be left to the run by their word, and a wind
     CHECK(parse_pipeline(two + "1\n", "p.toml").links.at("a").window == 1U);
 }
 
-TEST_CASE("what a pipeline file leaves out has the documented default") {
+TEST_CASE("keys that a pipeline file omits have the documented defaults") {
     const pipeline p =
         parse_pipeline("[[stage]]\nname=\"a\"\nrun=\"a\"\n[[stage]]\nname=\"b\"\nrun=\"b\"\ninputs=[\"a\"]\n",
                        "dir/my-file.toml");
@@ -350,7 +350,7 @@ TEST_CASE("a stage in Python has a standby, and it and a port a first-frame time
     CHECK(filter("run = \"filter.py\"\nframe_timeout_ms = 0").first_frame_timeout_ns() == 0);
 }
 
-TEST_CASE("invalid TOML, or one of another shape, is refused where it goes wrong") {
+TEST_CASE("invalid TOML, or TOML of another structure, is refused at the line of the error") {
     CHECK_THAT(refusal("[pipeline\nname = 1"), Catch::Matchers::StartsWith("p.toml:1:10: not TOML: "));
     CHECK_THAT(refusal("a = 1\na = 2\n"), Catch::Matchers::StartsWith("p.toml:2:"));
     CHECK_THAT(refusal("pipeline = 3"), contains("p.toml:1:12: pipeline: expected a section [pipeline]"));

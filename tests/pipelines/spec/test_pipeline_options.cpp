@@ -51,7 +51,7 @@ TEST_CASE("overrides come before the checks and are named in their errors") {
           "--set geometry.in_flight: in_flight = 99: expected a whole number from 1 to 16, or \"auto\"");
 }
 
-TEST_CASE("a mesh goes to every source and a picture pattern to every display") {
+TEST_CASE("a mesh is passed to every source and a picture pattern to every display") {
     using supervisor::key_override;
     const std::vector<key_override> both = {
         {"--mesh a.obj", "mesh", "a.obj", key_override::scope::sources},

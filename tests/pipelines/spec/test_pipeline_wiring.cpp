@@ -20,7 +20,7 @@ TEST_CASE("stages are put in the links' order, else in the file's") {
     CHECK_FALSE(p.stages[3].has_output);
 }
 
-TEST_CASE("inputs that lead nowhere are refused at their line") {
+TEST_CASE("inputs that name no output are refused at their line") {
     CHECK_THAT(refusal(stage("geometry", "") + stage("b", "\"geometri\"")),
                contains("p.toml:9:1: stage \"b\" reads \"geometri\", which is not a stage; the stages are "
                         "geometry, b; did you mean "

@@ -67,14 +67,14 @@ TEST_CASE("instances on another host are one seat here, and a run of their own t
     CHECK(supervisor::leading_hosts(p) == std::vector<std::string>{""});
 }
 
-TEST_CASE("a list of hosts goes round the instances, and one of a single host is that host") {
+TEST_CASE("a list of hosts is assigned to the instances in turn; one host is assigned to all") {
     CHECK(supervisor::remote_works_of(parsed_workers(workers("[\"me\", \"x\"]", "instances = 5")))[0]
               .instances == 2);
     CHECK(parsed_workers(workers("[\"x\", \"x\"]")).find("b")->host == "x");
     CHECK_FALSE(parsed_workers(workers("[\"\", \"me\"]")).is_spread());
 }
 
-TEST_CASE("what can't be on two hosts is refused where it stands") {
+TEST_CASE("stages that can't run on two hosts are refused at their line") {
     const std::string list = "[\"\", \"x\"]";
     const auto refusal_with = [&](const std::string& text) { return refusal(text + two_hosts); };
     CHECK(refusal_with(workers(list)).empty());

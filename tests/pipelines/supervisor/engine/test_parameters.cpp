@@ -69,7 +69,7 @@ TEST_CASE("a set counts from the first frame without parameters, and the answer 
     CHECK(r.live->answer().values == json{{"level", 1.5}, {"on", false}});
 }
 
-TEST_CASE("a set that changes nothing, or that is refused, leaves no trace") {
+TEST_CASE("a set that changes no value, or is refused, is not recorded") {
     lamp_run r;
     CHECK_THAT(r.set({{"level", 0.25}}).message, contains("no change"));
     CHECK_THAT(r.refusal({{"level", 7}}), contains("level = 7"));
@@ -108,7 +108,7 @@ TEST_CASE("the reference copy has each change, and damage in the block is not co
     CHECK_FALSE(ring::check_static(*r.c, *r.made).empty());
 }
 
-TEST_CASE("reset brings back what the run began with") {
+TEST_CASE("reset restores the initial values of the run") {
     lamp_run r;
     (void)r.set({{"level", 2}, {"on", true}});
     const run::parameter_state reply = r.live->set({.reset = true}, *r.c, *r.made);
@@ -116,7 +116,7 @@ TEST_CASE("reset brings back what the run began with") {
     CHECK(reply.number == 2);
 }
 
-TEST_CASE("the report lists each change with its frame and what was changed") {
+TEST_CASE("the report lists each change with its frame and the changed parameters") {
     lamp_run r;
     (void)r.level_of(9);
     (void)r.set({{"on", true}});

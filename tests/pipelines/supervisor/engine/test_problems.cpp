@@ -57,7 +57,7 @@ struct made_run {
 
 }  // namespace
 
-TEST_CASE("problems: a run that is well has none") {
+TEST_CASE("problems: a healthy run has none") {
     made_run r;
     CHECK(r.lines().empty());
     CHECK(r.found.present(r.now).empty());
@@ -84,7 +84,7 @@ TEST_CASE("problems: a ring without a free buffer is one only while quarantine i
     CHECK(all[0]["lasted_s"] == 3.0);
 }
 
-TEST_CASE("problems: what passes within a second is none") {
+TEST_CASE("problems: a condition that lasts less than a second is not reported") {
     made_run r;
     r.set_all(ring::slot_state::quarantined);
     CHECK(r.found.tick(r.setup, *r.block, r.table.seats, r.now).empty());

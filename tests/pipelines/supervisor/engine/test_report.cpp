@@ -69,7 +69,7 @@ struct synthetic {
 
 }  // namespace
 
-TEST_CASE("each seat's depth is what its newest process reported, with the reason") {
+TEST_CASE("each seat's depth is the value that its newest process reported, with the reason") {
     synthetic s;
     s.record(0, 1);
     s.seats[0]->depth = telemetry::depth_view{14,     16,   telemetry::depth_reason::turns, 4,
@@ -106,7 +106,7 @@ TEST_CASE("a run that ended before its last frame reports the number of frames a
     }
 }
 
-TEST_CASE("a whole run: nothing lost, its rate, its hash, its stages") {
+TEST_CASE("a complete run: no lost frames, its rate, its hash, its stages") {
     synthetic s;
     s.record(0, 10);
     s.control->stage[0].counters.frames.store(10);
@@ -165,7 +165,7 @@ TEST_CASE("lost, repeated and torn frames are found where they happen") {
     CHECK(damage_of(read_ledgers(s.setup, *s.control, 10), *s.control).any());
 }
 
-TEST_CASE("the hash depends on the pictures and their order alone") {
+TEST_CASE("the hash depends only on the pictures and their order") {
     synthetic a, b, c;
     a.record(0, 10);
     b.record(5, 10);
@@ -209,7 +209,7 @@ TEST_CASE("given-up frames are reported with the first names and have an exit co
     CHECK(exit_code_of(o, {}, one, 0) == 130);
 }
 
-TEST_CASE("a run that a source has ended names the source, any other one names none") {
+TEST_CASE("the report names the source that ended a run, and none if no source ended it") {
     synthetic s;
     s.record(0, 10);
     CHECK(s.report()["ended_by"].is_null());
@@ -218,7 +218,7 @@ TEST_CASE("a run that a source has ended names the source, any other one names n
           "made: the stream ended before frame 10, as its source source reported");
 }
 
-TEST_CASE("where no sink is counted, what was given up is what the supervisor saw") {
+TEST_CASE("if no sink is counted, the frames given up are those that the supervisor counted") {
     synthetic s;
     s.setup.stages[1].spec.group = group_kind::latest;
     s.deaths.abandoned.push_back({6, "source", "exit code 3"});
@@ -350,7 +350,7 @@ TEST_CASE("frames that passed a sink are counted if it is left out, and if it ha
                    test::contains("it has failed, and frames skip it (optional = true): 7 of them"));
 }
 
-TEST_CASE("the report names what its hashes are hashes of, and gives none over several names") {
+TEST_CASE("the report names the hashed data, and prints no hash if there are several names") {
     synthetic s;
     s.record(0, 10);
     CHECK(s.report()["image_hash_of"] == "own");

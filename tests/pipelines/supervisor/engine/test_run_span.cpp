@@ -72,7 +72,7 @@ TEST_CASE("words that are unwritten, damaged or of another run give no time: the
     CHECK(last_delivery_ns(*block, started, tick) == tick);
 }
 
-TEST_CASE("the rate of a run counts the frames of this run alone") {
+TEST_CASE("the rate of a run counts only the frames of this run") {
     run_outcome o;
     o.first = 100;
     o.end = 300;

@@ -8,7 +8,7 @@
 using namespace carousel;
 using supervisor::trace_files;
 
-TEST_CASE("the parts of a file are the file again, and none begins or ends within a character") {
+TEST_CASE("the parts of a file combine to the file, and none begins or ends within a character") {
     for (const char* letter : {"a", "\u00e4", "\u20ac", "\U0001f3a0"})
         for (u64 before = 0; before < 5; ++before) {
             INFO(letter << " " << before);

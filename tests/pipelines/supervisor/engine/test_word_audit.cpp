@@ -38,7 +38,7 @@ TEST_CASE("polls without agreement are followed by a second's rest, unless a pro
     CHECK_FALSE(a.due(now + 6));
 }
 
-TEST_CASE("a finding that comes in the middle of a row of looks waits for the next row") {
+TEST_CASE("a finding during a series of checks waits for the next series") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
     CHECK(a.add_sample({moving(1)}, now).empty());
@@ -50,7 +50,7 @@ TEST_CASE("a finding that comes in the middle of a row of looks waits for the ne
     CHECK(more == word_audit::checks);
 }
 
-TEST_CASE("who dies while looks are under way is followed by looks of its own, at once") {
+TEST_CASE("a death during a series of checks starts its own series at once") {
     word_audit a;
     u64 now = 1000 * ns_per_s;
     CHECK(a.add_sample({moving(1)}, now).empty());

@@ -224,7 +224,7 @@ TEST_CASE("a remote host with an unreadable message counts as lost, and the run 
     }
 }
 
-TEST_CASE("a part's result is reported, however long its report, with omissions named") {
+TEST_CASE("a part's result is reported for any length of its report, and omissions are named") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     partition_of_b w;
     remote_partition& partition = w.partition;

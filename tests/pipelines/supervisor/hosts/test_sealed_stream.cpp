@@ -112,7 +112,7 @@ TEST_CASE("a side that answers with our own proof is not trusted") {
     CHECK(b.coordinator->wrong_token());
 }
 
-TEST_CASE("a message that comes back to the side that sent it ends the connection unheard") {
+TEST_CASE("a message that is reflected to its sender ends the connection and is not processed") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     for (const bool coordinator_sends : {true, false}) {
         CAPTURE(coordinator_sends);

@@ -64,7 +64,7 @@ TEST_CASE("a client has one connection to the device, unless the environment set
     CHECK_FALSE(has_one());
 }
 
-TEST_CASE("an unavailable daemon is reported with reason and remedy, and leaves nothing") {
+TEST_CASE("an unavailable daemon is reported with reason and remedy, without leftovers") {
     const place p;
     struct row {
         const char *how, *message;
@@ -125,7 +125,7 @@ TEST_CASE("the domain renews itself off the event loop and reports when its daem
     CHECK(p.is_empty());
 }
 
-TEST_CASE("a spare daemon serves at once when its predecessor is given up, which is then ended") {
+TEST_CASE("a spare daemon serves at once when its predecessor is abandoned; that one is then ended") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;
@@ -193,7 +193,7 @@ TEST_CASE("an adopter of a run with two daemons keeps the serving one and ends t
     CHECK(p.is_empty());
 }
 
-TEST_CASE("a daemon that a dead supervisor has left is adopted, and a second start ends what is there") {
+TEST_CASE("a dead supervisor's daemon is adopted, and a second start ends the existing daemon") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;

@@ -125,7 +125,7 @@ TEST_CASE("an instance that can't access a ring on another GPU is refused with p
     CHECK_THAT(why(R"(, "peers": [])"), contains("and cuda:1 can't access"));
 }
 
-TEST_CASE("a device is what was asked for, what there is, or a sentence") {
+TEST_CASE("a device is the requested one, the available one, or an error of one sentence") {
     const machine_offer none = read_probe(R"({"devices": [], "error": "no driver here"})");
     const machine_offer two =
         read_probe(R"({"devices": [{"ordinal": 0, "uuid": "aa", "name": "A", "vmm_posix_fd": false},
@@ -202,7 +202,7 @@ TEST_CASE("canaries follow slots without gaps, if requested or if no gaps are av
                contains("and a port has no canary"));
 }
 
-TEST_CASE("a ring with canaries has them in its slots, and its writer commits alone") {
+TEST_CASE("a ring with canaries has them in its slots, and only its writer commits") {
     run_setup s = chain({cpu, cpu, cpu});
     s.stages[1].link.guard = guard_request::canary;
     const auto c = std::make_unique<shm::control_block>();

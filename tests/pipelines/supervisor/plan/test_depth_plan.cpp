@@ -62,7 +62,7 @@ void check_fits(const run_setup& s) {
 
 }  // namespace
 
-TEST_CASE("a GPU has room for a depth worth the turns, the CPU for what keeps its cores busy") {
+TEST_CASE("a GPU gets enough depth for its turns, a CPU enough to keep its cores busy") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     choose_depths(s, room(100 * gib));
     for (const stage_setup& st : s.stages) CHECK(st.lanes == 16);
@@ -108,7 +108,7 @@ TEST_CASE("latency requests small or large rings") {
     CHECK(s.stages[0].window == 4);
 }
 
-TEST_CASE("a number in the file is used as it is, whatever the memory and the request") {
+TEST_CASE("a number in the file is used unchanged, for any memory size and request") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     s.latency = latency_kind::low;
     s.stages[0].spec.in_flight = 9;
@@ -150,7 +150,7 @@ TEST_CASE("frames too large for the depth reduce it to half of the free memory, 
     CHECK(two.stages[0].lanes > small.stages[0].lanes);
 }
 
-TEST_CASE("several instances share what one would have, and every ring keeps within its buffers") {
+TEST_CASE("several instances share the depth of one, and every ring keeps within its buffers") {
     for (u32 instances = 1; instances <= 16; ++instances) {
         for (const auto& device : {cpu, gpu0}) {
             run_setup s = chain({device, device, device});
@@ -162,7 +162,7 @@ TEST_CASE("several instances share what one would have, and every ring keeps wit
     }
 }
 
-TEST_CASE("what the devices can't hold is refused with the place and the numbers") {
+TEST_CASE("a plan that exceeds the devices' memory is refused with the device and the numbers") {
     run_setup s = chain({gpu0, gpu0}, 1 * gib);
     s.stages[0].spec.in_flight = 16;
     s.stages[0].spec.key_at["in_flight"] = {"p.toml", 12, 1, ""};
@@ -259,7 +259,7 @@ TEST_CASE("a stage learns which stages take turns with it") {
     CHECK(depth_rule_of(s, 0)["sharing"] == "overlap");
 }
 
-TEST_CASE("instances on two GPUs take turns with those who are on the same one") {
+TEST_CASE("instances on two GPUs take turns only with instances on the same GPU") {
     run_setup s = chain({gpu0, gpu0, gpu0});
     s.stages[1].spec.instances = 2;
     s.stages[1].devices = {{gpu0, "cuda:0"}, {gpu1, "cuda:1"}};

@@ -50,7 +50,7 @@ TEST_CASE("hosts that have the same files agree, wherever these lie") {
     }
 }
 
-TEST_CASE("a file that is another one on the other host is refused by its name") {
+TEST_CASE("a file that differs on the other host is refused by name") {
     one_host there, here;
     there.write("box.obj", "mtllib box.mtl\nv 0 0 1\n");
     CHECK_THAT(between(there, here),
@@ -95,7 +95,7 @@ TEST_CASE("unreadable or external references of a mesh are left to its stage") {
     }
 }
 
-TEST_CASE("hosts compare Carousel's version and the layout of shared memory, and name what differs") {
+TEST_CASE("hosts compare Carousel's version and the layout of shared memory, and name differences") {
     const json here = one_host().plan();
     CHECK(here.at("version") == CAROUSEL_VERSION);
     CHECK(here.at("layout") == shm::control_version);

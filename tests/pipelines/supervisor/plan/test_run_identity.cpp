@@ -31,7 +31,7 @@ std::string between(const run_setup& there, const run_setup& here) {
 
 }  // namespace
 
-TEST_CASE("two equal pipelines are one run, wherever their files lie and whatever the report is") {
+TEST_CASE("equal pipelines identify the same run, for any folder of their files and any report path") {
     run_setup other = two_stages();
     other.file = "elsewhere.toml";
     other.report_path = "r.json";

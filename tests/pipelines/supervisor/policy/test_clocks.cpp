@@ -107,7 +107,7 @@ TEST_CASE("a full disk stops every clock but the heart") {
     CHECK(verdict_on(p) == offence::heart);
 }
 
-TEST_CASE("a process without a heartbeat is left alone while no process waits for it") {
+TEST_CASE("a process without a heartbeat is tolerated while no process waits for it") {
     process_view p = well();
     p.open = p.submitted = p.has_frame = p.frames_wait = false;
     p.heartbeat_ns = ago(60);

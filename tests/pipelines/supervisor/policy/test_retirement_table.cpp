@@ -34,7 +34,7 @@ std::string transition_text(S s, A a) {
 
 }  // namespace
 
-TEST_CASE("what each step permits, and where it leads") {
+TEST_CASE("the permitted actions and the successor of each step") {
     // Columns: the action, then the steps in their order: working, condemned, doomed, revoked, fenced_early,
     // fenced, reclaimed. "-": not done.
     const std::vector<std::vector<std::string>> rows{
@@ -58,7 +58,7 @@ TEST_CASE("what each step permits, and where it leads") {
     }
 }
 
-TEST_CASE("no action is done before those that it depends on, whichever succeed in whatever order") {
+TEST_CASE("no action is done before its prerequisites, for any order of success") {
     // Along every path: the steps that the protocol requires have been taken before the one that needs them.
     struct past {
         S step = S::condemned;
@@ -96,7 +96,7 @@ TEST_CASE("no action is done before those that it depends on, whichever succeed 
     CHECK(reached.size() == steps);
 }
 
-TEST_CASE("from each step a process comes to its end when every action succeeds") {
+TEST_CASE("each step leads to the end of the process if every action succeeds") {
     for (u8 first = static_cast<u8>(S::condemned); first < steps; ++first) {
         S s = static_cast<S>(first);
         for (u8 k = 0; k < actions; ++k)  // one poll is enough
@@ -106,7 +106,7 @@ TEST_CASE("from each step a process comes to its end when every action succeeds"
     }
 }
 
-TEST_CASE("what the retirement did under two thousand faults is what the sequence permits") {
+TEST_CASE("retirement under two thousand faults follows the permitted sequence") {
     std::ifstream in(CAROUSEL_RETIREMENTS);
     REQUIRE(in);
     u64 histories = 0, moves = 0;

@@ -59,7 +59,7 @@ TEST_CASE("a stage starts, runs and exits after the last frame") {
           {E::finished, S::done, A::none}});
 }
 
-TEST_CASE("a kill from outside brings the successor at once, in any state that has a process") {
+TEST_CASE("a kill from outside starts the successor at once, in any state that has a process") {
     play({{E::bring_up, S::starting, A::start},
           {E::died_outside, S::starting, A::start},
           {E::ready, S::running, A::none},
@@ -199,7 +199,7 @@ TEST_CASE("another supervisor keeps a pause, also of a process that died meanwhi
     CHECK_FALSE(m.paused());
 }
 
-TEST_CASE("down lasts until up, whatever the process dies of") {
+TEST_CASE("down lasts until up, for any cause of the process's death") {
     for (const E how : {E::died_outside, E::died_fresh, E::died_spent, E::died_for_good})
         play({{E::bring_up, S::starting, A::start},
               {E::ready, S::running, A::none},
@@ -248,7 +248,7 @@ TEST_CASE("a death is from outside or by its own hand") {
     CHECK_FALSE(self_inflicted(restart_requested));
 }
 
-TEST_CASE("the policy decides what a death is for the table") {
+TEST_CASE("the policy classifies a death for the table") {
     using P = restart_policy;
     CHECK(classify(signalled(SIGKILL, 0), P::always) == E::died_outside);
     CHECK(classify(signalled(SIGSEGV, 0), P::always) == E::died_fresh);
@@ -272,7 +272,7 @@ TEST_CASE("the policy decides what a death is for the table") {
     CHECK(classify(restart_requested, P::no) == E::died_outside);
 }
 
-TEST_CASE("a process without a thread at its start is not an attempt, whatever the policy") {
+TEST_CASE("a process that could not start a thread does not count as an attempt, under any policy") {
     using P = restart_policy;
     death refused = exited(exit_code::no_resources, 0, false);
     CHECK(lacked_resources(refused));

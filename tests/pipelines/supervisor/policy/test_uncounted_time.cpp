@@ -20,7 +20,7 @@ TEST_CASE("only time within a stopped interval is left out, spread evenly over i
     CHECK(t.between(300, 200) == 0);
 }
 
-TEST_CASE("a frame of a throttled run is late by its counted time alone") {
+TEST_CASE("a frame of a throttled run is late only by its counted time") {
     constexpr u64 s = ns_per_s, begin = 1000 * s, now = begin + 100 * s;
     uncounted_time t;
     for (u64 k = 0; k < 100; ++k) t.add(begin + k * s, begin + (k + 1) * s, s - s / 100);

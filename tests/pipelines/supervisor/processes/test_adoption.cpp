@@ -160,7 +160,7 @@ TEST_CASE("a dead process without retirement is retired: frames return, its word
     }
 }
 
-TEST_CASE("a half retirement is repeated at whatever step it stopped, next to a live successor") {
+TEST_CASE("a partial retirement is resumed at any step, next to a live successor") {
     restored_block b;
     const sleeper successor;
     const auto old = static_cast<u32>(dead_pid());
@@ -314,7 +314,7 @@ TEST_CASE("a promotion cut between its two steps is completed with the dead owne
     b.check_words_free();
 }
 
-TEST_CASE("counts, rests and what was given up outlive their supervisor") {
+TEST_CASE("counts, delays and frames given up outlive their supervisor") {
     restored_block b;
     b.adopt();
     nlohmann::json state = state_json(*b.table);

@@ -136,7 +136,7 @@ TEST_CASE("a note describes a stage's own death unless it names a shared fault o
     CHECK_FALSE(died_by_itself(0));
 }
 
-TEST_CASE("three faults in a row with no frame moved on in between, and the domain is given up") {
+TEST_CASE("after three faults in a row without progress of a frame, the domain is abandoned") {
     fault_row f;
     CHECK_FALSE(f.add(7));
     CHECK_FALSE(f.add(7));

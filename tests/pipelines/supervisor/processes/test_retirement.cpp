@@ -186,7 +186,7 @@ TEST_CASE("a revoked process is killed at once and gone before its buffers are r
     CHECK(b.entry(3).state == entry_state::fenced);
 }
 
-TEST_CASE("what a process that is not gone yet writes late falls into no other frame's buffer") {
+TEST_CASE("a late write of a process that still exists reaches no other frame's buffer") {
     retired_run b(60 * ns_per_s);  // for example in state D: it is still alive
     b.set_job(0, 5, job_state::open);
     b.c().link[0].slot[0].store(ring::slot_word{1, 0, 5, ring::slot_state::fill}.pack());
@@ -206,7 +206,7 @@ TEST_CASE("what a process that is not gone yet writes late falls into no other f
     CHECK(b.slot(0).state == ring::slot_state::quarantined);
 }
 
-TEST_CASE("a death returns what the process was loading and its places in viewers' groups") {
+TEST_CASE("a death returns the assets that the process was loading and its places in viewers' groups") {
     retired_run b;
     b.c().assets = 2;
     const u64 loading = static_cast<u64>(shm::asset_state::loading) | u64{1} << 4U;  // epoch 1, seat 0
@@ -233,7 +233,7 @@ TEST_CASE("an asset is free again only when its loader has ended") {
     CHECK(ring::load(b.c().asset[0].state) == loading);
 }
 
-TEST_CASE("no frame is blamed alone for a death at which a word of another job could not be read") {
+TEST_CASE("if a word of another job can't be read at a death, no single frame is blamed") {
     retired_run b;
     const bool damaged = GENERATE(false, true);
     CAPTURE(damaged);

@@ -52,7 +52,7 @@ TEST_CASE("a ring in pieces is restored with all its descriptors and passed on")
     CHECK(all[1]["pieces"] == 2);
 }
 
-TEST_CASE("a ring whose pieces are others, or of which one is missing, does not count as come back") {
+TEST_CASE("a ring with different or missing pieces does not count as returned") {
     memory_store k;
     k.expect({ring_in_pieces(0, 3)});
     std::vector<shm::unique_fd> fds = some_fds(3);
