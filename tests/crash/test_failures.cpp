@@ -61,7 +61,7 @@ TEST_CASE("kills from outside are no attempts: the frame in hand is delivered wh
     CHECK(r["lost"] == 0);
 }
 
-TEST_CASE("lives that commit nothing are delayed, and the fifth ends the run with the root cause") {
+TEST_CASE("processes that commit nothing are delayed, and the fifth ends the run with the root cause") {
     run_fixture run;
     run.start(run.pipeline("fails", number_pipeline("fails", "", "late_start = true\n")),
               {"--frames", "100"});

@@ -244,7 +244,7 @@ TEST_CASE("a client that can't be ended individually ends its domain, and no fra
     check_whole(run, 1);
 }
 
-TEST_CASE("device faults make their stage run outside the domain on trial; injected ones do not") {
+TEST_CASE("only device faults that are not injected make their stage run by itself on trial") {
     const bool asked = GENERATE(false, true);
     CAPTURE(asked);
     run_fixture run;

@@ -91,7 +91,7 @@ TEST_CASE("ports report whether their inputs and output are guarded, based on th
     check_undamaged(run.report());
 }
 
-TEST_CASE("a port's program that writes into its input ends; the undamaged frame goes to a successor") {
+TEST_CASE("a port's program that writes into its input ends, and its undamaged frame is passed on") {
     run_fixture run;
     run.start(run.pipeline("wild_writes", guarded_ports("wild_writes")));
     REQUIRE(run.wait_until([&] { return is_vacant(run, "camera") && is_vacant(run, "analysis"); }));

@@ -223,7 +223,7 @@ TEST_CASE("standbys outlive their supervisor: the same ones serve the next, and 
     CHECK(reports_missing_standby(d.run.report()));
 }
 
-TEST_CASE("stages that die without a supervisor are replaced by their standbys, even all at once") {
+TEST_CASE("without a supervisor, dead stages are replaced by standbys, even all at the same time") {
     const bool all = GENERATE(false, true);
     CAPTURE(all);
     doubled d("widows");

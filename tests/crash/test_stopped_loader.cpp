@@ -89,7 +89,7 @@ TEST_CASE("a loader that stops and continues within the start timeout is not rep
     l.ends_intact(0, 1);
 }
 
-TEST_CASE("a loader that stays stopped is replaced at the start timeout and later changes nothing") {
+TEST_CASE("a loader that stays stopped is replaced at the start timeout and has no effect later") {
     const std::vector<std::string> kill_late{"CAROUSEL_TEST_KILL_DELAY_MS=120000"};
     // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor,
     // the other two stay stopped until they are continued. An asset is not reassigned before its loader is

@@ -326,7 +326,7 @@ TEST_CASE("a block that is damaged all over gives a few findings, and no read ou
     CHECK(!check_words(*r.block, *r.made, r.known).empty());
 }
 
-TEST_CASE("what a source that ends its stream leaves between any two steps is never called damage") {
+TEST_CASE("a source's intermediate states at the end of its stream are never reported as damage") {
     for (u64 seed = 1; seed <= test::seeds(60); ++seed) {
         test::simulation_options o;
         o.seed = seed;

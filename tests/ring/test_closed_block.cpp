@@ -288,7 +288,7 @@ TEST_CASE("every function of the ring writes into a block that is closed by emul
     check_entry_points(block_guard::emulated);
 }
 
-TEST_CASE("a plain write into a block that is closed faults its writer, wherever it goes, by a key") {
+TEST_CASE("a plain write anywhere into a key-protected block faults its writer") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     check_wild_writes(block_guard::keys);
 }
@@ -365,7 +365,7 @@ TEST_CASE("a signal's handler opens the block for good where keys are emulated, 
 }
 
 // A measurement, not a check. Run it by its name.
-TEST_CASE("what a scope around one write costs", "[.cost]") {
+TEST_CASE("cost of a write scope around one write", "[.cost]") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     CHECK(in_child([] {
               closed_run r;

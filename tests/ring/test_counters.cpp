@@ -6,7 +6,7 @@ using namespace carousel;
 using namespace carousel::ring;
 using namespace carousel::test;
 
-TEST_CASE("frames pass in order, and a death's frame is done again, while every counter comes round") {
+TEST_CASE("frames pass in order and are repeated after deaths while all counters wrap around") {
     plan p = chain();
     p.first = counters_near_overflow;
     bench b(p);

@@ -58,7 +58,7 @@ struct left_entries {
 
 }  // namespace
 
-TEST_CASE("the entry of a live process is found by its seat and pid, whichever bit has flipped") {
+TEST_CASE("the entry of a live process is found by its seat and pid after any bit flip") {
     left_entries r;
     const bool by_file = GENERATE(false, true);
     CAPTURE(by_file);
@@ -104,7 +104,7 @@ TEST_CASE("an appointed unclaimed entry is restored as it was") {
     r.check_all(incarnation.entry, {0, incarnation.epoch, 2, entry_state::starting});
 }
 
-TEST_CASE("an entry being retired is identified by the file, whichever process lives") {
+TEST_CASE("an entry in retirement is identified by the file, for any live process") {
     left_entries r;
     doom(*r.b.c, r.middle.incarnation.entry);
     const bool is_alive = GENERATE(true, false);
@@ -164,7 +164,7 @@ TEST_CASE("a live process named by no seat and no file is never guessed or misat
     }
 }
 
-TEST_CASE("without evidence, damaged seat or not, nothing is restored") {
+TEST_CASE("without evidence no seat is restored, damaged or not") {
     left_entries r;
     CHECK_FALSE(adopted_entry(*r.b.c, r.sits(0), r.evidence));
     r.b.c->seat[2].current.fetch_xor(2);

@@ -113,7 +113,7 @@ TEST_CASE("a frame whose input's header changes under its lease is not submitted
     }
 }
 
-TEST_CASE("a leased frame whose number becomes an older one keeps its slot, and is not submitted") {
+TEST_CASE("a leased frame whose number changes to an older one keeps its slot and is not submitted") {
     run_in_hand r;
     test::seated source = r.sit(0), middle = r.sit(1), sink = r.sit(2);
     for (u64 n = 0; n < 5; ++n)

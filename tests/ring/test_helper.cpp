@@ -174,7 +174,7 @@ TEST_CASE("a committed frame whose committer died before READY is made READY by 
     CHECK(r.b.slot(0, j.output[0].index).state == slot_state::ready);
 }
 
-TEST_CASE("a helper at the second output asks for the job's one event, and marks its own slot alone") {
+TEST_CASE("a helper at the second output queries the job's single event and marks only its own slot") {
     helped_ring r(fork_and_join());
     const seated source = r.sit(0);
     link_ref second(*r.b.c, 1);

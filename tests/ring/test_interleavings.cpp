@@ -33,7 +33,7 @@ plan two_of_each() {
 
 }  // namespace
 
-TEST_CASE("a source's number that another instance leases first is that instance's alone") {
+TEST_CASE("a source's number belongs only to the instance that leases it first") {
     bench b(two_of_each());
     const seated slow = b.sit(0), fast = b.sit(1);
     job late, first;
@@ -49,7 +49,7 @@ TEST_CASE("a source's number that another instance leases first is that instance
     CHECK(w.job == first.index);
 }
 
-TEST_CASE("an input that another instance leases first is that instance's alone") {
+TEST_CASE("an input belongs only to the instance that leases it first") {
     bench b(two_of_each());
     const seated source = b.sit(0), slow = b.sit(2), fast = b.sit(3);
     for (u64 n = 0; n < 2; ++n) CHECK(pass(*source.w, 0) == n);

@@ -30,7 +30,7 @@ TEST_CASE("the tail waits for every blocking group, and a buffer below it is fre
     CHECK(b.slot(0, 0) == slot_word{2, 0, 0, slot_state::free});
 }
 
-TEST_CASE("a group whose optional stage has failed for good is passed by, and counted") {
+TEST_CASE("a group whose optional stage has failed permanently is skipped, and the frames are counted") {
     plan p;
     p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};
     bench b(p);
@@ -44,7 +44,7 @@ TEST_CASE("a group whose optional stage has failed for good is passed by, and co
     CHECK(b.c->link[0].skipped[1].load() == 1);
 }
 
-TEST_CASE("a group that opens again is waited for, and gets what comes from then on") {
+TEST_CASE("the tail waits for a reopened group, which gets all later frames") {
     plan p;
     p.stages = {{"source", {}, true}, {"left", {0}, false}, {"right", {0}, false}};
     bench b(p);
@@ -62,7 +62,7 @@ TEST_CASE("a group that opens again is waited for, and gets what comes from then
     CHECK(b.c->link[0].skipped[1].load() == 1);
 }
 
-TEST_CASE("a frame that one input has let pass while its group was closed passes at all inputs") {
+TEST_CASE("a frame that passed one input while its group was closed passes all inputs") {
     for (const u32 opened_first : {0U, 1U}) {
         INFO("input " << opened_first);
         plan p;
@@ -91,7 +91,7 @@ TEST_CASE("a frame that one input has let pass while its group was closed passes
     }
 }
 
-TEST_CASE("an outdated view of a refilled slot lets no frame pass at the other inputs") {
+TEST_CASE("with an outdated view of a refilled slot no frame passes the other inputs") {
     plan p;
     p.stages = {
         {"source", {}, true}, {"middle", {0}, true}, {"other", {0, 1}, false}, {"port", {0, 1}, false}};
@@ -206,7 +206,7 @@ TEST_CASE("the newest frame stays for a late viewer until it was read or a newer
     CHECK(seconds.ring_sequence == 3);
 }
 
-TEST_CASE("a frame that is kept for a viewer goes when the viewer does") {
+TEST_CASE("a frame that is kept for a viewer is released when the viewer detaches") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     auto viewer = std::make_unique<latest_reader>(*b.c, 0, shm::max_incarnations);
@@ -294,7 +294,7 @@ TEST_CASE("a frame that is kept for a viewer gives way where no other slot is fr
     CHECK(b.lease(0, 0, viewer.group()).state == lease_state::skipped);
 }
 
-TEST_CASE("a viewer takes the newest frame, and none twice") {
+TEST_CASE("a viewer takes the newest frame, and no frame twice") {
     bench b(chain());
     const seated source = b.sit(0);
     latest_reader viewer(*b.c, 0, shm::max_incarnations);

@@ -36,7 +36,7 @@ struct bytes_in_hand {
 
 }  // namespace
 
-TEST_CASE("an entry of each kind comes out as it was put in") {
+TEST_CASE("an entry of each kind is read as it was written") {
     bytes_in_hand m;
     const std::byte raw[] = {std::byte{0}, std::byte{255}};
     CHECK(m.set("on", true) == metadata_change::done);
@@ -69,7 +69,7 @@ TEST_CASE("an entry that is set again has its new value, of another kind, too, a
     CHECK(m.bytes == 0);
 }
 
-TEST_CASE("a change that can't be made changes nothing") {
+TEST_CASE("a change that is refused has no effect") {
     bytes_in_hand m;
     CHECK(m.set("a", i64{1}) == metadata_change::done);
     const std::vector<std::byte> large(shm::max_metadata_bytes - 13 - 4 - 1);
@@ -90,7 +90,7 @@ TEST_CASE("a change that can't be made changes nothing") {
     CHECK(m.keys() == std::vector<std::string>{"b", "a"});
 }
 
-TEST_CASE("at a join the first input's entries come first, and those of the next whose keys are new") {
+TEST_CASE("a join takes the first input's entries, then those of later inputs with new keys") {
     bytes_in_hand first, second, joined;
     (void)first.set("camera", i64{1});
     (void)first.set("gain", 2.0);
@@ -128,7 +128,7 @@ TEST_CASE("damaged bytes are read up to the damage and not beyond") {
     CHECK(m.keys() == std::vector<std::string>{"a", "c"});
 }
 
-TEST_CASE("random bytes never lead beyond their end") {
+TEST_CASE("random bytes are never read beyond their end") {
     std::mt19937_64 random(17);
     for (int round = 0; round < 20'000; ++round) {
         std::vector<std::byte> bytes(random() % 64);
@@ -174,7 +174,7 @@ TEST_CASE("metadata and capture time of a frame are in each ring downstream of t
     CHECK(seen.meta.capture_ns == 42);
 }
 
-TEST_CASE("a reused slot has nothing of its earlier frame") {
+TEST_CASE("a reused slot contains no data of its earlier frame") {
     test::bench b(test::chain());
     const test::seated source = b.sit(0), sink = b.sit(1);
     for (int k = 0; k < 40; ++k) {

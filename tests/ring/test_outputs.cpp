@@ -51,7 +51,7 @@ TEST_CASE("a job fills a slot at each output, and its rings have the frame at on
     CHECK(b.c->link[1].tail.load() == 1);
 }
 
-TEST_CASE("what a stage sets at its first output is in the headers of all with SUBMITTED") {
+TEST_CASE("data set at the first output is in the headers of all outputs at SUBMITTED") {
     bench b(fork_and_join());
     b.c->parameters.bytes = 2;
     const seated source = b.sit(0);
@@ -136,7 +136,7 @@ TEST_CASE("a death leaves both slots in quarantine until its fence, and the fram
     CHECK(b.slot(1, j.output[1].index).generation == 2);
 }
 
-TEST_CASE("a death between the slots of one frame leaves what was filled, and nothing of the rest") {
+TEST_CASE("a death between the slots of one frame keeps the filled slots and changes no other") {
     bench b(fork_and_join());
     const seated source = b.sit(0);
     job j = begun(source);

@@ -107,7 +107,7 @@ TEST_CASE("a set is whole, and no more of it than it has bytes is copied") {
     CHECK(parameters_for(small, 1)->number == 71);
 }
 
-TEST_CASE("a repeated frame has the same parameters, however many changes lie between") {
+TEST_CASE("a repeated frame has the same parameters after any number of changes in between") {
     run_box r;
     for (u64 n = 0; n < 30; ++n) {
         CHECK(r.ask(first_frame + n) == n);
@@ -191,7 +191,7 @@ TEST_CASE("a state survives its word, at both ends of its fields") {
 
 #ifndef CAROUSEL_NO_CRASH_POINTS
 
-TEST_CASE("a change whose author dies before it counts has no effect, and the next replaces it") {
+TEST_CASE("a change whose author dies before it applies has no effect and is replaced by the next") {
     run_box r;
     (void)r.change();
     CHECK(r.ask(first_frame) == 1);

@@ -46,7 +46,7 @@ TEST_CASE("an entry is reused only when its process has ended and no word has it
     (void)successor;
 }
 
-TEST_CASE("a run has 192 lives at once and any number one after the other") {
+TEST_CASE("a run supports 192 processes at a time and any number in sequence") {
     bench b(chain());
     seated sink = b.sit(1);
     seated source = b.sit(0);
@@ -85,7 +85,7 @@ TEST_CASE("an entry is claimed once, not after a withdrawal, and then can't be w
     CHECK_FALSE(go_live(*b.c, next));
 }
 
-TEST_CASE("what is fenced stays fenced") {
+TEST_CASE("a fenced incarnation stays fenced") {
     bench b(chain());
     const seated source = b.sit(0);
     mark_fenced(*b.c, source.incarnation.entry);
@@ -123,7 +123,7 @@ TEST_CASE("a seat that names a standby whose entry has no epoch yet has promoted
     CHECK(promoted_epoch(*b.c, standby) == 0);
 }
 
-TEST_CASE("no flipped bit is an exit note where there is none, and none makes another one of it") {
+TEST_CASE("a flipped bit neither creates an exit note nor changes it to another valid one") {
     for (const u64 note :
          {u64{0}, note_exit(3), note_exit(0), note_signal(11), note_signal_from_outside(15)}) {
         const exit_note whole = exit_note::of(note);

@@ -64,7 +64,7 @@ TEST_CASE("windows of one to three frames behave like wide ones, with more frame
     }
 }
 
-TEST_CASE("a process that moves its own limit in the window at every step loses nothing") {
+TEST_CASE("a process that changes its own limit in the window at every step loses no frame") {
     for (u64 seed = 1; seed <= seeds(300); ++seed) {
         simulation_options o;
         o.seed = seed;
@@ -80,7 +80,7 @@ TEST_CASE("a process that moves its own limit in the window at every step loses 
     }
 }
 
-TEST_CASE("a fork and its join lose, repeat and mix nothing, under deaths, ends and stops") {
+TEST_CASE("a fork and its join lose, repeat and mix no frames during deaths, ends and stops") {
     u64 helped = 0, kills = 0;
     for (u64 seed = 1; seed <= seeds(400); ++seed) {
         simulation_options o;
@@ -106,7 +106,7 @@ TEST_CASE("a fork and its join lose, repeat and mix nothing, under deaths, ends 
     CHECK(kills > seeds(1000));
 }
 
-TEST_CASE("processes that move between another's read and its CAS lose and repeat no frame") {
+TEST_CASE("steps between another process's read and its CAS lose and repeat no frame") {
     u64 interleavings = 0;
     for (u64 seed = 1; seed <= seeds(150); ++seed) {
         simulation_options o = usual_history(seed);
@@ -155,7 +155,7 @@ TEST_CASE("if a kill completes its victim's events, no frame is torn, as it can'
     }
 }
 
-TEST_CASE("control: a kill before the revocation lets helpers commit what was cut short") {
+TEST_CASE("control: a kill before the revocation lets helpers commit incomplete frames") {
     u64 torn = 0;
     for (u64 seed = 1; seed <= 200; ++seed) torn += under_mps(seed, true).torn;
     CHECK(torn > 0);

@@ -39,7 +39,7 @@ u32 slot_of(const bench& b, u32 link, u64 ring_sequence) {
 
 }  // namespace
 
-TEST_CASE("a middle stage leases no frame beyond its output's window, however many buffers are free") {
+TEST_CASE("a middle stage leases no frame beyond its output's window, for any number of free buffers") {
     bench b(chain_of_three());
     const seated source = b.sit(0), middle = b.sit(1), sink = b.sit(2);
     const u32 window = b.c->link[1].window;
@@ -219,7 +219,7 @@ TEST_CASE("a worker that loses a frame returns its job word, one version on, and
     CHECK(b.job(j.index) == job_word{2, one.incarnation.epoch, job_state::open});
 }
 
-TEST_CASE("the job word is recycled last, when nothing is tagged with its version any more") {
+TEST_CASE("the job word is recycled last, when no word is tagged with its version") {
     bench b(chain_of_three());
     const seated source = b.sit(0), middle = b.sit(1);
     CHECK(pass(*source.w) == 0);

@@ -37,7 +37,7 @@ TEST_CASE("a reader that polled before a slot was reused can't lease its new con
     CHECK(seen_by_a_stale_read() != lease_state::wait);
 }
 #else
-TEST_CASE("control: the seeded bug newer_is_stale lets an old look lease a frame that it has not seen") {
+TEST_CASE("control: the seeded bug newer_is_stale lets an outdated read lease a newer frame") {
     CHECK(seen_by_a_stale_read() == lease_state::wait);
 }
 #endif

@@ -52,7 +52,7 @@ repaired_field field_of(const char* name, T& at) {
 
 }  // namespace
 
-TEST_CASE("what is only shown is written back whichever of its bits has flipped, and named") {
+TEST_CASE("a word that is only displayed is repaired after any bit flip, and named") {
     static_block r;
     shm::control_block& c = *r.b.c;
     c.assets = 1;
@@ -92,7 +92,7 @@ TEST_CASE("what is only shown is written back whichever of its bits has flipped,
     CHECK(repair_static(c, *r.made, r.known).empty());
 }
 
-TEST_CASE("what a process may have acted on is left as it was found, whichever bit it is") {
+TEST_CASE("a word that a process may have acted on is not repaired, for any flipped bit") {
     static_block r;
     shm::control_block& c = *r.b.c;
     const repaired_field fields[] = {field_of("stages", c.stages),
@@ -171,7 +171,7 @@ TEST_CASE("a supervisor that does not know the valid sets repairs none of them")
     CHECK(repair_static(*r.b.c, *r.made, r.known).empty());
 }
 
-TEST_CASE("a seat's pause is what the supervisor has, whichever bit of its word has flipped") {
+TEST_CASE("a seat's pause is restored from the supervisor after any bit flip in its word") {
     static_block r;
     r.known.paused.assign(r.made->seats, false);
     r.known.paused[1] = true;
@@ -187,7 +187,7 @@ TEST_CASE("a seat's pause is what the supervisor has, whichever bit of its word 
         }
 }
 
-TEST_CASE("a start time that a process doesn't have is written back, of ready ones alone") {
+TEST_CASE("a wrong start time of a process is repaired, only for ready processes") {
     static_block r;
     const test::seated sits = r.b.sit(1);
     shm::incarnation& e = r.b.c->entry[sits.incarnation.entry];

@@ -70,7 +70,7 @@ TEST_CASE("an empty stream ends before frame 0") {
     CHECK(all_delivered(*b.c));
 }
 
-TEST_CASE("a claim lowers an END that is STOPPING or higher, and none that is lower") {
+TEST_CASE("a claim lowers an END that is STOPPING or higher, and does not change a lower END") {
     plan p = ending_chain();
     SECTION("STOPPING, which the source can't acknowledge any more") {
         bench b(p);

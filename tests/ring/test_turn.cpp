@@ -50,7 +50,7 @@ TEST_CASE("a turn's word keeps its fields") {
     CHECK(turn_word{}.pack() == 0);
 }
 
-TEST_CASE("a token grows late after its limit, also where the clock's field comes round") {
+TEST_CASE("a token is late after its limit, also when the clock's field wraps around") {
     const u64 start = GENERATE(u64{5'000}, (u64{1} << 40U) - 500);
     const turn_word w = turn_word::of(turn_word{turn_kind::held, 1, 2'000, start}.pack());
     CHECK(w.left_us(start) == 2'000);
@@ -71,7 +71,7 @@ TEST_CASE("a free token is taken, and a held one is not") {
     CHECK_FALSE(g.seat[1].has_waiters());
 }
 
-TEST_CASE("a turn goes to the next seat that wants it, round and round, and its doorbell rings") {
+TEST_CASE("a turn passes cyclically to the next seat that requests it, and rings its doorbell") {
     shared_gpu g(4);
     REQUIRE(g.take(2) == taking::yes);
     for (const u32 k : {0U, 1U, 3U}) REQUIRE(g.take(k) == taking::no);
@@ -127,7 +127,7 @@ TEST_CASE("a successor takes the token that its predecessor on the seat has left
     CHECK(g.token() == turn_word{turn_kind::held, 0, 7'000, g.now / 1000});
 }
 
-TEST_CASE("a holder that continues alone has the token for another limit") {
+TEST_CASE("a holder that no other seat waits for keeps the token for another limit") {
     shared_gpu g(2);
     REQUIRE(g.take(0, 5'000) == taking::yes);
     g.now += 4 * ms;
@@ -136,7 +136,7 @@ TEST_CASE("a holder that continues alone has the token for another limit") {
     CHECK(g.take(1) == taking::no);
 }
 
-TEST_CASE("a seat that has nothing to begin any more is passed over") {
+TEST_CASE("a seat that can begin no more frames is skipped") {
     shared_gpu g(3);
     REQUIRE(g.take(0) == taking::yes);
     REQUIRE(g.take(1) == taking::no);
@@ -146,7 +146,7 @@ TEST_CASE("a seat that has nothing to begin any more is passed over") {
     CHECK(g.token().seat == 2);
 }
 
-TEST_CASE("whatever a token's word contains, a waiting seat gets it within the longest limit") {
+TEST_CASE("a waiting seat gets the token within the longest limit, for any content of its word") {
     std::mt19937_64 random(20261124);
     shared_gpu g(3);
     for (int round = 0; round < 2'000; ++round) {

@@ -7,7 +7,7 @@
 using namespace carousel;
 using namespace carousel::ring;
 
-TEST_CASE("a wild write's word describes what was written") {
+TEST_CASE("a wild write's word describes the written memory") {
     for (const wild_write& s : {wild_write{wild_write_target::input, 31, 63, 0},
                                 wild_write{wild_write_target::asset, 15, 0, 1234567890123},
                                 wild_write{wild_write_target::device, 0, 0, 42},

@@ -43,7 +43,7 @@ TEST_CASE("any one flipped bit makes a word damaged, which is neither a state no
     }
 }
 
-TEST_CASE("a number keeps its parity, and its largest values mean what they meant") {
+TEST_CASE("a number keeps its parity, and its largest values keep their meaning") {
     for (const u64 n : {u64{0}, u64{1}, u64{3}, (u64{1} << 40U) + 5, end_unknown, end_stopping}) {
         CHECK(shm::end_word::unpack(shm::end_word::pack(n)) == n);
         for (unsigned bit = 0; bit < 64; ++bit) {
@@ -91,7 +91,7 @@ TEST_CASE("no stage starts a frame over a damaged word, and continues once it is
     CHECK(test::pass(*middle.w) == 0);
 }
 
-TEST_CASE("what the supervisor knows by itself is written back whichever bit it is") {
+TEST_CASE("a word that the supervisor knows is repaired after any bit flip") {
     run_in_hand r;
     test::seated source = r.sit(0);
     (void)test::pass(*source.w);
@@ -158,7 +158,7 @@ TEST_CASE("a damaged tail indicates no further damage, but bounds nothing") {
     }
 }
 
-TEST_CASE("a number outside the window blocks no dead process's frames, whatever its value") {
+TEST_CASE("no number outside the window blocks the frames of a dead process") {
     run_in_hand r;
     test::seated source = r.sit(0);
     job j;
@@ -257,7 +257,7 @@ TEST_CASE("a word with two possible meanings is never guessed") {
     CHECK(r.flip(r.b.c->job[j.index], 30) == truth);
 }
 
-TEST_CASE("two damaged words leave what depends on rules to a rebuild of the block") {
+TEST_CASE("with two damaged words, words that depend on rules are left to a rebuild of the block") {
     run_in_hand r;
     test::seated source = r.sit(0);
     (void)test::pass(*source.w);
@@ -284,7 +284,7 @@ TEST_CASE("two damaged words leave what depends on rules to a rebuild of the blo
     CHECK(check_parity(c, *r.made)[0].word == "ring of source: slot 0");
 }
 
-TEST_CASE("a word that has changed since the look is left as it is") {
+TEST_CASE("a word that has changed since the check is not repaired") {
     run_in_hand r;
     r.b.c->end.raw().fetch_xor(2);
     const damaged_word w = damaged_words(*r.b.c, *r.made).front();
@@ -293,7 +293,7 @@ TEST_CASE("a word that has changed since the look is left as it is") {
     CHECK(r.b.c->end.load() == 5);
 }
 
-TEST_CASE("flipped bits between kills lose, repeat, tear and block nothing") {
+TEST_CASE("flipped bits between kills lose, repeat, tear and block no frames") {
     u64 repaired = 0, remade = 0, respelled = 0;
     std::array<u64, word_kinds> repaired_of{};
 #ifdef CAROUSEL_SANITIZED

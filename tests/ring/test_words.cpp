@@ -4,7 +4,7 @@
 using namespace carousel;
 using namespace carousel::ring;
 
-TEST_CASE("every word gives back what was packed, at the ends of every field") {
+TEST_CASE("every word unpacks to its packed values, at the limits of every field") {
     for (const u64 version : {u64{0}, u64{1}, (u64{1} << 36U) - 1})
         for (const u32 epoch : {0U, 1U, (1U << 24U) - 1}) {
             const job_word w{version, epoch, job_state::aborted};
@@ -39,7 +39,7 @@ TEST_CASE("a freed slot is a generation further, and generations come round") {
     CHECK(slot_word{(1U << 24U) - 1, 0, 0, slot_state::ready}.freed().generation == 0);
 }
 
-TEST_CASE("a tag names job, version and epoch: none of two that differ in one is the other") {
+TEST_CASE("a tag contains job, version and epoch: tags that differ in one of them are different") {
     CHECK(event_tag(1, 2, 3) != event_tag(2, 2, 3));
     CHECK(event_tag(1, 2, 3) != event_tag(1, 3, 3));
     CHECK(event_tag(1, 2, 3) != event_tag(1, 2, 4));

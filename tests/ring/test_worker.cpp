@@ -148,7 +148,7 @@ TEST_CASE("the end waits for the revocation of a source that is doomed") {
     CHECK(b.c->end.load() == 3);
 }
 
-TEST_CASE("a frame that kills its stage alone continues as a tombstone after max_attempts") {
+TEST_CASE("a frame that kills its stage while leased by itself becomes a tombstone after max_attempts") {
     plan p = chain();
     p.stages.push_back({"last", {1}, false});
     p.stages[1].has_output = true;
@@ -250,7 +250,7 @@ TEST_CASE("a revoked worker can neither submit nor commit, and learns it") {
     CHECK(pass(*successor.w) == 1);
 }
 
-TEST_CASE("a source that waits for its turn hears that the run stops, and that it is over") {
+TEST_CASE("a source that waits for its turn is notified of a stop and of the end of the run") {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);
     CHECK(source.w->await_due() == outcome::ok);
@@ -283,7 +283,7 @@ TEST_CASE("the stamps of a job's earlier frame are gone when its word opens") {
     CHECK(load(info.submitted_since_ns) == 0);
 }
 
-TEST_CASE("a process that takes an entry over finds none of its predecessor's clocks running") {
+TEST_CASE("a process that takes an entry over finds its predecessor's clocks stopped") {
     bench b(chain());
     const seated source = b.sit(0);
     shm::incarnation& e = b.c->entry[source.incarnation.entry];

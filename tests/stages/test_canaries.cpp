@@ -157,7 +157,7 @@ TEST_CASE("a canary damaged while its slot is free is found after the slot's nex
                      "end") != std::string::npos);
 }
 
-TEST_CASE("control: without canaries the same write goes unseen") {
+TEST_CASE("control: without canaries the same write is not detected") {
     const ending e = overrun(false, 100);
     INFO(e.log);
     CHECK(e.code == 0);

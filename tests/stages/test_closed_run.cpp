@@ -135,7 +135,7 @@ TEST_CASE("runners work with a control block closed by emulation") {
     check_runs(block_guard::emulated);
 }
 
-TEST_CASE("a source, a stage and a sink write to pages of their own alone, each in its process") {
+TEST_CASE("a source, a stage and a sink each write only to pages of their own process") {
     if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
     for (const block_guard how : {block_guard::pages, block_guard::emulated, block_guard::keys}) {
         if (how == block_guard::keys && !shm::has_protection_keys()) continue;

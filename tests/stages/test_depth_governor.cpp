@@ -48,7 +48,7 @@ TEST_CASE("where contexts take turns a turn is made worth its switch, and no lon
     CHECK(settled(automatic(device_sharing::turns, 2), 300 * us).lanes < settled(four, 300 * us).lanes);
 }
 
-TEST_CASE("in an MPS domain or alone on a GPU, frames hide the latency to the next process") {
+TEST_CASE("frames in flight hide the latency to the next process, in an MPS domain or on an own GPU") {
     for (const auto how : {device_sharing::overlap, device_sharing::alone}) {
         CHECK(settled(automatic(how), 16 * us).lanes > 10);
         CHECK(settled(automatic(how), 1000 * us).lanes == 2);
@@ -58,7 +58,7 @@ TEST_CASE("in an MPS domain or alone on a GPU, frames hide the latency to the ne
     }
 }
 
-TEST_CASE("the output goes as far ahead as the frames in flight and two, within its ring") {
+TEST_CASE("the output window is the number of frames in flight plus two, limited by its ring") {
     const depth_rule four = automatic(device_sharing::turns, 4);
     CHECK(settled(four, 66 * us).window == 16);
     CHECK(settled(four, 20'000 * us).window == 4);
@@ -94,7 +94,7 @@ TEST_CASE("fixed depths, latency settings, finish() threads and the CPU are as p
     }
 }
 
-TEST_CASE("nothing is chosen before something is measured") {
+TEST_CASE("no depth is chosen before the first measurement") {
     depth_governor g(automatic(device_sharing::turns, 4), 16, 18);
     CHECK(g.chooses());
     CHECK(g.now().why == depth_reason::unmeasured);
@@ -103,7 +103,7 @@ TEST_CASE("nothing is chosen before something is measured") {
     CHECK(g.now().why == depth_reason::unmeasured);
 }
 
-TEST_CASE("figures that go up and down about a mean, and single ones far off it, move nothing") {
+TEST_CASE("noise around a mean and single outliers do not change the depth") {
     depth_governor g(automatic(device_sharing::turns, 4), 16, 18);
     for (int k = 0; k < 3; ++k) (void)g.update(66 * us);
     REQUIRE(g.now().lanes == 14);
@@ -113,7 +113,7 @@ TEST_CASE("figures that go up and down about a mean, and single ones far off it,
     CHECK(g.now().lanes == 14);
 }
 
-TEST_CASE("frames that have become longer for good are followed at the third look, and back again") {
+TEST_CASE("a permanent change of frame time changes the depth at the third measurement, both ways") {
     depth_governor g(automatic(device_sharing::turns, 4), 16, 18);
     for (int k = 0; k < 3; ++k) (void)g.update(66 * us);
     CHECK_FALSE(g.update(20'000 * us));
@@ -126,7 +126,7 @@ TEST_CASE("frames that have become longer for good are followed at the third loo
     CHECK(g.now().lanes == 14);
 }
 
-TEST_CASE("however few lanes there are, some are used") {
+TEST_CASE("for any number of lanes, at least one is used") {
     for (const u32 lanes : {0U, 1U, 2U, 3U}) {
         const u32 got = settled(automatic(device_sharing::turns, 4), 20'000 * us, lanes, 1).lanes;
         CHECK(got >= 1);

@@ -180,7 +180,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a display on the CPU hashes and packs pictures where they lie, and copies none") {
+TEST_CASE("a display on the CPU hashes and packs pictures in place, without a copy") {
     for (const char* out : {R"({"out": ""})", R"({"out": "none"})", R"({"out": "p_%d.png"})"}) {
         scratch_folder folder;
         u64 copied = 0;
@@ -218,7 +218,7 @@ private:
 
 }  // namespace
 
-TEST_CASE("a sink of one's own hashes a plane of any shape, without what lies between its rows") {
+TEST_CASE("a custom sink hashes a plane of any shape, without the padding between its rows") {
     scratch_folder folder;
     testing::chain c(
         {.runtime_directory = folder.path.string(), .output_directory = (folder.path / "pictures").string()});
@@ -268,7 +268,7 @@ TEST_CASE("a successor that delivers a frame again replaces picture and record b
     CHECK(ledger_in(folder).read(0, 1)[0].committer == 2);
 }
 
-TEST_CASE("a process with a successor replaces none of its pictures and leaves nothing") {
+TEST_CASE("a process with a successor replaces none of the successor's pictures and leaves no files") {
     scratch_folder folder;
     const auto path = folder.path / "pictures" / "frame_00000.png";
     auto zombie = painted(folder, "{}"), successor = painted(folder, "{}", 2);
@@ -332,7 +332,7 @@ TEST_CASE("pictures that are written out of order leave the same newest ones") {
     CHECK(folder.names() == std::vector<std::string>{"note", "p_06.png", "p_08.png"});
 }
 
-TEST_CASE("what the run has not written stays, whatever its name") {
+TEST_CASE("a file that the run has not written is kept, for any name") {
     scratch_folder folder, run;
     const auto put = [&](const char* name) {
         stages::write_picture_file(folder.path / name, std::as_bytes(std::span("theirs")));
@@ -364,7 +364,7 @@ TEST_CASE("an output directory that can't be created is an output error") {
     CHECK_THROWS_AS(c.prepare(), output_error);
 }
 
-TEST_CASE("sharpening leaves a flat picture alone and steepens an edge") {
+TEST_CASE("sharpening does not change a flat picture and steepens an edge") {
     scratch_folder folder;
     const auto sharpened = [&](const std::string& settings) {
         testing::chain c({.width = width,

@@ -14,7 +14,7 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE("a source that is not ready starts nothing and holds its clocks, then continues") {
+TEST_CASE("a source that is not ready starts no frame and stops its clocks, then continues") {
     threads_of_a_run run({.stages = 2, .frames = 12, .work_us = 10});
     shm::incarnation& entry = run.control().entry[0];
     std::vector<u64> committed;
@@ -64,7 +64,7 @@ TEST_CASE("a sink that waits for another host is held with its frames, and its c
     CHECK(entry.paused_since_ns.load() == 0);
 }
 
-TEST_CASE("the object of frame::local() goes from process() to finish() of its frame, and no further") {
+TEST_CASE("the object of frame::local() is passed from process() to finish() of only its frame") {
     threads_of_a_run run({.stages = 2, .frames = 200, .work_us = 10});
     std::atomic<u64> wrong{0};
     run.sink().at_frame = [&](frame& f) {
@@ -80,7 +80,7 @@ TEST_CASE("the object of frame::local() goes from process() to finish() of its f
     CHECK(run.sink().frames.load() == 200);
 }
 
-TEST_CASE("what all sinks have delivered is what their ledgers have, and grows") {
+TEST_CASE("the delivered frames of all sinks equal the contents of their ledgers, and increase") {
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     stages::delivered unknown(run.control(), run.directory() + "/nowhere", 5);
     CHECK(unknown.below() == 5);  // no ledger: what an earlier run has delivered, and no more
@@ -90,7 +90,7 @@ TEST_CASE("what all sinks have delivered is what their ledgers have, and grows")
     CHECK(all.below() == 9);
 }
 
-TEST_CASE("what a frame carries is final after process(): its maker's finish() can't change it") {
+TEST_CASE("a frame's carried data is final after process(): finish() can't change it") {
     // With canaries there are no helpers: no frame is committed, and its slot refilled, before its finish()
     // has returned.
     threads_of_a_run run({.stages = 3, .frames = 20, .work_us = 10, .canaries = true});
@@ -113,7 +113,7 @@ TEST_CASE("what a frame carries is final after process(): its maker's finish() c
     CHECK(seen.load() == 20);
 }
 
-TEST_CASE("a frame's carried inputs are in finish() as before process(), whatever the headers") {
+TEST_CASE("finish() sees the carried inputs of process(), for any later content of the headers") {
     threads_of_a_run run({.stages = 2, .frames = 20, .work_us = 10});
     std::atomic<u32> same{0};
     run.source().at_frame = [](frame& f) { f.metadata().set("gain", f.frame_number()); };
@@ -158,7 +158,7 @@ TEST_CASE("a damaged word of the sinks' flags lets no sender release a frame") {
     CHECK(below() == 0);
 }
 
-TEST_CASE("a sink without a claim is not asked what it has") {
+TEST_CASE("a sink without a claim is not asked for its frames") {
     threads_of_a_run run({.stages = 2, .frames = 9, .work_us = 10});
     run.run();
     shm::control_block& c = run.control();

@@ -116,7 +116,7 @@ TEST_CASE("a fragment without room is written later, at its own place") {
     CHECK(content(p.film) == expected);
 }
 
-TEST_CASE("the encoder sees a picture once, however often its fragment is tried to be written") {
+TEST_CASE("the encoder gets a picture once, for any number of attempts to write its fragment") {
     if (!why_no_films().empty()) CAROUSEL_SKIP(why_no_films().c_str());
     place held, straight;
     const image_size size{64, 48};
@@ -218,7 +218,7 @@ TEST_CASE("a film that can't be written is an output error that names it") {
     CHECK_THROWS_AS(film_file("/proc/nowhere/x.mp4", p.note, heading()), output_error);
 }
 
-TEST_CASE("nothing but a whole fragment of one frame is stamped") {
+TEST_CASE("only a complete fragment of one frame is stamped") {
     bytes good = fragment(7);
     for (std::size_t size = 0; size < good.size(); ++size) {
         bytes cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));

@@ -38,7 +38,7 @@ bool wait_for(F&& holds) {
 
 }  // namespace
 
-TEST_CASE("each part is done once, by however many concurrent callers") {
+TEST_CASE("each part is done once, for any number of concurrent callers") {
     finish_pool pool(3, nothing, nothing);
     std::vector<std::thread> callers;
     std::atomic<u32> wrong{0};
@@ -55,7 +55,7 @@ TEST_CASE("each part is done once, by however many concurrent callers") {
     CHECK(wrong.load() == 0);
 }
 
-TEST_CASE("threads without a frame take parts of another's") {
+TEST_CASE("threads without a frame take parts of another thread's frame") {
     finish_pool pool(2, nothing, nothing);
     std::atomic<u32> here{0};
     std::atomic<bool> together{true};
@@ -66,7 +66,7 @@ TEST_CASE("threads without a frame take parts of another's") {
     CHECK(together.load());
 }
 
-TEST_CASE("what a part throws comes out where the parts were asked for, and no further part is begun") {
+TEST_CASE("an exception of a part is thrown at the call for the parts, and no further part begins") {
     finish_pool pool(2, nothing, nothing);
     std::atomic<u32> done{0};
     const auto asked = [&] {
@@ -140,7 +140,7 @@ TEST_CASE("a full disk holds the process until its last thread has room, then it
     CHECK(entry.finishing_since_ns.load() > began);
 }
 
-TEST_CASE("several frames are finished at once and out of order, and committed in order when they are") {
+TEST_CASE("several frames finish concurrently and out of order, and commit in order") {
     constexpr u64 frames = 200;
     std::mutex mutex;
     std::set<u64> finished;

@@ -229,7 +229,7 @@ TEST_CASE("KHR_texture_transform moves, turns and scales texture coordinates and
     CHECK(std::all_of(other_set.begin(), other_set.end(), [](f32 v) { return v == 0; }));
 }
 
-TEST_CASE("a KHR_texture_transform that is none is refused with its place") {
+TEST_CASE("an invalid KHR_texture_transform is refused with its place") {
     const auto with = [](const nlohmann::json& transform) {
         return refusal_with([&](auto& b) {
             b.root["images"] = {{{"uri", "wood.jpg"}}};
@@ -296,7 +296,7 @@ TEST_CASE("each kind of property that a picture does not show has one warning") 
     CHECK(std::count(log.begin(), log.end(), '\n') == 8);
 }
 
-TEST_CASE("glTF files that are none are refused by name") {
+TEST_CASE("invalid glTF files are refused by name") {
     scratch_folder folder;
     CHECK_THAT(refusal_of("/absent/m.gltf"), contains("/absent/m.gltf") && contains("No such file"));
     CHECK_THAT(refusal_of(folder.write("a.gltf", "")), contains("not a readable glTF file"));
@@ -327,7 +327,7 @@ TEST_CASE("glTF files that are none are refused by name") {
     CHECK_THAT(refusal_of(folder.write("a.glb", liar)), contains("its binary chunk should have"));
 }
 
-TEST_CASE("numbers that lead out of the file are refused with their place") {
+TEST_CASE("indices and offsets outside the file are refused with their place") {
     using nlohmann::json;
     CHECK_THAT(refusal_with([](auto& b) { b.root["accessors"][0]["count"] = 5; }),
                contains("accessors[0]") && contains("buffer view of 48 bytes"));
@@ -389,7 +389,7 @@ TEST_CASE("positions that are not finite are refused by number") {
     CHECK_THAT(refusal(b), contains("POSITION 1 is not finite"));
 }
 
-TEST_CASE("unsupported features are refused by name: sparse accessors, extensions, points alone") {
+TEST_CASE("unsupported features are refused by name: sparse accessors, extensions, only points") {
     CHECK_THAT(refusal_with([](auto& b) {
                    b.root["accessors"][0]["sparse"] = {{"count", 1}};
                }),

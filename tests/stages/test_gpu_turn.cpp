@@ -93,7 +93,7 @@ TEST_CASE("short frames are passed on earlier, by half a turn at most") {
     CHECK(s.token().kind == turn_kind::offered);
 }
 
-TEST_CASE("a turn closes at the first moment in which nothing can be begun") {
+TEST_CASE("a turn closes as soon as no frame can begin") {
     two_stages s;
     gpu_turn first(*s.c, 0, 0, clock_of_test), second(*s.c, 0, 1, clock_of_test);
     first.set(4, long_frame_ns);
@@ -123,7 +123,7 @@ TEST_CASE("a turn restarts if no other stage wants it") {
     CHECK(s.token().kind == turn_kind::free);
 }
 
-TEST_CASE("turns of 0 frames pass on what is held and accept nothing more") {
+TEST_CASE("turns of 0 frames pass on the held frames and accept no further ones") {
     two_stages s;
     gpu_turn first(*s.c, 0, 0);
     first.set(4, 0);

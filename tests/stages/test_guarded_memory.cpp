@@ -67,7 +67,7 @@ TEST_CASE("an address in the gap after a slot is described as the preceding slot
           wild_write{wild_write_target::after_input, 5, 2, bytes + 7});
 }
 
-TEST_CASE("threads that guard memory at once have a row each") {
+TEST_CASE("threads that guard memory concurrently have a row each") {
     const device::memory_handle memory = device::create_memfd("at once", 8192);
     const shm::unique_fd owned(memory.fd);
     static std::vector<std::unique_ptr<device::memfd_mapping>> mapped;

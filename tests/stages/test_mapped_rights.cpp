@@ -64,7 +64,7 @@ TEST_CASE("if memory can't be mapped read-only, the stage's word says so") {
     CHECK_THAT(exception_text([] { (void)of_a_run(true); }), !contains("unguarded"));
 }
 
-TEST_CASE("an asset alone that could be written to is enough for that word") {
+TEST_CASE("a single writable asset is enough to report writable inputs") {
     threads_of_a_run::options o;
     o.stages = 2;
     o.frames = 20;

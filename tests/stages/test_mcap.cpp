@@ -274,7 +274,7 @@ TEST_CASE("another file, version, recording or a second recorder is refused by n
     CHECK_THROWS_WITH(contents_of(text), contains("not an MCAP file"));
 }
 
-TEST_CASE("a recorded frame has its metadata, its capture time and what of its planes was in use") {
+TEST_CASE("a recorded frame has its metadata, its capture time and the used extents of its planes") {
     const recording r = two_rings();
     frame_facts facts;
     facts.frame_number = 7;
@@ -312,7 +312,7 @@ TEST_CASE("a recorded frame has its metadata, its capture time and what of its p
     }
 }
 
-TEST_CASE("a ring that is a picture is one for others, and one that is not is not") {
+TEST_CASE("a ring with the format of a picture is reported as a picture, and no other ring is") {
     const recording r = two_rings();
     CHECK(schema_name(r.rings[0].format) == "foxglove.RawImage");
     CHECK(schema_name(r.rings[1].format) == "carousel.Frame");

@@ -88,7 +88,7 @@ TEST_CASE("negative indices, comments, CRLF and points after their faces are und
     CHECK(load("v 0 0 0\nv +1.5e0 0 0\nv 0 1 0 1.0\no name\ns off\nf 1 2 3\n").indices.size() == 3);
 }
 
-TEST_CASE("files that are none are refused by name") {
+TEST_CASE("invalid files are refused by name") {
     CHECK_THROWS_WITH(load_obj("/absent/bunny.obj"),
                       contains("/absent/bunny.obj") && contains("No such file"));
     CHECK_THROWS_WITH(load_obj("/tmp"), contains("not a file"));
@@ -123,14 +123,14 @@ TEST_CASE("numbers that are not finite are refused by their line") {
     CHECK_THAT(refusal(square + "vt inf 0\nf 1 2 3\n"), contains("m.obj:5"));
 }
 
-TEST_CASE("a skin weight whose joint fits no int is refused by its line, others are passed over") {
+TEST_CASE("a skin weight whose joint exceeds an int is refused by its line, others are ignored") {
     CHECK_THAT(refusal(square + "vw 0 9999999999 0.5\nf 1 2 3\n"),
                contains("m.obj:5: \"9999999999\" is not a joint or weight of a skin"));
     CHECK_THAT(refusal(square + "vw 0 nan 0.5\nf 1 2 3\n"), contains("m.obj:5"));
     CHECK(load(square + "vw 0 1 0.25 2 0.75\nf 1 2 3\n").indices.size() == 3);
 }
 
-TEST_CASE("indices beyond what the file defines are refused by their line") {
+TEST_CASE("indices beyond the definitions of the file are refused by their line") {
     CHECK_THAT(refusal(square + "f 1 2 3\nf 1 2 5\n"),
                contains("m.obj:6: a face names number 5 of the points, but the file has 4"));
     CHECK_THAT(refusal(square + "f 0 1 2\n"), contains("m.obj:5") && contains("count from 1"));
@@ -318,7 +318,7 @@ TEST_CASE("stars, combs and polygons with a hole along a seam are covered once")
     check_exactly_covered({{{0, 0, 0}, {3, 0, 0}, {1, 1, 0}, {0, 3, 0}}});
 }
 
-TEST_CASE("a concave polygon may stand in any plane") {
+TEST_CASE("a concave polygon may be in any plane") {
     for (const point3 up : {point3{1, 0, 0}, point3{0, 1, 0}, point3{0, 0, -1}, point3{0.6, 0, 0.8}}) {
         const point3 side = {up[1] - up[2], up[2] - up[0], up[0] - up[1]};
         const point3 other = {up[1] * side[2] - up[2] * side[1], up[2] * side[0] - up[0] * side[2],

@@ -79,7 +79,7 @@ struct orphaned_run {
 
 }  // namespace
 
-TEST_CASE("the last stage keeps what is known of the run, and the frames that were given up") {
+TEST_CASE("the last stage saves the run's records and the frames that were given up") {
     orphaned_run r;
     const std::filesystem::path runs = r.folder.path / "runs", at = runs / "demo";
     std::filesystem::create_directories(at / "logs");
@@ -113,7 +113,7 @@ TEST_CASE("a process between its claim and the store of its start time keeps the
     CHECK_FALSE(r.memory_is_there());
 }
 
-TEST_CASE("a dead claimer whose pid was reused keeps nothing and is left alone") {
+TEST_CASE("a dead claimer whose pid was reused keeps no claim, and the new process is not signalled") {
     orphaned_run r;
     r.start_other(false);
     r.enter(1, r.other, 0, GENERATE(entry_state::starting, entry_state::doomed));
@@ -122,7 +122,7 @@ TEST_CASE("a dead claimer whose pid was reused keeps nothing and is left alone")
     CHECK(::waitpid(r.other, nullptr, WNOHANG) == 0);  // an unrelated process
 }
 
-TEST_CASE("a process whose pid means nothing here keeps the run's memory and folder by its lock") {
+TEST_CASE("a process of another pid namespace keeps the run's memory and folder by its lock") {
     orphaned_run r;
     auto unseen = std::make_unique<shm::segment>(shm::segment::join(r.run_id));
     shm::unique_fd in_folder = shm::join_folder(r.folder.path.string());

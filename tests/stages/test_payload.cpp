@@ -22,7 +22,7 @@ struct depth_slot {
 
 }  // namespace
 
-TEST_CASE("a plane comes by its name, with its shape and strides") {
+TEST_CASE("a plane is found by its name, with its shape and strides") {
     depth_slot s;
     const plane_view<f32> depth = s.out.plane<f32>("depth");
     CHECK(depth.rank() == 2);

@@ -47,7 +47,7 @@ TEST_CASE("the quicker way is taken, and the copy only where it is clearly quick
           "copy");
 }
 
-TEST_CASE("a stage without such rings takes the mapping and tries nothing") {
+TEST_CASE("a stage without such rings uses the mapping without further attempts") {
     reach_choice c(false);
     CHECK(c.state() == reach_state::none);
     for (u32 k = 0; k < 2 * all_frames; ++k) {

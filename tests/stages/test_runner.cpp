@@ -160,7 +160,7 @@ TEST_CASE("a runner with fixed lanes uses all of them and reports that they are 
     CHECK(d.why == telemetry::depth_reason::given);
 }
 
-TEST_CASE("runners that take turns deliver all, one after the other") {
+TEST_CASE("runners that take turns deliver all frames, one after the other") {
     stages::depth_rule rule;
     rule.sharing = stages::device_sharing::turns;
     rule.contexts = 3;
@@ -192,7 +192,7 @@ TEST_CASE("rings on another device give equal frames through the mapping and by 
     }
 }
 
-TEST_CASE("a frame costs two status steps of the runner's own, whatever it reads and writes") {
+TEST_CASE("a frame costs two status steps of the runner, for any inputs and outputs") {
     threads_of_a_run run({.stages = 3, .frames = 300});
     run.run();
     CHECK(run.counts(0).status_steps.load() == 2 * 300);

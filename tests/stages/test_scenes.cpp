@@ -27,7 +27,7 @@ u64 hash_of(const std::string& settings, const kernels::scene_state& scene = {})
 
 }  // namespace
 
-TEST_CASE("the scenes' pictures are what they were") {
+TEST_CASE("the scenes' pictures equal the reference pictures") {
     kernels::scene_state orbit;
     orbit.camera.eye[1] = 3.0F;
     orbit.camera.eye[2] = 9.0F;
@@ -65,7 +65,7 @@ TEST_CASE("a glTF scene with several nodes, materials and textures has the pictu
     CHECK(hash_of(R"({"mesh": ")" + test::painted_boxes(folder) + "\"}", scene) == 0x85d52d20ec65e6bb);
 }
 
-TEST_CASE("the copies of a field stand about their spacing apart and never leave their places") {
+TEST_CASE("the copies of a field are about their spacing apart and never leave their places") {
     std::vector<std::array<f32, 3>> before;
     for (const u64 n : {0U, 500U, 100'000U}) {
         for (u32 i = 0; i < 200; ++i) {

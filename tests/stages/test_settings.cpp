@@ -8,7 +8,7 @@ using carousel::settings;
 using carousel::settings_error;
 using test::contains;
 
-TEST_CASE("settings return what was written, or the default") {
+TEST_CASE("settings return the written value, or the default") {
     const auto s = settings::from_json(R"({"n": 5, "x": 0.25, "whole": 2, "on": true, "name": "teapot"})");
     CHECK(s.integer("n", 1, 0, 10) == 5);
     CHECK(s.integer("absent", 7, 0, 10) == 7);

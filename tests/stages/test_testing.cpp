@@ -192,7 +192,7 @@ TEST_CASE("parameters that configure() has not named are refused") {
                       contains("reads parameters of type test.other") && contains("names test.gain"));
 }
 
-TEST_CASE("a stand-in takes just what its plane holds") {
+TEST_CASE("a stand-in accepts exactly the size of its plane") {
     testing::chain c({});
     c.provide("source", wave);
     c.add("amplifier", std::make_unique<amplifier>(), "{}", {"source"});
@@ -288,7 +288,7 @@ TEST_CASE("a stage has sampled inputs, none before the first, and each output is
     CHECK_THROWS_WITH(c.newest("mixer", 1), contains("\"mixer\" is a stage, which has its own frames"));
 }
 
-TEST_CASE("a stage before is the newest frame of a sampled input, and what can't be one is refused") {
+TEST_CASE("a sampled input gets the newest frame of the named stage, and invalid names are refused") {
     testing::chain c({});
     c.provide("fork", {{"number", wave}, {"square", wave}});
     c.provide("source", wave);

@@ -57,7 +57,7 @@ TEST_CASE("PNG of 16 bits, with a palette and in grey become eight-bit RGBA") {
     }
 }
 
-TEST_CASE("JPEG pictures in colour and in grey are read, whatever their files are called") {
+TEST_CASE("JPEG pictures in colour and in grey are read, for any file name") {
     NEEDS_JPEG();
     const texture_data t = load_texture(corpus("jpeg_colour"), "texture");
     REQUIRE(t.width == 5);

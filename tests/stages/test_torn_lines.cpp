@@ -15,7 +15,7 @@ using namespace carousel;
 using namespace carousel::session;
 using test::contains;
 
-TEST_CASE("the ring whose word differs is named with who fills it, each of several by its own line") {
+TEST_CASE("each ring whose word differs is named in its own line, with its writer") {
     const std::array<torn_input, 3> of{torn_input{"a", "a", true}, torn_input{"fork.square", "fork", true},
                                        torn_input{"c", "c", false}};
     const std::string log = test::exception_text([&] { torn_lines().report(7, 2, of); });

@@ -43,13 +43,13 @@ TEST_CASE("the stage that waits for no other is the bottleneck, wherever it is")
     }
 }
 
-TEST_CASE("a stage with frames in flight all the time that waits for its input is not what limits") {
+TEST_CASE("a stage that always has frames in flight but waits for its input is not the bottleneck") {
     std::vector<stage_load> all = demo();
     all[3].shares = {1, 0.9, 0, 0};  // several lanes: the device works while the next frame isn't there
     CHECK(find_bottleneck(all, 0).stage == 2);
 }
 
-TEST_CASE("two stages that are as loaded as each other: none stands out") {
+TEST_CASE("of two equally loaded stages neither is the bottleneck") {
     std::vector<stage_load> all = demo();
     all[3].shares = {0.97, 0.02, 0, 0.9};
     CHECK(kind_of(all) == kind::none);
@@ -58,7 +58,7 @@ TEST_CASE("two stages that are as loaded as each other: none stands out") {
     CHECK(find_bottleneck(all, 0).stage == 2);
 }
 
-TEST_CASE("stages that all have time left are limited by none of them") {
+TEST_CASE("if all stages have time left, none is the bottleneck") {
     std::vector<stage_load> all(3);
     for (stage_load& s : all) s.shares = {0.45, 0.3, 0.25, 0};
     CHECK(kind_of(all) == kind::none);
@@ -106,7 +106,7 @@ TEST_CASE("a latest reader blocks no stage") {
     CHECK(find_bottleneck(all, 0).stage == 2);
 }
 
-TEST_CASE("where nothing was measured nothing is claimed") {
+TEST_CASE("without measurements no bottleneck is named") {
     CHECK(kind_of({}) == kind::unknown);
     CHECK(kind_of(std::vector<stage_load>(4)) == kind::unknown);
     CHECK(describe({}, "", 0).empty());
@@ -132,7 +132,7 @@ TEST_CASE("shares are of a seat's time and never above all of it") {
     CHECK(turns.own() < 0.21);
 }
 
-TEST_CASE("where stages wait for their turns and none stands out the GPU limits") {
+TEST_CASE("if stages wait for their turns and none is the slowest, the GPU is the bottleneck") {
     const auto waits = [](f64 share) {
         stage_load l;
         l.shares.busy = 1;

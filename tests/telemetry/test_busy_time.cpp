@@ -23,7 +23,7 @@ struct process {
 };
 }  // namespace
 
-TEST_CASE("busy time grows while a frame is in work, not only when the stage falls idle") {
+TEST_CASE("busy time increases while a frame is in progress, not only when the stage becomes idle") {
     process p;
     begin_busy(p.e, 1000);
     count_busy(p.e, p.n, 1400, false);
@@ -34,7 +34,7 @@ TEST_CASE("busy time grows while a frame is in work, not only when the stage fal
     CHECK(p.busy() == 1000);
 }
 
-TEST_CASE("an idle stage is not busy, however long it is measured") {
+TEST_CASE("an idle stage is not busy, for any length of the measurement") {
     process p;
     count_busy(p.e, p.n, 5000, false);
     count_busy(p.e, p.n, 9000, true);
@@ -45,7 +45,7 @@ TEST_CASE("an idle stage is not busy, however long it is measured") {
     CHECK(p.busy() == 100);
 }
 
-TEST_CASE("a look that comes late takes nothing back and ends the span all the same") {
+TEST_CASE("a late reading does not reduce the time and still ends the span") {
     process p;
     begin_busy(p.e, 1000);
     count_busy(p.e, p.n, 3000, false);
@@ -57,7 +57,7 @@ TEST_CASE("a look that comes late takes nothing back and ends the span all the s
     CHECK(p.busy() == 2000);
 }
 
-TEST_CASE("threads that count at once count each span once") {
+TEST_CASE("threads that count concurrently count each span once") {
     process p;
     const u64 began = now_ns();
     begin_busy(p.e, began);

@@ -9,7 +9,7 @@
 using namespace carousel;
 using namespace carousel::telemetry;
 
-TEST_CASE("a depth goes into its word and comes back, and what doesn't fit is cut") {
+TEST_CASE("a depth is packed into its word and unpacked, and a value that is too large is clamped") {
     const depth_view d{14, 16, depth_reason::turns, 4, 66'000};
     CHECK(depth_view::of(d.pack()) == d);
     for (const reach_state reach :
@@ -26,7 +26,7 @@ TEST_CASE("a depth goes into its word and comes back, and what doesn't fit is cu
     CHECK(back.work_ns == ~0U);
 }
 
-TEST_CASE("each reason has its own clause, and an unset or unknown word has none") {
+TEST_CASE("each reason has its own text, and an unset or unknown word has no text") {
     CHECK(depth_view::of(0).reason().empty());
     CHECK(depth_view::of(~u64{0}).reason().empty());
     CHECK(depth_view{14, 16, depth_reason::turns, 4, 66'000}.reason() ==

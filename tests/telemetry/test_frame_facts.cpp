@@ -69,7 +69,7 @@ TEST_CASE("the last frame is the newest delivered one, not one started after the
     CHECK_FALSE(last_facts(f.c, 1));
 }
 
-TEST_CASE("metadata of each kind, used extents and nothing at all are JSON") {
+TEST_CASE("metadata of each kind, used extents and empty metadata are printed as JSON") {
     std::byte room[shm::max_metadata_bytes];
     u32 used = 0;
     const std::byte raw[3] = {};

@@ -85,7 +85,7 @@ TEST_CASE("records that a slow reader missed are counted, and the newest ring is
         CHECK((a.ring_sequence >= 100 && a.claimed_ns == a.ring_sequence * 3 + 1));
 }
 
-TEST_CASE("two processes that write into one ring and are killed at random leave nothing torn") {
+TEST_CASE("two processes that write into one ring and are killed at random leave no torn frame") {
     const rings r;
     u64 taken = 0;
     for (int round = 0; round < 30; ++round) {
@@ -189,7 +189,7 @@ const json* bar_of(const json& trace, u32 pid, u64 ring_sequence, const std::str
 
 }  // namespace
 
-TEST_CASE("a frame whose owner died after its commit is there once, repeated work is discarded") {
+TEST_CASE("a frame whose owner died after its commit appears once, and repeated work is discarded") {
     const snapshot shape = two_stages(3);
     const std::vector<attempt> attempts = {
         made(0, 0, 1, 1000, true),  made(0, 1, 1, 2000, true), made(1, 0, 1, 3000, true),
@@ -244,7 +244,7 @@ TEST_CASE("a frame of which a stage's stamps were lost is counted as missing, ne
     CHECK(s.missing == 1);
 }
 
-TEST_CASE("a chain that was elsewhere when the trace began misses none of the frames of another chain") {
+TEST_CASE("a chain at another frame when the trace begins misses no frame of another chain") {
     // Frames 0 and 1 of the first chain; of the second one, which is faster, they were done before.
     snapshot shape = two_stages(2);
     shape.stages.resize(4);

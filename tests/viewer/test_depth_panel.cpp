@@ -8,7 +8,7 @@ using namespace carousel;
 using test::canvas;
 using test::watched;
 
-TEST_CASE("events and depth share a place: D, or a click on a title, shows the other") {
+TEST_CASE("events and depth share a panel: D, or a click on a title, switches between them") {
     watched w(test::demo_plan(1280, 720));
     w.r.sit_all();
     w.read();

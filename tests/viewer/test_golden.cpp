@@ -96,7 +96,7 @@ std::vector<u8> draw(test::canvas& s, test::watched& w) {
 
 }  // namespace
 
-TEST_CASE("the window looks as in the kept picture") {
+TEST_CASE("the window equals the reference picture") {
     std::unique_ptr<test::canvas> s;
     try {
         s = std::make_unique<test::canvas>(true, width, height);

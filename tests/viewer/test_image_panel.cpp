@@ -45,7 +45,7 @@ struct watched_picture : watched {
 
 }  // namespace
 
-TEST_CASE("what the shown frame carries is in the picture, and what does not fit is counted") {
+TEST_CASE("the displayed frame's data is in the picture, and entries that do not fit are counted") {
     watched_picture w;
     {
         canvas nothing(false);
@@ -61,7 +61,7 @@ TEST_CASE("what the shown frame carries is in the picture, and what does not fit
     CHECK(is_inside(*at, *in));
 }
 
-TEST_CASE("a picture of values has its scale, plain colours have none, and of two each has one") {
+TEST_CASE("a picture of values has a scale, plain colours have none, and two pictures have one each") {
     watched_picture w;
     canvas s(false);
     s.draw(w.m);

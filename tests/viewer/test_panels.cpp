@@ -324,7 +324,7 @@ TEST_CASE("an ended run keeps its last picture and is shown as ended") {
     draw_everywhere(w.m);
 }
 
-TEST_CASE("every key does what the help states, and none crashes in any phase") {
+TEST_CASE("every key acts as the help states, and no key causes a crash in any phase") {
     watched w(test::demo_plan(64, 64));
     w.r.sit_all();
     w.run(30);

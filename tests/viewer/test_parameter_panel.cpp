@@ -140,7 +140,7 @@ TEST_CASE("a row of numbers is set when it is left, not while it is typed") {
     CHECK(t.value("center", 1) == 0.5);
 }
 
-TEST_CASE("no parameters: the panel reports that, and its keys do nothing") {
+TEST_CASE("without parameters the panel reports that, and its keys have no effect") {
     shown t({});
     CHECK(canvas::find("scene.none") != nullptr);
     CHECK(canvas::find("scene.reset") == nullptr);
@@ -207,7 +207,7 @@ TEST_CASE("descriptions of no sense are drawn") {
     }
 }
 
-TEST_CASE("what is put into a field stays within it") {
+TEST_CASE("text in a field stays within the field") {
     const ring::parameter number{.name = "n", .low = 0.1, .high = 0.3};
     const ring::parameter integer{.name = "i", .kind = ring::parameter_kind::integer, .low = -2.5, .high = 7};
     std::vector<std::byte> values(4);

@@ -94,7 +94,7 @@ TEST_CASE("an own change survives an older set and reverts no other user's chang
     CHECK(w.until([&] { return value_in(w, "exposure") == 1; }));
 }
 
-TEST_CASE("a drag is one set at a time, its end arrives, and a slow supervisor blocks no frame") {
+TEST_CASE("a drag sends one set at a time and its last value, and no frame waits for the supervisor") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -141,7 +141,7 @@ TEST_CASE("a refused change is reverted and reported once") {
     }));
 }
 
-TEST_CASE("what waits for frames is asked again with the newest values") {
+TEST_CASE("a set that waits for frames is sent again with the newest values") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -162,7 +162,7 @@ TEST_CASE("what waits for frames is asked again with the newest values") {
     CHECK(run.sets().size() == 5);
 }
 
-TEST_CASE("a reset brings back what the run was started with, and drops what was edited before it") {
+TEST_CASE("a reset restores the initial values of the run and drops earlier edits") {
     const place_of_runs place;
     fake_run run;
     watcher w;
@@ -228,7 +228,7 @@ TEST_CASE("a rebuilt block has its own values and accepts changes") {
     CHECK(w.until([&] { return run.value_of("exposure") == 3; }));
 }
 
-TEST_CASE("with no supervisor a change goes back with the reason, and nothing is written past it") {
+TEST_CASE("without a supervisor a change is reverted with the reason, and no value is written") {
     const place_of_runs place;
     fake_run run;
     watcher w;

@@ -31,7 +31,7 @@ struct folder {
 };
 }  // namespace
 
-TEST_CASE("a camera goes into angles and back to the same place") {
+TEST_CASE("a camera is converted to angles and back to the same position") {
     viewer::camera c;
     for (const f32 x : {-3.0F, 0.5F, 2.0F})
         for (const f32 y : {-1.5F, 0.0F, 1.0F}) {
@@ -62,7 +62,7 @@ TEST_CASE("the camera never reaches the pole or its target, and survives NaN and
     CHECK(light[2] == 1);
 }
 
-TEST_CASE("a drag to the right turns what is seen to the right, and moving keeps the distance") {
+TEST_CASE("a drag to the right turns the scene to the right, and moving keeps the distance") {
     orbit o;
     viewer::camera c;
     turn(o, 0.1F, 0);
@@ -148,7 +148,7 @@ TEST_CASE("a viewer killed while saving its settings leaves complete ones and no
     CHECK(files == 1);
 }
 
-TEST_CASE("a plot shows the value nearest to the mouse, and nothing without data") {
+TEST_CASE("a plot shows the value nearest to the mouse, and no value without data") {
     const f32 none = std::numeric_limits<f32>::quiet_NaN();
     const plot_line l{"fragment", 0, {{-10, 5}, {-9.9F, 6}, {-9.8F, none}, {-3, 7}, {-2.9F, 8}}};
     CHECK(value_at(l, -9.96, 1) == 5);
@@ -171,7 +171,7 @@ TEST_CASE("ticks are round and few") {
     CHECK(tick_step(std::nan(""), 3) == 1);
 }
 
-TEST_CASE("numbers have three digits that matter, and what isn't known is a dash") {
+TEST_CASE("numbers have three significant digits, and an unknown value is a dash") {
     CHECK(ui::number(59.83) == "59.8");
     CHECK(ui::number(1234.4) == "1234");
     CHECK(ui::number(0.034) == "0.03");

@@ -132,7 +132,7 @@ TEST_CASE("NaN has a colour of its own, is counted, and affects no range") {
     CHECK(none.at(0) == no_number_colour);
 }
 
-TEST_CASE("a picture of one value is one colour in the middle of the map, and its range is that value") {
+TEST_CASE("a constant picture has the middle colour of the map, and its range is its value") {
     for (const picture_style& style : {picture_style{}, all}) {
         const painted seen = paint(picture(element::f32_, {4, 4}), std::vector<f32>(16, 3.5F), style);
         CHECK((seen.scale.low == 3.5 && seen.scale.high == 3.5));
@@ -179,7 +179,7 @@ TEST_CASE("the automatic range of a large picture is sampled and close to the fu
     CHECK(std::abs(seen.scale.high - (10 + 2.576 * 2)) < 0.3);
 }
 
-TEST_CASE("a fixed range is kept, and what lies beyond it is shown at its ends and counted") {
+TEST_CASE("a fixed range is kept, and values outside it are clamped and counted") {
     const painted seen =
         paint(picture(element::i16_, {2, 2}), std::vector<i16>{-50, 0, 50, 500}, from_to(0, 100));
     CHECK((seen.at(0) == black && seen.at(1) == black && seen.at(2) == grey(128) && seen.at(3) == white));
@@ -208,7 +208,7 @@ TEST_CASE("two or three values a pixel are red, green and blue of one range, pla
     CHECK(paint(picture(element::f32_, {2, 2, 2}), flow, all).at(0) == colour{0, 255, 0});
 }
 
-TEST_CASE("NV12 has the colours that its numbers stand for") {
+TEST_CASE("NV12 values are converted to the correct colours") {
     // Four squares of two by two: black, white, and the reddest red and bluest blue of BT.601, 16 to 235.
     const std::vector<u8> bytes{16, 16, 235, 235, 16,  16,  235, 235, 81, 81,  41,  41,
                                 81, 81, 41,  41,  128, 128, 128, 128, 90, 240, 240, 110};
@@ -228,7 +228,7 @@ TEST_CASE("NV12 has the colours that its numbers stand for") {
     CHECK(paint(full, bytes).at(0) == grey(16));
 }
 
-TEST_CASE("what of a picture is not in use is black and counts for nothing") {
+TEST_CASE("the unused part of a picture is black and not counted") {
     const plane_picture p = picture(element::f32_, {2, 3});
     const std::vector<f32> values{10, 20, 9999, NAN, 40, 9999};
     const painted seen = paint(p, values, all, {2, 1});

@@ -28,7 +28,7 @@ plane_picture only(plane p) { return only(ring::frame_format{"any", {std::move(p
 
 }  // namespace
 
-TEST_CASE("the colour plane is shown where there is one, else the first with rows and columns") {
+TEST_CASE("the colour plane is shown if there is one, else the first plane with rows and columns") {
     const plane color{"color", element::u8_, {4, 6, 4}}, depth{"depth", element::f32_, {4, 6}},
         list{"list", element::u32_, {24}}, points{"points", element::f32_, {100, 3}},
         rows{"rows", element::f32_, {1, 24}};

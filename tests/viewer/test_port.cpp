@@ -85,7 +85,7 @@ TEST_CASE("the memory of a newest frame and its queue can be kept beyond the por
     CHECK(now == then);
 }
 
-TEST_CASE("a loop over a stalled run reports what it waits for") {
+TEST_CASE("a loop over a stalled run reports the reason for its wait") {
     const test::place_of_runs place;
     test::fake_run run({.fps = 2});
     latest_port newest = open("demo").latest("fragment", {.patience_s = 0.1});

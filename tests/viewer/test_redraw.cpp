@@ -48,7 +48,7 @@ bool covers(const std::vector<pixel_box>& boxes, i32 x, i32 y) {
 
 }  // namespace
 
-TEST_CASE("of a window the tiles are painted again whose triangles differ") {
+TEST_CASE("only the tiles of a window whose triangles differ are painted again") {
     test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](f32 x, u64 version = 0, bool everything = true) {
@@ -74,7 +74,7 @@ TEST_CASE("of a window the tiles are painted again whose triangles differ") {
     CHECK(area(plan(20, 7)) == i64{width} * height);
 }
 
-TEST_CASE("a new picture paints its own tiles at once, whatever else waits") {
+TEST_CASE("a new picture paints its own tiles at once, for any other pending work") {
     test::canvas s(false, width, height);
     redraw r;
     const auto plan = [&](u64 version, f32 x, bool everything) {
@@ -121,7 +121,7 @@ TEST_CASE("a box of tiles gets the triangles that touch it, clipped to it") {
     CHECK(triangles == 4);
 }
 
-TEST_CASE("many scattered changes become one box, and an empty window none") {
+TEST_CASE("many scattered changes become one box, and an empty window gets no box") {
     test::canvas s(false, 6400, 4000);
     redraw r;
     const auto plan = [&](f32 shift) {

@@ -199,7 +199,7 @@ TEST_CASE("a run with a rebuilt control block is followed into it") {
     }));
 }
 
-TEST_CASE("a command goes to the run for which it was given, or to none") {
+TEST_CASE("a command is sent only to the run for which it was given") {
     const place_of_runs place;
     fake_options o;
     o.name = "other";

@@ -58,7 +58,7 @@ TEST_CASE("a run without any process yet shows its stages and free slots") {
     CHECK_FALSE(s.ended());
 }
 
-TEST_CASE("a running pipeline: states, frames, positions, groups and who filled what") {
+TEST_CASE("a running pipeline: states, frames, positions, groups and the writer of each slot") {
     rig r(test::demo_plan(64, 32));
     r.sit_all();
     for (int k = 0; k < 10; ++k) r.turn();
@@ -106,7 +106,7 @@ TEST_CASE("a latest reader is a group that belongs to no stage") {
     CHECK(g.lease_since_ns != 0);
 }
 
-TEST_CASE("a crash quarantines the slots in work, and the successor has the next epoch") {
+TEST_CASE("a crash quarantines the slots in progress, and the successor has the next epoch") {
     rig r(test::demo_plan(64, 32));
     r.sit_all();
     REQUIRE(r.pass(0));
@@ -165,7 +165,7 @@ TEST_CASE("an end that a user requested is shown as requested, not as a crash wi
     CHECK(describe(*events.last_crash()) == sentence);
 }
 
-TEST_CASE("what follows a death is named by the state of its seat") {
+TEST_CASE("the step after a death is named by the state of its seat") {
     crash c;
     c.label = "vertex";
     CHECK(describe_vacancy(c, "starting") == "its successor is being started");
@@ -192,7 +192,7 @@ TEST_CASE("64 slots, 12 stages and names of full length are all shown") {
     for (const link_view& l : s.links) CHECK(l.slots.size() == 64);
 }
 
-TEST_CASE("rates come from the span between snapshots, and latencies from its samples alone") {
+TEST_CASE("rates are computed from the span between snapshots, latencies only from its samples") {
     rig r(test::demo_plan(64, 32));
     r.sit_all();
     rate_tracker tracker(2.0);
@@ -264,7 +264,7 @@ TEST_CASE("a fork's frame is done when it has passed all rings, the fullest of w
     CHECK(t.bars()[0][0].done_ns != 0);
 }
 
-TEST_CASE("a frame in work is a bar with an open end, a sink's too, until it is gone") {
+TEST_CASE("a frame in progress is a bar with an open end, also at a sink, until it is committed") {
     rig r(test::demo_plan(64, 32));
     r.sit_all();
     for (u32 k = 0; k < 3; ++k) REQUIRE(r.pass(k));
@@ -279,7 +279,7 @@ TEST_CASE("a frame in work is a bar with an open end, a sink's too, until it is 
     CHECK(t.bars()[3][0].committed_ns != 0);
 }
 
-TEST_CASE("what one tracker has seen can be handed to another, once") {
+TEST_CASE("the records of one tracker can be passed to another, once") {
     rig r(test::demo_plan(64, 32));
     r.sit_all();
     event_tracker watching, shown;
@@ -300,7 +300,7 @@ TEST_CASE("what one tracker has seen can be handed to another, once") {
     CHECK(shown.last_crash()->back_ns >= shown.last_crash()->died_ns);
 }
 
-TEST_CASE("where a stage's time goes is read from its counters, a seat's share of the span") {
+TEST_CASE("a stage's times are read from its counters, as shares of the span per seat") {
     ring::plan p = test::demo_plan(64, 32);
     p.stages[2].instances = 2;
     rig r(p);

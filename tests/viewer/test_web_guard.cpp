@@ -21,7 +21,7 @@ TEST_CASE("a page answers to addresses and to this machine's names, not to forei
     }
 }
 
-TEST_CASE("names given by --http-host are this machine's, whatever their case and port") {
+TEST_CASE("names given by --http-host are accepted as this machine's, for any case and port") {
     const std::vector<std::string> names{"gpu7.example.org", "Short"};
     for (const char* host : {"gpu7.example.org", "GPU7.Example.org:9100", "short", "SHORT:1"}) {
         INFO(host);
@@ -34,7 +34,7 @@ TEST_CASE("names given by --http-host are this machine's, whatever their case an
     }
 }
 
-TEST_CASE("a request target is a path or an absolute http address, and nothing else") {
+TEST_CASE("a request target is only a path or an absolute http address") {
     const auto split = [](const char* target) { return split_target(target); };
     CHECK(split("/status.json?a=1&b=?")->path == "/status.json");
     CHECK(split("/status.json?a=1&b=?")->query == "a=1&b=?");

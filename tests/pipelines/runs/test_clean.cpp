@@ -57,7 +57,7 @@ std::vector<std::string> paths_of(const std::vector<leftover>& all) {
 
 }  // namespace
 
-TEST_CASE("leftovers of dead runs are found and removed; live runs are kept") {
+TEST_CASE("leftovers of dead runs are found and removed, and live runs are kept") {
     const world w;
     const clean_places places = places_of(w);
     const std::string dead = make_run("dead", dead_process()),
@@ -103,7 +103,7 @@ TEST_CASE("pictures of a dead run are the user's and stay") {
     CHECK(find_leftovers(places_of(w)).empty());
 }
 
-TEST_CASE("a lost run's records are saved before its folder is removed; otherwise the folder is kept") {
+TEST_CASE("a lost run's records are saved before its folder is removed, or the folder is kept") {
     const world w;
     const std::string folder = make_run("dead", dead_process());
     w.write("carousel/dead/logs/sink.jsonl", "{}");

@@ -67,7 +67,7 @@ TEST_CASE("instances on another host are one seat here, and a run of their own t
     CHECK(supervisor::leading_hosts(p) == std::vector<std::string>{""});
 }
 
-TEST_CASE("a list of hosts is assigned to the instances in turn; one host is assigned to all") {
+TEST_CASE("a list of hosts is assigned to the instances in turn, and a single host to all") {
     CHECK(supervisor::remote_works_of(parsed_workers(workers("[\"me\", \"x\"]", "instances = 5")))[0]
               .instances == 2);
     CHECK(parsed_workers(workers("[\"x\", \"x\"]")).find("b")->host == "x");

@@ -46,7 +46,7 @@ TEST_CASE("every message is read as it was written, and no part of one is a mess
     }
 }
 
-TEST_CASE("frames come through a link once each and in order, whatever breaks") {
+TEST_CASE("frames pass a link once each and in order after any kind of failure") {
     for (u64 seed = 1; seed <= 200; ++seed) {
         INFO("seed " << seed);
         world w(seed);
@@ -67,7 +67,7 @@ TEST_CASE("a sender without the token is rejected and trusts no peer without it"
     CHECK(i.a.disconnect_reason().find("has another token for this link") != std::string::npos);
 }
 
-TEST_CASE("a refusal ends a sender only when it comes from who knows the token") {
+TEST_CASE("a refusal ends a sender only if the peer has the token") {
     const token_file token("a secret that both sides know");
     sending_side a(hello_of_test(), token, 0);
     a.begin(0);
@@ -178,7 +178,7 @@ TEST_CASE("a duplicate frame is acknowledged and dropped, a gap ends its connect
     CHECK_FALSE(b.up());
 }
 
-TEST_CASE("a frame whose header and bytes do not fit each other ends its connection, in a sentence") {
+TEST_CASE("a frame whose header and bytes do not match ends its connection with a one-sentence error") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     REQUIRE(introduction(b, 1, 5, token).welcomed);
@@ -205,7 +205,7 @@ TEST_CASE("a receiver accepts no peer without the token") {
     CHECK(introduction(b, 2, 5, right).welcomed);
 }
 
-TEST_CASE("a sender is welcomed when nothing comes any more from its predecessor into the same memory") {
+TEST_CASE("a sender is accepted only after the last write of its predecessor into the same memory") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     REQUIRE(introduction(b, 1, 5, token).welcomed);
@@ -256,7 +256,7 @@ TEST_CASE("a frame is released when the transport has finished with its memory")
     CHECK(i.a.released(0));
 }
 
-TEST_CASE("silent unauthenticated peers do not keep out a sender, however many there are") {
+TEST_CASE("any number of silent unauthenticated peers does not keep out a sender") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     for (u32 k = 100; k < 120; ++k) b.accepted(k, 1000);
@@ -277,7 +277,7 @@ TEST_CASE("silent unauthenticated peers do not keep out a sender, however many t
     CHECK(left == 8);
 }
 
-TEST_CASE("a silent remote side is given up after a second, and retried") {
+TEST_CASE("a silent remote side is disconnected after a second, and retried") {
     const token_file token("a secret that both sides know");
     receiving_side b = receiver(token);
     introduced i(b, hello_of_test(), token, 1000);

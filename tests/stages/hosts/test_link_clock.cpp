@@ -12,7 +12,7 @@ using namespace carousel;
 using namespace carousel::hosts;
 using namespace carousel::test;
 
-TEST_CASE("an answer about the other clock may name any time, without an overflow") {
+TEST_CASE("an answer about the remote clock may contain any time, without an overflow") {
     clock_filter f;
     constexpr u64 far_future = u64{1} << 63U;
     f.answered(1, far_future, 3);
@@ -40,7 +40,7 @@ TEST_CASE("of the clock's replies the quickest counts, until drift may have made
     CHECK(f.answers() == 4);
 }
 
-TEST_CASE("a token file must be its owner's alone, and hold a secret") {
+TEST_CASE("a token file must be readable only by its owner and contain a secret") {
     const scratch_folder folder;
     const auto file = [&](const std::string& text, mode_t mode) {
         std::string path = (folder.path / "token").string();

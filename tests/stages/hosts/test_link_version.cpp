@@ -39,7 +39,7 @@ constexpr const char* of_receiver =
 
 }  // namespace
 
-TEST_CASE("a hello of another version is read as far as its version") {
+TEST_CASE("a hello of another version is read up to its version field") {
     message_bytes bytes = encode(hello_of_test());
     bytes[1] = std::byte{9};
     bytes.resize(20);
@@ -79,7 +79,7 @@ TEST_CASE("unauthenticated peers of another version are logged at most every fiv
     CHECK(log_lines == 2);
 }
 
-TEST_CASE("a sender hears that a receiver is of another version, and tries it again, in peace") {
+TEST_CASE("a sender learns that a receiver has another version, and retries without an error") {
     const token_file token("a secret that both sides know");
     sending_side a(hello_of_test(), token, 0);
     a.begin(0);

@@ -91,7 +91,7 @@ TEST_CASE("a frame of any size is reassembled from its pieces as sent, after its
     }
 }
 
-TEST_CASE("a frame is over when none of its pieces is held, and not before") {
+TEST_CASE("a frame is finished only when none of its pieces is held") {
     const auto data = bytes_of(2 * piece, 4);
     int over = 0;
     outgoing_frames out;

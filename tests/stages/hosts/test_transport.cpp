@@ -148,7 +148,7 @@ TEST_CASE("a UCX without CUDA refuses to send GPU memory and names the remedy") 
                                {.address = "127.0.0.1", .transports = "tcp"});  // the remaining ones continue
 }
 
-TEST_CASE("lists of transports that take no further name get none") {
+TEST_CASE("transport lists that accept no further name get none") {
     for (const char* all : {"all", "^sysv"}) {
         deaf events;
         std::string result;

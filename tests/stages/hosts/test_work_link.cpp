@@ -87,7 +87,7 @@ TEST_CASE("work continues at the ring's number, whichever process or run sends i
     CHECK(other.numbering_restarted());
 }
 
-TEST_CASE("answers are taken from the oldest that their sender has, from one run after the other") {
+TEST_CASE("answers start at the oldest one that their sender has, one run after the other") {
     const token_file token("a secret that both sides know");
     receiving_side b(of_kind(link_kind::answers), token, "run-a", "", 0, 4);
     sending_side first(of_kind(link_kind::answers, "run-b"), token, 0);

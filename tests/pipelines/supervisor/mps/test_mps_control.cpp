@@ -125,7 +125,7 @@ TEST_CASE("the domain renews itself off the event loop and reports when its daem
     CHECK(p.is_empty());
 }
 
-TEST_CASE("a spare daemon serves at once when its predecessor is abandoned; that one is then ended") {
+TEST_CASE("if a daemon is abandoned, the spare one serves at once, and the old one is ended") {
     const place p;
     const fake_mps fake("", p.w.path("asked"));
     event_loop loop;

@@ -69,7 +69,7 @@ TEST_CASE("a kill from outside starts the successor at once, in any state that h
           {E::died_outside, S::starting, A::start}});
 }
 
-TEST_CASE("lives that commit nothing are delayed ever longer, and the fifth in a row is the last") {
+TEST_CASE("processes that commit nothing restart ever later, and the fifth in a row is the last") {
     seat_machine m;
     m.on(E::bring_up, 1);
     u64 expected = first_delay_ns;
