@@ -35,7 +35,7 @@ bench_result two_cells() {
 
 }  // namespace
 
-TEST_CASE("Median and 95th percentile are samples, whatever their order") {
+TEST_CASE("Median and 95th percentile are samples, for any order of the samples") {
     std::vector<f64> samples;
     for (int k = 100; k > 0; --k) samples.push_back(k);
     REQUIRE(quantiles_of(samples).median == 51);
@@ -44,7 +44,7 @@ TEST_CASE("Median and 95th percentile are samples, whatever their order") {
     REQUIRE(quantiles_of({7}).p95 == 7);
 }
 
-TEST_CASE("Pictures differ where the mesh differs visibly, whatever the background") {
+TEST_CASE("Pictures differ where the mesh differs visibly, for any background") {
     constexpr u32 width = 4, height = 2, grey = 0xff808080U;
     std::vector<u32> ours(width * height), theirs(width * height, 0xff000000U);
     for (u32 i = 0; i < ours.size(); ++i) ours[i] = kernels::body::background(i % width, i / width, height);

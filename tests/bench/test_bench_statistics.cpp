@@ -34,7 +34,7 @@ TEST_CASE("A quantile of counts lies in the range that holds it, in proportion")
     REQUIRE(near(quantile_of(counts, 1), 80));
 }
 
-TEST_CASE("Between two looks only what was added counts: the slow first frames are in no figure") {
+TEST_CASE("Only frames between two readings are counted: the slow first frames are in no figure") {
     const std::vector<counted_range> before = {{0, 1, 5}, {100, 200, 3}},
                                      after = {{0, 1, 95}, {1, 2, 10}, {100, 200, 3}};
     const auto window = added(before, after);
@@ -82,7 +82,7 @@ TEST_CASE("The interval holds the true difference in about 95 of 100 measurement
     REQUIRE((held > 0.935 * times && held < 0.965 * times));
 }
 
-TEST_CASE("The same rates in turns are no difference, nor is what one frame more or less makes") {
+TEST_CASE("Equal rates in turns are no difference, and neither is a difference of one frame") {
     const std::vector<f64> a = {101, 99, 100, 102, 98}, b = {99, 101, 102, 98, 100};
     REQUIRE(verdict_on_rate(paired_difference(a, b), 0).starts_with("no difference beyond noise ("));
     const difference exact =
@@ -135,7 +135,7 @@ TEST_CASE("The table ends with its cells and verdicts, an unmeasured GPU is left
     REQUIRE(json_of(r).find("\"gpu_bytes\": null") != std::string::npos);
 }
 
-TEST_CASE("A cell is compared with the kernels alone at its size: share of rate, multiple of time") {
+TEST_CASE("A cell is compared with only the kernels at its size: share of rate, multiple of time") {
     pipeline_bench_result r;
     r.options.file = "demo.toml", r.options.rounds = 2, r.options.lone = true;
     r.builds = {"/a"};

@@ -72,13 +72,13 @@ TEST_CASE("the daemon has its own folder and quits with its object") {
     CHECK_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_CASE("a daemon that ends at once is none") {
+TEST_CASE("a daemon that ends at once is reported as absent") {
     const fake_daemon fake("exit 1\n");
     const mps_folder in;
     CHECK_FALSE(mps_daemon(in).runs());
 }
 
-TEST_CASE("clients look up their daemon only in its folder") {
+TEST_CASE("clients search for their daemon only in its folder") {
     const mps_folder in;
     in.enter();
     CHECK(environment("CUDA_MPS_PIPE_DIRECTORY") == in.path());

@@ -26,7 +26,7 @@ TEST_CASE("carousel-alloc reads the requests that the supervisor writes") {
     }
 }
 
-TEST_CASE("the supervisor reads what carousel-alloc has made, a handle's bytes among it") {
+TEST_CASE("the supervisor reads the results of carousel-alloc, including a handle's bytes") {
     device::memory_handle made;
     made.kind = memory_kind::ipc;
     made.bytes = u64{2} << 20U;
@@ -52,7 +52,7 @@ TEST_CASE("the supervisor reads what carousel-alloc has made, a handle's bytes a
     CHECK(by_descriptor->ipc.empty());
 }
 
-TEST_CASE("carousel-alloc's reason for a failure is read, whatever bytes it contains") {
+TEST_CASE("carousel-alloc's reason for a failure is read, for any bytes in it") {
     run::alloc_answer refusal;
     refusal.id = "ring 3";
     refusal.error = "no such GPU \xff";

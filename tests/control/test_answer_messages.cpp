@@ -112,7 +112,7 @@ TEST_CASE("ps's pipeline, stages, links and problems are read as they were writt
     CHECK(run::read_ps(encoded).pipeline.limit() == "bottleneck: fragment (busy 98 %)");
 }
 
-TEST_CASE("what is not known of a seat or a run is null in ps, and no key is left out") {
+TEST_CASE("unknown values of a seat or a run are null in ps, and no key is omitted") {
     run::ps_answer a;
     a.stages.emplace_back();
     const json encoded = run::to_json(a);
@@ -123,7 +123,7 @@ TEST_CASE("what is not known of a seat or a run is null in ps, and no key is lef
     CHECK(encoded["pipeline"]["waits_for"] == json::array());
 }
 
-TEST_CASE("what an answer to ps lacks, or has of another type, is not known") {
+TEST_CASE("values that an answer to ps lacks, or has with another type, are unknown") {
     const char* odd_everywhere =
         R"({"pipeline":{"name":1,"pid":"x","mps":[],"bottleneck":"b","kills_at":7},"stages":[4],"links":[5]})";
     for (const char* odd :

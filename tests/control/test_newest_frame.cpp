@@ -178,7 +178,7 @@ TEST_CASE("the newest frame has its metadata, its capture time and its used exte
     CHECK(reader.what.used.planes == 1);
 }
 
-TEST_CASE("a frame whose lease is revoked in the middle of its copy is thrown away and counted") {
+TEST_CASE("a frame whose lease is revoked during its copy is discarded and counted") {
     small_ring of;
     frame_reader reader(of);
     REQUIRE(of.r.pass(0));
@@ -192,7 +192,7 @@ TEST_CASE("a frame whose lease is revoked in the middle of its copy is thrown aw
     CHECK(reader.value == 1000);
 }
 
-TEST_CASE("a frame whose status word is another frame's is thrown away and counted") {
+TEST_CASE("a frame whose status word belongs to another frame is discarded and counted") {
     small_ring of;
     frame_reader reader(of);
     REQUIRE(of.r.pass(0));
@@ -201,7 +201,7 @@ TEST_CASE("a frame whose status word is another frame's is thrown away and count
     CHECK(reader.newest.losses().revoked == 0);
 }
 
-TEST_CASE("a frame whose header changes in the middle of its copy is thrown away and counted") {
+TEST_CASE("a frame whose header changes during its copy is discarded and counted") {
     small_ring of;
     frame_reader reader(of);
     REQUIRE(of.r.pass(0));
@@ -240,7 +240,7 @@ TEST_CASE("without a supervisor frames are taken as before, from the same place"
     CHECK(reader.value == 1000);
 }
 
-TEST_CASE("a reader leaves its place, and the ninth has none") {
+TEST_CASE("a reader frees its place when it leaves, and a ninth reader gets no place") {
     small_ring of;
     {
         std::vector<std::unique_ptr<frame_reader>> all;

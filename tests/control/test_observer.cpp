@@ -117,7 +117,7 @@ TEST_CASE("between two blocks the old one is watched on") {
     CHECK(o.poll().recreated);
 }
 
-TEST_CASE("who only looks maps nothing for writing, and who takes no more leases gives that back") {
+TEST_CASE("an observer maps no memory for writing, and a reader without leases unmaps it") {
     small_run r;
     r.lead(shm::this_process());
     CHECK(run::observer(r.record()).mapped()->attached == nullptr);

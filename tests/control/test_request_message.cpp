@@ -64,7 +64,7 @@ TEST_CASE("each request is written as the socket has always had it, and read as 
     }
 }
 
-TEST_CASE("what a request leaves out is what it always was") {
+TEST_CASE("fields that a request omits have their previous defaults") {
     const auto read = [](const char* text) { return run::read_request(json::parse(text)); };
     CHECK(std::get<run::kill_request>(read(R"({"type":"kill","stage":"a"})")).signal == 9);
     const auto trace = std::get<run::trace_request>(read(R"({"type":"trace"})"));
@@ -109,7 +109,7 @@ TEST_CASE("an unknown command and an unknown fault are refused with those that a
                contains("unknown fault \"nothing\""));
 }
 
-TEST_CASE("what is asked of a stage is asked of the next one, too") {
+TEST_CASE("a copy of a stage's request can name another stage") {
     CHECK(run::to_json(run::of_stage(run::kill_request{"a", 6}, "b")) ==
           json::parse(R"({"type":"kill","signal":6,"stage":"b"})"));
     CHECK(run::to_json(run::of_stage(run::ps_request{}, "b")) == json::parse(R"({"type":"ps"})"));

@@ -76,7 +76,7 @@ std::string error_of(const run::client& c, f64 timeout_s = 5) {
 
 }  // namespace
 
-TEST_CASE("a request goes to the run that is meant, and its answer comes back") {
+TEST_CASE("a request is sent to the named run, and its answer is returned") {
     const place p;
     listener there(p.path, [](const json&) { return R"({"ok":true,"message":"done"})"; });
     CHECK(p.by_path.ask(run::kill_request{"a", 9})["message"] == "done");

@@ -131,7 +131,7 @@ TEST_CASE("a frozen group is recognised in either version") {
     CHECK(m.groups().frozen());
 }
 
-TEST_CASE("a group outside of what is mounted, and files of another form, are no limit") {
+TEST_CASE("a group outside the mounts, and files of another format, set no limit") {
     const machine m;
     m.mounts(unified_mount);
     m.member("0::/../elsewhere\n");

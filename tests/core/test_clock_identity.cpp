@@ -15,7 +15,7 @@ TEST_CASE("a process has the same clock as itself") {
     CHECK(clock_shift_ns(own_clock(), without_proc) == 0);
 }
 
-TEST_CASE("clocks of two time namespaces differ by their offsets, or by what each lacks to real time") {
+TEST_CASE("clocks of two time namespaces differ by their offsets or by their distances to real time") {
     const clock_identity first{"time:[1]", 0, 50 * second}, ahead{"time:[2]", 100 * second, -50 * second};
     CHECK(clock_shift_ns(ahead, first) == 100 * second);
     CHECK(clock_shift_ns(first, ahead) == -100 * second);
@@ -24,11 +24,11 @@ TEST_CASE("clocks of two time namespaces differ by their offsets, or by what eac
     CHECK(clock_shift_ns({"time:[2]", 0, 50 * second}, first) == 0);
 }
 
-TEST_CASE("one time namespace is one clock, whatever a step of the system's time does to the readings") {
+TEST_CASE("one time namespace is one clock, also when a step of the system's time alters readings") {
     CHECK(clock_shift_ns({"time:[1]", {}, 0}, {"time:[1]", {}, 3600 * second}) == 0);
 }
 
-TEST_CASE("a clock of which nothing is known is not refused") {
+TEST_CASE("an unknown clock is not refused") {
     CHECK(clock_shift_ns({}, own_clock()) == 0);
     CHECK(clock_shift_ns({"time:[2]"}, {"time:[1]", 5}) == 0);
 }

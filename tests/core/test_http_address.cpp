@@ -16,7 +16,7 @@ TEST_CASE("an address to serve a page at is read in all its forms") {
     CHECK(read("0.0.0.0:80") == "0.0.0.0:80");
 }
 
-TEST_CASE("an address that can't be served at is refused with what was expected") {
+TEST_CASE("an address that can't be used for serving is refused with the expected form") {
     for (const char* text : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1",
                              "127.0.0.1:80x", "256.0.0.1:80", "::1:8080", "[::1]", "[127.0.0.1]:80",
                              "example.org:80", "http://127.0.0.1:80", " 80"}) {
@@ -36,7 +36,7 @@ TEST_CASE("only this machine reaches a loopback address") {
     CHECK_FALSE(parse_http_address("192.168.0.1:80").is_loopback());
 }
 
-TEST_CASE("a token fits itself alone and no two are equal") {
+TEST_CASE("a token matches only itself, and no two tokens are equal") {
     const std::string a = new_token(), b = new_token();
     CHECK(a.size() == 32);
     CHECK(a != b);

@@ -42,7 +42,7 @@ TEST_CASE("a log line is one line with its level") {
     CHECK(c.read_all() == "warning: slot 7 is late\n");
 }
 
-TEST_CASE("a log whose reader is gone does not end the process") {
+TEST_CASE("a log without a reader does not end the process") {
     captured_stderr c;
     std::signal(SIGPIPE, SIG_IGN);
     close(c.pipe_ends[0]);

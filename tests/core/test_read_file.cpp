@@ -7,7 +7,7 @@
 
 using namespace carousel;
 
-TEST_CASE("a file is read whole, whatever it holds and however long it is") {
+TEST_CASE("a file is read completely, for any content and length") {
     const scratch_folder folder;
     const std::string path = (folder.path / "whole").string();
     for (const std::size_t size :
@@ -22,7 +22,7 @@ TEST_CASE("a file is read whole, whatever it holds and however long it is") {
     CHECK(read_file("/proc/self/stat").value_or("").size() > 20);  // says a size of 0
 }
 
-TEST_CASE("what can't be opened or read is nothing, with its reason, and never an exception") {
+TEST_CASE("a file that can't be opened or read gives no value and a reason, never an exception") {
     CHECK_FALSE(read_file("/nowhere/at/all").has_value());
     CHECK(errno == ENOENT);
     CHECK_FALSE(read_file("/tmp").has_value());

@@ -62,7 +62,7 @@ TEST_CASE("a stage that leaves the control block open is reported and accepts no
     CHECK(run.wait() == 0);
 }
 
-TEST_CASE("control: in an open control block wild writes do harm and are not reported") {
+TEST_CASE("control: in an unprotected control block wild writes cause damage and are not reported") {
     run_fixture run;
     run.start(run.pipeline("open", picture_pipeline("open", "fps = 200\n")), {"--frames", "600"},
               {"CAROUSEL_TEST_BLOCK_GUARD=off", "CAROUSEL_TEST_SCRIBBLES_ANYWHERE=1"});

@@ -31,7 +31,7 @@ std::string wide(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a stage slower per frame than others but within frame_timeout_ms is left alone") {
+TEST_CASE("a stage slower than others but within frame_timeout_ms is not restarted") {
     // With three frames in flight the third waits for more than the timeout: for the queue's work in the
     // middle, for finish() in the sink. Other programs may delay a stage for that long once. A wrong clock
     // replaces it each time.

@@ -6,7 +6,7 @@
 using namespace carousel;
 using namespace carousel::test;
 
-TEST_CASE("whatever ends a stage at any named step, no frame is lost, repeated or torn") {
+TEST_CASE("any kind of death at any named step of a stage loses, repeats and tears no frame") {
     const u64 seed = test_seed();
     for (u64 round = 0; round < scaled(1); ++round)
         for (const char* how : {"kill", "abort", "exit", "throw"}) drive(how, true, seed + round * 100);

@@ -218,7 +218,7 @@ TEST_CASE("a run whose only sink is optional ends when that sink has failed perm
     CHECK(run.leftovers() == "");
 }
 
-TEST_CASE("a stage whose settings are wrong is refused before anything starts") {
+TEST_CASE("a stage with invalid settings is refused before any process starts") {
     run_fixture run;
     run.start(run.pipeline("wrong", number_pipeline("wrong", "", "enqueue_msec = 3\n")), {"--frames", "10"});
     CHECK(run.wait() == 2);

@@ -16,7 +16,7 @@ using namespace carousel;
 using namespace carousel::test;
 using nlohmann::json;
 
-TEST_CASE("lost, repeated and image_hash of the report follow from the ledger file alone") {
+TEST_CASE("lost, repeated and image_hash of the report follow from only the ledger file") {
     constexpr u64 frames = 600;
     run_fixture run;
     run.start(run.pipeline("ledgers", picture_pipeline("ledgers", "fps = 300\n")),

@@ -47,7 +47,7 @@ TEST_CASE("a ring without gaps is reported as unguarded and accepts no overrun, 
     CHECK(memory[1]["guard"] == "none");
 }
 
-TEST_CASE("control: without gaps, writes beyond output slots go unseen and harm other frames") {
+TEST_CASE("control: without gaps, writes beyond output slots are not detected and damage frames") {
     const auto text = picture_pipeline("unguarded") +
                       "[link.geometry]\nguard = \"off\"\n[link.vertex]\nguard = \"off\"\n"
                       "[link.fragment]\nguard = \"off\"\n";

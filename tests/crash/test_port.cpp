@@ -137,7 +137,7 @@ TEST_CASE("an external reader gets whole frames in increasing sequence under kil
     }
 }
 
-TEST_CASE("readers that are killed under load harm no frame, and their places are free again") {
+TEST_CASE("readers that are killed under load damage no frame, and their places are freed") {
     run_fixture run;
     run.start(run.pipeline("crowded", number_pipeline("crowded")));
     REQUIRE(run.wait_running());

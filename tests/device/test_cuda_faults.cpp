@@ -9,7 +9,7 @@
 using namespace carousel;
 using nlohmann::json;
 
-TEST_CASE("an illegal address surfaces as cuda_error from every later call, and nothing hangs") {
+TEST_CASE("an illegal address is reported as cuda_error by every later call, and no call hangs") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     test::child victim("fault");
@@ -52,7 +52,7 @@ TEST_CASE("an event that can't be imported is null, so that no process helps") {
     REQUIRE_NOTHROW(queue->drain());
 }
 
-TEST_CASE("more GPU memory than there is is refused with what was asked and what is free") {
+TEST_CASE("a request for too much GPU memory is refused with the requested and the free size") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     REQUIRE_THROWS_WITH(context->allocate(u64{1} << 45),

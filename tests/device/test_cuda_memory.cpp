@@ -48,7 +48,7 @@ bool all_are(const std::vector<u8>& bytes, u8 value) {
 
 }  // namespace
 
-TEST_CASE("vmm memory from carousel-alloc is zero, and lives by its fds when its maker is gone") {
+TEST_CASE("vmm memory from carousel-alloc is zero, and its fds keep it after its creator has ended") {
     CAROUSEL_NEEDS_BACKEND();
     test::child alloc(
         "", test::program_next_to_test("carousel-alloc"),
@@ -72,7 +72,7 @@ TEST_CASE("vmm memory from carousel-alloc is zero, and lives by its fds when its
                     0));
 }
 
-TEST_CASE("ipc memory lives while its owner sleeps, and newcomers are refused when it is gone") {
+TEST_CASE("ipc memory exists while its owner sleeps, and new importers are refused after its end") {
     CAROUSEL_NEEDS_BACKEND();
     test::child alloc("", test::program_next_to_test("carousel-alloc"),
                       {"--fd", "10", "--requests", R"([{"id":1,"bytes":3000000,"kind":"ipc"}])"});

@@ -88,7 +88,7 @@ TEST_CASE("memory mapped read-only reads as written, and a mapping reports its m
     CHECK(*reinterpret_cast<const u32*>(torn->host_data()) == 0);
 }
 
-TEST_CASE("a write to memory that is mapped for reading ends its writer alone and changes nothing") {
+TEST_CASE("a write to memory that is mapped for reading ends only its writer and changes no byte") {
     CAROUSEL_NEEDS_BACKEND();
     const auto context = test::open_backend();
     const test::shareable shared(1 << 16);

@@ -55,7 +55,7 @@ TEST_CASE("host memory that can be truncated is refused") {
     ::close(handle.fd);
 }
 
-TEST_CASE("too much host memory is refused with what was asked and what is free") {
+TEST_CASE("a request for too much host memory is refused with the requested and the free size") {
     REQUIRE_THROWS_WITH(create_memfd("ring geometry", u64{1} << 45),
                         test::contains("ring geometry") && test::contains("free"));
     REQUIRE_THROWS_AS(create_memfd("nothing", 0), shm_error);

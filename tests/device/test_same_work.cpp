@@ -79,7 +79,7 @@ TEST_CASE("arguments of a frame that is taken back are set with the next one's")
     CHECK(l.all()[0].changed);
 }
 
-TEST_CASE("a first frame that is taken back leaves nothing") {
+TEST_CASE("a first frame that is taken back leaves no trace") {
     launch_list l;
     l.begin();
     l.add(launch_of("first", &one_kernel, {1, 1}));

@@ -6,7 +6,7 @@
 using namespace carousel;
 using test::contains;
 
-TEST_CASE("a plane of each element type that a stage may have can be written, and comes out as it was") {
+TEST_CASE("a plane of each element type of a stage can be written, and is read unchanged") {
     for (const char* type : {"u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f8_e4m3", "f8_e5m2",
                              "f16", "bf16", "f32", "f64", "bool"}) {
         CAPTURE(type);
@@ -17,7 +17,7 @@ TEST_CASE("a plane of each element type that a stage may have can be written, an
     }
 }
 
-TEST_CASE("an invalid plane is reported with what is expected") {
+TEST_CASE("an invalid plane is reported with the expected format") {
     for (const char* text :
          {"", "u8", "u8[", "u8[]", "u8[0]", "u8[-1]", "u9[4]", "[4]", "u8[1,2,3,4,5]", "u8[4]x", "u8[4,]"}) {
         CAPTURE(text);

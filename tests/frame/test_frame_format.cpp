@@ -82,7 +82,7 @@ TEST_CASE("a format survives JSON unchanged") {
     CHECK(frame_format::from_json(f.to_json()) == f);
 }
 
-TEST_CASE("each element type has a name, a size and comes back from JSON") {
+TEST_CASE("each element type has a name and a size and is restored from JSON") {
     const std::vector<std::tuple<element, const char*, u64>> all = {
         {element::u8_, "u8", 1},           {element::u16_, "u16", 2}, {element::u32_, "u32", 4},
         {element::u64_, "u64", 8},         {element::i8_, "i8", 1},   {element::i16_, "i16", 2},

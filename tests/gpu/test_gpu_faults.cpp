@@ -71,7 +71,7 @@ TEST_CASE("a frame that faults the device each time is given up and reaches the 
     CHECK(r["dead_letters"][0]["ring_sequence"] == 100);
 }
 
-TEST_CASE("a stage that is stopped with work on the device is replaced, and none of that work shows") {
+TEST_CASE("a stage that is stopped with work on the device is replaced, and its work has no effect") {
     const std::string hash = undisturbed_device_hash(600);
     run_fixture run;
     device_keys keys;
@@ -148,7 +148,7 @@ TEST_CASE("instances on a GPU that fill one ring plant each frame's canary") {
     CHECK(run.report()["restarts"] == 1);
 }
 
-TEST_CASE("control: without canaries the same write on a GPU goes unseen") {
+TEST_CASE("control: without canaries the same write on a GPU is not detected") {
     run_fixture run;
     device_keys keys;
     keys.guard = "off";

@@ -54,7 +54,7 @@ TEST_CASE("a stream that ends does so in a stage that plays its frames as graphs
     check_whole(run, 500);
 }
 
-TEST_CASE("work that changes ends the stage with the frame's number and what differs") {
+TEST_CASE("work that changes ends the stage with the frame's number and the difference") {
     run_fixture run;
     device_keys keys = alike("fps = 400\n");
     keys.middle += "changes_at = 300\n";

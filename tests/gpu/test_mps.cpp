@@ -74,7 +74,7 @@ TEST_CASE("in one MPS domain an endless kernel and a stopped stage end without h
     }
 }
 
-TEST_CASE("a fault that ends a whole MPS domain loses nothing and blames no stage") {
+TEST_CASE("a fault that ends a whole MPS domain loses no frame and blames no stage") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(600);
     for (const char* how : {"illegal", "trap"}) {
@@ -93,7 +93,7 @@ TEST_CASE("a fault that ends a whole MPS domain loses nothing and blames no stag
     }
 }
 
-TEST_CASE("kills from outside of every stage of an MPS domain, and of the supervisor, lose nothing") {
+TEST_CASE("kills from outside of every stage of an MPS domain, and of the supervisor, lose no frame") {
     if (!has_mps()) CAROUSEL_SKIP(no_mps);
     const std::string hash = undisturbed_device_hash(2000);
     run_fixture run;

@@ -199,7 +199,7 @@ TEST_CASE("the name of a released block matches no later block at the same place
     CHECK(m.of(1).use().free == 0);
 }
 
-TEST_CASE("a cell whose block has another owner by now takes nothing from that owner") {
+TEST_CASE("a cell whose block has a new owner takes no block from that owner") {
     made m(4);
     REQUIRE(m.of(1).try_acquire(2));
     CHECK_FALSE(m.of(2).take({0, 500, 501}));

@@ -107,7 +107,7 @@ TEST_CASE("an element popped by a dead process is counted, a leased one is deliv
     CHECK(value == 2);
 }
 
-TEST_CASE("a repair does not change what live clients have claimed, popped and leased") {
+TEST_CASE("a repair does not change the claimed, popped and leased elements of live clients") {
     made m(4);
     const u64 in[] = {1, 2};
     REQUIRE(m.of(1).try_push(in, 2) == 2);

@@ -87,7 +87,7 @@ TEST_CASE("a full line admits no client, and leaving clients make room in any or
     CHECK(m.of(2).try_acquire());
 }
 
-TEST_CASE("a repair returns only what the dead client had, even if it is repeated") {
+TEST_CASE("a repair returns only the objects of the dead client, even if it is repeated") {
     made m(3);
     REQUIRE(m.of(1).try_acquire());
     REQUIRE(m.of(2).try_acquire());
@@ -197,7 +197,7 @@ TEST_CASE("only the first waiter is skipped, and the next one has its own patien
     CHECK(m.of(2).waiting() == 1);
 }
 
-TEST_CASE("a full line of stopped clients admits others one after the other") {
+TEST_CASE("a full queue of stopped clients admits others one after the other") {
     made m(1, 2);
     controlled_time t;
     m.rests(1, 7);

@@ -30,7 +30,7 @@ using namespace carousel;
 using namespace carousel::ipc;
 using namespace carousel::test;
 
-TEST_CASE("a client that starts first waits for its holder, and then names what is missing") {
+TEST_CASE("a client that starts first waits for its holder, and then names the missing part") {
     scene s;
     const std::string why = refusal_of([] { (void)ipc::open("lab", {.wait_s = 0.05}); });
     CHECK_THAT(why, contains("no process holds it"));
@@ -100,7 +100,7 @@ TEST_CASE("a name is held once, and its folder is removed with it") {
     CHECK_FALSE(std::filesystem::exists(place_of("lab").folder));
 }
 
-TEST_CASE("a client that leaves returns what it held, although its process is alive") {
+TEST_CASE("a client that leaves returns all held objects, although its process is alive") {
     scene s;
     held_space h("lab");
     space stays = ipc::open("lab");
@@ -139,7 +139,7 @@ TEST_CASE("a timeout names the owner and the free amount") {
     CHECK_THAT(refusal_of([&] { work.submit(2, milliseconds(5)); }), contains("1 tasks wait"));
 }
 
-TEST_CASE("handles return what they hold once, at their end, and can be moved") {
+TEST_CASE("handles return their objects once, at their end, and can be moved") {
     scene s;
     held_space h("lab");
     space lab = ipc::open("lab");
@@ -269,7 +269,7 @@ TEST_CASE("a forked child that unwinds does not change its parent's space or hol
     CHECK(turn->free() == 1);
 }
 
-TEST_CASE("a live client without a connection keeps what it holds until it ends") {
+TEST_CASE("a live client without a connection keeps its objects until it ends") {
     scene s;
     held_space h("lab");
     attachment stays("lab", 5);

@@ -20,7 +20,7 @@ using namespace carousel;
 using namespace carousel::ipc;
 using namespace carousel::test;
 
-TEST_CASE("if GPU memory can't be created, the space is not held and nothing remains") {
+TEST_CASE("if GPU memory can't be created, the space is not held and leaves no files") {
     class no_helper final : public gpu_helper {
         [[nodiscard]] gpu_memory make(u64) override { throw device_error("no GPU here"); }
         [[nodiscard]] gpu_repairer start_repairer() override { return {}; }

@@ -107,7 +107,7 @@ TEST_CASE("an expired claim does not commit the task that now has its place") {
     CHECK(m.of(2).commit(now));
 }
 
-TEST_CASE("a repair does not change what live clients fill, have claimed and read") {
+TEST_CASE("a repair does not change the cells that live clients fill, have claimed and read") {
     made m(3, 1);
     m.b->place()[0].store(task_word{0, 0, 4, task_state::filling}.pack());
     const task_name name = m.submit(2);

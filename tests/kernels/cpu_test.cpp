@@ -166,7 +166,7 @@ TEST_CASE("Procedural meshes: indices in range, unit normals, at most the reques
     REQUIRE(mesh_shape_from("torus-knots") == mesh_shape::torus_knots);
 }
 
-TEST_CASE("Sharpening leaves flat pictures alone, strengthens edges, and keeps alpha") {
+TEST_CASE("Sharpening does not change flat pictures, strengthens edges, and keeps alpha") {
     backend on = open_backend(device::device_kind::cpu, 2);
     const u32 w = 37, h = 11;
     const auto in = on.context->allocate(w * h * 4), out = on.context->allocate(w * h * 4);

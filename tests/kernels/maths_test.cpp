@@ -49,7 +49,7 @@ TEST_CASE("The sRGB tables are the standard's curve and invert each other") {
     for (u32 i = 1; i < encode_entries; ++i) REQUIRE(t.encode[i] >= t.encode[i - 1]);
 }
 
-TEST_CASE("A cut lies at the same point whichever end is named first") {
+TEST_CASE("A cut is at the same point for both orders of the ends") {
     const viewport view = make_viewport(1920, 1080, 0.1F);
     u32 seed = 1;
     const auto next = [&] {

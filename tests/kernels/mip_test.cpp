@@ -126,7 +126,7 @@ TEST_CASE("Mapped textures: every instruction set and number of threads gives th
     }
 }
 
-TEST_CASE("A texture record or number that leads out of the textures gives a picture and no fault") {
+TEST_CASE("A texture record or index outside the textures gives a picture and no fault") {
     backend on = open_backend(device::device_kind::cpu, 1);
     mapped_mesh m = soup_with_textures(500);
     auto* const numbers = reinterpret_cast<u32*>(m.block.data() + m.layout.texture_numbers);

@@ -178,7 +178,7 @@ TEST_CASE("Random interpenetrating triangles give the reference's ids and depths
     require_reference(random_triangles(2, 900, 900, false));
 }
 
-TEST_CASE("Triangles that reach far beyond the picture give the reference's picture") {
+TEST_CASE("Triangles that extend far outside the picture give the reference's picture") {
     CAROUSEL_NEEDS_DEVICE();
     std::mt19937 random(77);
     triangle_set set;
@@ -219,7 +219,7 @@ TEST_CASE("All rotations of a triangle's corners cover the same pixels, all refl
     }
 }
 
-TEST_CASE("A shift by whole pixels shifts the picture and changes nothing else") {
+TEST_CASE("A shift by whole pixels only shifts the picture") {
     CAROUSEL_NEEDS_DEVICE();
     triangle_set set = random_triangles(8, 250, 4000, false);
     triangle_set moved = set;

@@ -98,7 +98,7 @@ answer on_device(backend& on, const net_weights& w, const std::vector<u8>& pictu
 
 }  // namespace
 
-TEST_CASE("The network's answers are its sums written out, whatever the size of the batch") {
+TEST_CASE("The network's answers equal directly computed sums, for any batch size") {
     CAROUSEL_NEEDS_DEVICE();
     const auto w = some_weights();
     const auto pictures = some_pictures(37);

@@ -95,7 +95,7 @@ TEST_CASE("frames without a claim are neither lost nor unfolded, and are counted
     CHECK(ledger_reader::open(copy)->summarize(all).passed == passed);
 }
 
-TEST_CASE("a record of a frame that passed the sink by before its commit counts as passed alone") {
+TEST_CASE("a record of a frame that passed the sink before its commit counts only as passed") {
     const sink_files f;
     const std::string ledger = ledger_path(f.directory, "b");
     f.suspend("b", 100);
@@ -133,7 +133,7 @@ TEST_CASE("one call folds a part of the frames that have passed a sink by, and t
     CHECK(ledger_reader::open(ledger)->summarize(all).passed == all - 1);
 }
 
-TEST_CASE("a frame that is lost within a claim stays lost, whatever passes by later") {
+TEST_CASE("a frame that is lost within a claim stays lost, for any frames that pass later") {
     const sink_files f;
     f.deliver("b", 0, 3);
     f.deliver("b", 4, 9);

@@ -21,7 +21,7 @@ std::string file_in(const scratch_folder& folder) { return ledger_path(folder.pa
 
 }  // namespace
 
-TEST_CASE("an undisturbed run: nothing lost, nothing repeated, and the hash of the hashes by sequence") {
+TEST_CASE("a run without faults: no lost or repeated frames, and the hash of the hashes by sequence") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));
     std::vector<u64> hashes;
@@ -128,7 +128,7 @@ TEST_CASE("a second mark has no effect, and a late record of a dead process does
     CHECK(sum.marked_by_supervisor == 0);
 }
 
-TEST_CASE("a frame that is committed twice is a repeat, however often it is recorded") {
+TEST_CASE("a frame that is committed twice is one repeat, for any number of records") {
     scratch_folder folder;
     ledger_writer writer(file_in(folder));
     writer.record(0, 7, false, 1);

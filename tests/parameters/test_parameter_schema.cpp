@@ -146,7 +146,7 @@ TEST_CASE("values are set by name, each as its kind is written") {
     CHECK(s.is_possible(values));
 }
 
-TEST_CASE("what can't be set is refused with what was expected, and a near name or choice") {
+TEST_CASE("an invalid set is refused with the expected value and a similar name or choice") {
     const parameter_schema s = lamp();
     CHECK(refusal(s, "exposure", 5000) == "exposure = 5000: expected a number from 0 to 1000");
     CHECK(refusal(s, "exposure", -0.5) == "exposure = -0.5: expected a number from 0 to 1000");
@@ -197,7 +197,7 @@ TEST_CASE("a field that must be below another is held to it when all are set") {
     CHECK(s.is_possible(values));
 }
 
-TEST_CASE("what is shown can be set again, bit for bit") {
+TEST_CASE("displayed values can be set again and give the same bits") {
     const parameter_schema s = lamp();
     std::mt19937_64 random(11);
     const auto any = [&](f64 low, f64 high) {
@@ -259,7 +259,7 @@ TEST_CASE("bytes that no process can have set are not trusted") {
     CHECK(parameter_schema::element_of(*s.find("count"), bytes(46)) == 0);
 }
 
-TEST_CASE("a schema survives JSON unchanged, and what is as ever is left out") {
+TEST_CASE("a schema passes through JSON unchanged, and default values are omitted") {
     const parameter_schema s = lamp();
     CHECK(parameter_schema::from_json(json::parse(s.to_json().dump())) == s);
     const json j = s.to_json();

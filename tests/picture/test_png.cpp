@@ -42,7 +42,7 @@ void check_same(const std::vector<std::byte>& rgba, u32 width, u32 height,
 
 }  // namespace
 
-TEST_CASE("a picture comes back from its bytes bit for bit") {
+TEST_CASE("a picture is restored from its bytes bit for bit") {
     // Sizes of one stripe and of several, of rows longer than one; stripes of one row and more, up to all.
     for (const auto& [width, height] :
          {std::pair<u32, u32>{1, 1}, {7, 5}, {640, 3}, {1, 97}, {97, 1}, {1283, 719}, {70'001, 3}}) {

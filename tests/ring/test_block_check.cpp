@@ -293,7 +293,7 @@ const std::vector<violation>& violations() {
 
 }  // namespace
 
-TEST_CASE("each impossible word is found with its owner, whichever lap is the first") {
+TEST_CASE("each impossible word is found with its owner, for any first lap") {
     first_counters late;
     late.lap = counters_near_overflow.lap;
     for (const violation& violation_case : violations())

@@ -353,13 +353,13 @@ void open_and_write_a_note(int signal) {
 }
 }  // namespace
 
-TEST_CASE("a signal's handler finds the block closed to reads, and opens it for good") {
+TEST_CASE("a signal handler starts without access to the block, and opens it permanently") {
     if (!shm::has_protection_keys()) CAROUSEL_SKIP(shm::why_no_keys());
     CHECK(handled_by(block_guard::keys, [](int) { (void)handled_run->b.c->job[0].load(); }) == faulted);
     CHECK(handled_by(block_guard::keys, open_and_write_a_note) == went_through);
 }
 
-TEST_CASE("a signal's handler opens the block for good where keys are emulated, too") {
+TEST_CASE("a signal handler opens the block permanently, also with emulated keys") {
     CHECK(handled_by(block_guard::emulated, write_a_note) == faulted);
     CHECK(handled_by(block_guard::emulated, open_and_write_a_note) == went_through);
 }

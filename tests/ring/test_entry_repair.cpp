@@ -77,7 +77,7 @@ TEST_CASE("the entry of a live process is found by its seat and pid after any bi
     }
 }
 
-TEST_CASE("of one that sits and is dead any pid will do: it is retired, whichever it was") {
+TEST_CASE("a dead process of a seat is retired, for any pid in its entry") {
     left_entries r;
     const u32 entry = r.sits(1);
     r.b.c->entry[entry].start_time.store(9);

@@ -26,7 +26,7 @@ void use_all_of(shm::frame_header& h) {
     seal(h, parameter_bytes);
 }
 
-TEST_CASE("a header that differs from its seal is leased by no process, whichever bit it is") {
+TEST_CASE("a header that differs from its seal in any bit is leased by no process") {
     run_in_hand r;
     r.b.c->parameters.bytes = parameter_bytes;
     test::seated source = r.sit(0), middle = r.sit(1);

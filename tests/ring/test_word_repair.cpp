@@ -125,7 +125,7 @@ TEST_CASE("a word that the supervisor knows is repaired after any bit flip") {
     }
 }
 
-TEST_CASE("an entry without a process is free again, whichever bit has flipped") {
+TEST_CASE("an entry without a process becomes free after any bit flip") {
     run_in_hand r;
     (void)r.sit(0), (void)r.sit(1), (void)r.sit(2);
     const auto check = [&](u32 entry) {

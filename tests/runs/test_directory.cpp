@@ -85,7 +85,7 @@ TEST_CASE("a record is read as it was written, with the folder in which it was f
     CHECK_FALSE(run::read_record(place));
 }
 
-TEST_CASE("a run of another namespace or boot lives as long as its folder's lock is held") {
+TEST_CASE("a run of another namespace or boot counts as live while its folder's lock is held") {
     scratch_folder folder;
     const runtime_directory d(folder.path.c_str());
     const std::string place = run::make_run_folder("far");
@@ -107,7 +107,7 @@ TEST_CASE("a run of another namespace or boot lives as long as its folder's lock
     CHECK_FALSE(run::is_alive(r));
 }
 
-TEST_CASE("runs are listed by name, and a folder without a record is none") {
+TEST_CASE("runs are listed by name, and a folder without a record is not listed") {
     scratch_folder folder;
     const runtime_directory d(folder.path.c_str());
     for (const char* name : {"b", "a", "c"}) run::write_record(run::make_run_folder(name), record_of(name));

@@ -13,7 +13,7 @@
 
 using namespace carousel;
 
-TEST_CASE("a run is led, alone or over, and another run in its folder is not it") {
+TEST_CASE("a run has a supervisor, has none or is over, and a new run in its folder is another run") {
     scratch_folder folder;
     const std::string place = folder.path.string();
     run::write_record(place, {shm::this_process(), "mine", "demo", "", "", "", ""});

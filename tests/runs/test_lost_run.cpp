@@ -120,7 +120,7 @@ TEST_CASE("the newest lost runs are kept, each within its bound") {
     CHECK(fs::file_size(kept + "/logs/sink.2.17.alone") == u64{4} << 20U);
 }
 
-TEST_CASE("a run whose account can't be written leaves its evidence, and its caller continues") {
+TEST_CASE("a run whose account can't be written keeps its evidence, and its caller continues") {
     const lost_world world;
     const std::string at = world.run_of("demo", "a1");
     std::ofstream(world.folder.path / "carousel-lost") << "not a folder";

@@ -84,7 +84,7 @@ TEST_CASE("a message that is too long is refused, not cut") {
     CHECK(errno == EMSGSIZE);
 }
 
-TEST_CASE("a listening socket belongs to its user alone and reports who connects") {
+TEST_CASE("a listening socket is accessible only to its user and identifies the connecting process") {
     const std::string path = "/tmp/carousel-test-" + std::to_string(getpid()) + ".sock";
     const shm::unique_fd listener = shm::listen_at(path);
     struct stat info {};

@@ -97,4 +97,4 @@ TEST_CASE("a program that a process starts keeps no lock of it") {
     CHECK_FALSE(shm::is_locked_elsewhere(asks.get()));
 }
 
-TEST_CASE("what can't be determined counts as locked") { CHECK(shm::is_locked_elsewhere(-1)); }
+TEST_CASE("an unknown state of a lock counts as locked") { CHECK(shm::is_locked_elsewhere(-1)); }

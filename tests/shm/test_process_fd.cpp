@@ -60,7 +60,7 @@ TEST_CASE("a forked child that outlives its parent's lock does not hold it") {
     REQUIRE(::waitpid(child, nullptr, 0) == child);
 }
 
-TEST_CASE("an object is destroyed by the process that made it alone") {
+TEST_CASE("an object is destroyed only by the process that created it") {
     static int ended = 0;
     struct noted {
         ~noted() { ++ended; }

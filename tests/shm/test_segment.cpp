@@ -49,7 +49,7 @@ TEST_CASE("a published control block is attached to and both sides see the same 
     CHECK(made.block().end.load() == 78);
 }
 
-TEST_CASE("a control block is readable and writable by its user alone") {
+TEST_CASE("a control block is readable and writable only by its user") {
     const removed_at_end r{fresh_name("mode")};
     const segment made = segment::create(r.run_id);
     struct stat info {};

@@ -103,7 +103,7 @@ TEST_CASE("a frame that finds its input takes two scopes on the main thread, thr
     check_scopes({1, 2, 3}, 500);
 }
 
-TEST_CASE("a stage's own code is called outside of any scope, on whichever thread") {
+TEST_CASE("a stage's own code is called outside of any write scope, on any thread") {
     if (no_threads != nullptr) CAROUSEL_SKIP(no_threads);
     const u32 finish_threads = GENERATE(1U, 3U);
     CAPTURE(finish_threads);

@@ -110,7 +110,7 @@ TEST_CASE("a summary that names bytes outside the units is ignored, and they are
     }
 }
 
-TEST_CASE("a recording is cut to its last whole frame wherever its recorder dies in a write") {
+TEST_CASE("a recording is cut to its last complete frame after a death at any point of a write") {
     const std::string how = GENERATE(from_range(compressions()));
     CAPTURE(how);
     const scratch_folder folder;

@@ -28,7 +28,7 @@ kind kind_of(const std::vector<stage_load>& all, f64 fps = 0) { return find_bott
 
 }  // namespace
 
-TEST_CASE("the stage that waits for no other is the bottleneck, wherever it is") {
+TEST_CASE("the stage that waits for no other one is the bottleneck, at any place") {
     const bottleneck b = find_bottleneck(demo(), 0);
     CHECK(b.what == kind::stage);
     CHECK(b.stage == 2);

@@ -102,7 +102,7 @@ TEST_CASE("frames of several graphs follow each other in the queue") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("a dropped frame leaves nothing in the queue, and the next one has its own arguments") {
+TEST_CASE("a dropped frame leaves no work in the queue, and the next one has its own arguments") {
     CAROUSEL_NEEDS_BACKEND();
     one_lane l;
     for (const u32 n : {1U, 2U, 3U, 4U}) {

@@ -323,7 +323,7 @@ TEST_CASE("values of --set are written as in a file, quotes may be left out") {
     CHECK(value_from("{a = 1}") == json({{"a", 1}}));
 }
 
-TEST_CASE("relative files of the command line are relative to where the user stands") {
+TEST_CASE("relative files of the command line are relative to the user's working directory") {
     const world w;
     const std::string file = runnable(
         w, two_stages + "[[stage]]\nname = \"show\"\nrun = \"./carousel-display\"\ninputs = [\"a\"]\n");

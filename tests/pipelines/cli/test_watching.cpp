@@ -59,7 +59,7 @@ json ps_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the log files of a run are read on through rotations and past their removal") {
+TEST_CASE("the log files of a run are read further through rotations and after their removal") {
     const world w;
     const std::string folder = w.path("logs");
     std::filesystem::create_directories(folder);
@@ -259,7 +259,7 @@ TEST_CASE("a name that is longer than the screen is cut with an ellipsis, the fi
     CHECK(t.text() == "NAME    FIGURE\na nam\u2026      42\n");
 }
 
-TEST_CASE("hints name a command that works where the user stands") {
+TEST_CASE("hints name a command that works in the user's working directory") {
     const world w;
     const std::string program = w.program("bin/carousel", ":");
     CHECK(command_for(program, "/elsewhere", "/usr/bin:" + w.path("bin")) == "carousel");

@@ -81,7 +81,7 @@ TEST_CASE("a process that repeats its own error prints it each time") {
     CHECK(ends.drain() == "s | error: once more\ns | error: once more\n");
 }
 
-TEST_CASE("a stream is cut into lines wherever it was cut into pieces") {
+TEST_CASE("a stream is split into lines, for any split into pieces") {
     line_splitter s;
     std::vector<std::string> lines;
     const auto keep = [&](std::string_view l) { lines.emplace_back(l); };

@@ -4,7 +4,7 @@
 using namespace carousel;
 using namespace carousel::supervisor;
 
-TEST_CASE("columns are as wide as their widest cell and numbers stand at the right") {
+TEST_CASE("columns are as wide as their widest cell and numbers are aligned right") {
     table t({"NAME", ">N"});
     t.add({"a", "1"});
     t.add({"longer", "1000"});

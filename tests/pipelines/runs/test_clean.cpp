@@ -250,7 +250,7 @@ TEST_CASE("a start waits for stages of its name that it can neither see nor end"
     stage.reset();
 }
 
-TEST_CASE("a folder with nothing but an old lock that no process holds is a leftover") {
+TEST_CASE("a folder that contains only an old lock without a holder is a leftover") {
     const world w;
     const std::string folder = run::make_run_folder("begun"), path = folder + "/lock";
     shm::unique_fd lock = shm::lead_folder(folder);

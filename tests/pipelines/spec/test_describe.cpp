@@ -27,7 +27,7 @@ std::string describe_refusal(const world& w, const std::string& text = two_stage
 
 }  // namespace
 
-TEST_CASE("stages are asked in the links' order and hear their settings and inputs") {
+TEST_CASE("stages are configured in the links' order with their settings and inputs") {
     const world w;
     w.program("source", source_body);
     w.program("sink", "cat > " + w.path("heard") +

@@ -232,7 +232,7 @@ TEST_CASE("an asset that would have to cross hosts is refused with both of its s
                contains("stage \"b\" on host x uses the asset mesh, which \"a\" produces on host here"));
 }
 
-TEST_CASE("a file without other hosts is one part, as ever") {
+TEST_CASE("a file without other hosts is one part") {
     const auto p = parsed(stage("a", "", on("here")) + stage("b", "\"a\"") + host("x"));
     CHECK_FALSE(p.is_spread());
     CHECK(supervisor::remote_hosts(p).empty());

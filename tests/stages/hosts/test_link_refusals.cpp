@@ -21,7 +21,7 @@ u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u6
 
 }  // namespace
 
-TEST_CASE("a run that continues a lost one is accepted, but skips nothing") {
+TEST_CASE("a run that continues a lost one is accepted, but skips no frames") {
     const token_file token("a secret that both sides know");
     hello successor = hello_of_test("run-c");
     successor.begins = 4;

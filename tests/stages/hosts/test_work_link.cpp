@@ -46,7 +46,7 @@ void ask(sending_side& a, u64 n) {
 
 }  // namespace
 
-TEST_CASE("work continues at the ring's number, whichever process or run sends it") {
+TEST_CASE("work continues at the ring's number, for any sending process or run") {
     const token_file token("a secret that both sides know");
     receiving_side b(of_kind(link_kind::work), token, "run-b", "an earlier run", 7, 4);
     sending_side a(of_kind(link_kind::work), token, 0);

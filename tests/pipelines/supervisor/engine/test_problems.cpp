@@ -64,7 +64,7 @@ TEST_CASE("problems: a healthy run has none") {
     CHECK(r.found.all(0).empty());
 }
 
-TEST_CASE("problems: a ring without a free buffer is one only while quarantine is the cause") {
+TEST_CASE("problems: a ring without a free buffer is reported only if quarantine is the cause") {
     made_run r;
     r.set_all(ring::slot_state::ready);
     CHECK(r.lines().empty());
@@ -96,7 +96,7 @@ TEST_CASE("problems: a condition that lasts less than a second is not reported")
     CHECK(r.found.all(0).empty());
 }
 
-TEST_CASE("problems: a stage that dies before it delivers is one while it rests") {
+TEST_CASE("problems: a stage that dies before it delivers is reported during its delay") {
     made_run r;
     seat& sink = *r.table.seats[1];
     sink.last_exit = "exit code 3";
@@ -107,7 +107,7 @@ TEST_CASE("problems: a stage that dies before it delivers is one while it rests"
     CHECK_THAT(lines[0], test::contains("sink dies before it delivers a frame (exit code 3; 1 in a row)"));
 }
 
-TEST_CASE("problems: a stage without a process, or a paused one, is one, a source as well as a sink") {
+TEST_CASE("problems: any stage without a process and any paused stage is reported") {
     for (const u32 k : {0U, 1U})
         for (const seat_event what : {seat_event::take_down, seat_event::pause}) {
             made_run r;

@@ -65,7 +65,7 @@ struct man_in_the_middle {
 
 }  // namespace
 
-TEST_CASE("two sides that know the token hear each other's messages in order") {
+TEST_CASE("two sides that know the token receive each other's messages in order") {
     if (!hosts::can_seal()) CAROUSEL_SKIP("built without libcrypto");
     man_in_the_middle b;
     b.pass();

@@ -43,7 +43,7 @@ std::string between(const one_host& there, const one_host& here) {
 
 }  // namespace
 
-TEST_CASE("hosts that have the same files agree, wherever these lie") {
+TEST_CASE("hosts that have the same files agree, for any folder of the files") {
     for (const char* mesh : {"box.obj", "box.gltf", "cube", "missing.gltf"}) {
         INFO(mesh);
         CHECK(between(one_host(mesh), one_host(mesh)) == "");

@@ -282,7 +282,7 @@ TEST_CASE("a standby takes over once it reported ready and is skipped until then
     CHECK(job_word::of(ring::load(b.c().job[0])).epoch == 2);
 }
 
-TEST_CASE("a takeover is reported with all parts, however late the successor's ready is read") {
+TEST_CASE("a takeover is reported with all parts, also if the successor's ready is read late") {
     retired_run b;
     ::kill(static_cast<pid_t>(b.holder->pid()), SIGKILL);
     REQUIRE(b.until([&] { return b.current().epoch == 2 && b.source().start_wanted; }));
@@ -308,7 +308,7 @@ TEST_CASE("a takeover is reported with all parts, however late the successor's r
     CHECK(parts_of_takeovers_ms(all).to_frame.size() == 1);
 }
 
-TEST_CASE("a standby does not hide that its holder has delivered nothing") {
+TEST_CASE("a standby does not hide that its stage has delivered no frame") {
     retired_run b;
     const child waiting;
     b.c().entry[3].commits.store(0);
