@@ -1,5 +1,6 @@
 #include "hosts/seal.hpp"
 
+#include <dlfcn.h>
 #include <sys/random.h>
 
 #include <cerrno>
@@ -10,21 +11,45 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/opensslv.h>
 #endif
 
 namespace carousel::hosts {
 
 #ifdef CAROUSEL_HAS_CRYPTO
-bool can_seal() noexcept { return true; }
+namespace {
+
+/// Loaded at its first use, so that systems without libcrypto run everything except hosts.
+struct crypto_library {
+    decltype(&::HMAC) hmac = nullptr;
+    decltype(&::EVP_sha256) sha256 = nullptr;
+};
+
+const crypto_library& crypto() noexcept {
+    static const crypto_library loaded = [] {
+        void* const library =
+            ::dlopen("libcrypto.so." OPENSSL_MSTR(OPENSSL_SHLIB_VERSION), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr) return crypto_library{};
+        return crypto_library{reinterpret_cast<decltype(&::HMAC)>(::dlsym(library, "HMAC")),
+                              reinterpret_cast<decltype(&::EVP_sha256)>(::dlsym(library, "EVP_sha256"))};
+    }();
+    return loaded;
+}
+
+}  // namespace
+
+bool can_seal() noexcept { return crypto().hmac != nullptr && crypto().sha256 != nullptr; }
 
 seal_bytes seal(std::string_view key, std::initializer_list<std::string_view> parts) {
+    if (!can_seal())
+        throw config_error("libcrypto, which pipelines over several hosts need, is not installed");
     std::string all;
     for (const std::string_view part : parts) all += part;
     seal_bytes out{};
     unsigned length = 0;
-    if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-             reinterpret_cast<const unsigned char*>(all.data()), all.size(), out.data(),
-             &length) == nullptr ||
+    if (crypto().hmac(crypto().sha256(), key.data(), static_cast<int>(key.size()),
+                      reinterpret_cast<const unsigned char*>(all.data()), all.size(), out.data(),
+                      &length) == nullptr ||
         length != out.size())
         throw shm_error("HMAC-SHA256 failed in libcrypto");
     return out;

@@ -1,6 +1,6 @@
 #pragma once
-// HMAC-SHA256 (libcrypto), for messages between the supervisors and the links of several hosts. A build
-// without libcrypto can't run a pipeline over several hosts.
+// HMAC-SHA256 (libcrypto, loaded at its first use), for messages between the supervisors and the links of
+// several hosts. Without libcrypto, at build time or here, no pipeline runs over several hosts.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace carousel::hosts {
 
 using seal_bytes = std::array<u8, 32>;
 
-/// Returns false if built without libcrypto; seal() then throws config_error.
+/// Returns false if built without libcrypto or if it is not installed; seal() then throws config_error.
 [[nodiscard]] bool can_seal() noexcept;
 /// HMAC-SHA256 of the concatenated parts. Throws shm_error if libcrypto fails.
 [[nodiscard]] seal_bytes seal(std::string_view key, std::initializer_list<std::string_view> parts);

@@ -28,8 +28,8 @@ constexpr u64 ps_every_ns = 500 * ns_per_ms;
 std::string token_of(const hosts_plan& plan) {
     if (!hosts::can_seal())
         throw config_error(
-            fmt::format("{}: stages on several hosts need a build with UCX and libcrypto: run apt-get "
-                        "install libucx-dev libssl-dev and build again",
+            fmt::format("{}: stages on several hosts need UCX and libcrypto: run apt-get install libucx0 "
+                        "libssl3, or for a build of your own libucx-dev libssl-dev, and build again",
                         plan.file));
     struct stat there {};
     if (::lstat(plan.token.c_str(), &there) != 0 && errno == ENOENT) write_secret(plan.token, new_secret());

@@ -67,8 +67,8 @@ remote_partition::remote_partition(hosts_plan plan, const host_spec& self)
     : plan_(std::move(plan)), self_(self) {
     if (!hosts::can_seal())
         throw config_error(
-            "`carousel host` needs a build with UCX and libcrypto: run apt-get install libucx-dev libssl-dev "
-            "and build again");
+            "`carousel host` needs UCX and libcrypto: run apt-get install libucx0 libssl3, or for a build of "
+            "your own libucx-dev libssl-dev, and build again");
     first_ = plan_.first;
     token_ = read_secret(plan_.token, "the token of this pipeline's hosts");
     listener_ = listen_on(self_);
