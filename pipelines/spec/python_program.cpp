@@ -19,6 +19,11 @@ namespace fs = std::filesystem;
 std::string interpreter() {
     const char* from_environment = std::getenv("CAROUSEL_PYTHON");
     if (from_environment == nullptr || *from_environment == '\0') {
+        // Installed in a virtual environment, which need not be active: its interpreter has the module.
+        const fs::path here = executable_folder();
+        std::error_code failed;
+        if (fs::exists(here.parent_path() / "pyvenv.cfg", failed) && fs::exists(here / "python3", failed))
+            return (here / "python3").string();
         std::string found = program_in_path("python3");
         if (found.empty())
             throw config_error("no python3 in PATH; install it, or name an interpreter in CAROUSEL_PYTHON");
