@@ -26,5 +26,6 @@ PYBIND11_MODULE(_carousel, m) {
     python::bind_frame(m);
     python::bind_stage(m);
     python::bind_port(m);
+    m.attr("__version__") = CAROUSEL_VERSION;
     m.attr("with_cuda") = device::built_with_cuda();
 }

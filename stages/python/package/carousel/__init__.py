@@ -39,6 +39,7 @@ from ._outputs import PlaneFormat, image, like
 from ._stage import Environment, Range, Stage, between, stage
 from .pipeline import Pipeline, Running
 
+__version__ = _carousel.__version__
 __all__ = ["ConfigError", "Configuration", "Environment", "Error", "Frame", "FrameEnded", "Latest", "Metadata", "NothingNew", "Pipeline",
            "Plane", "PlaneFormat", "PortRevoked", "Range", "Reader", "ReaderFrame", "Run", "Running", "SettingsError", "Stage", "Writer",
            "WriterFrame", "between", "image", "like", "open", "stage", "with_cuda"]

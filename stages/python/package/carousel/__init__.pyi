@@ -1,5 +1,6 @@
 from typing import Any, Callable, Iterator, Mapping, MutableMapping, NamedTuple, Sequence, TypedDict, overload
 
+__version__: str
 with_cuda: bool
 
 class Error(RuntimeError): ...
