@@ -54,6 +54,14 @@ carousel_docs_packages() { printf 'doxygen doxygen\n'; }
 # openssh-server, which is left out: installing it starts a daemon that listens on the network.
 carousel_network_packages() { printf '%s\n' 'iproute2 ip' 'nftables nft'; }
 
+# Needed in addition by ./pipelines/package: dpkg-shlibdeps, and setuptools for the wheel.
+carousel_package_packages() {
+    printf '%s\n' 'dpkg-dev dpkg-shlibdeps' 'python3-setuptools python3' 'python3-wheel python3'
+}
+
+# ... and by its images.
+carousel_image_packages() { printf 'podman podman\n'; }
+
 # Packages for building the programs. The last two are for `carousel bench --peer opengl` and the viewer; libegl-dev includes Mesa's
 # software renderer.
 carousel_program_packages() {
