@@ -1,0 +1,103 @@
+"""Packages of this build, without a bare root: what is in them, and a tarball that is moved. Usage: test_packages.py BUILD
+
+test_bare.py and test_image.py install and use them."""
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+BUILD = os.path.abspath(sys.argv[1])
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "pipelines", "setup"), os.path.join(ROOT, "tests", "support")]
+import package  # noqa: E402
+from processes import skip  # noqa: E402
+
+package.COMPRESSION = 0
+
+
+class Packages(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="carousel-packages-")
+        self.addCleanup(temporary.cleanup)
+        self.scratch, self.to = os.path.join(temporary.name, "scratch"), os.path.join(temporary.name, "to")
+        os.mkdir(self.scratch)
+        os.mkdir(self.to)
+
+    def test_a_tarball_works_under_a_path_with_a_space_and_after_a_move(self):
+        tarball, = package.make_tarball(BUILD, self.to, self.scratch)
+        name = os.path.basename(tarball)[:-len(".tar.gz")]
+        self.assertEqual(name, f"carousel-{package.version_of(BUILD)}-linux-x86_64")
+        here, there = os.path.join(self.to, "a folder"), os.path.join(self.to, "another folder")
+        os.mkdir(here)
+        package.run("tar", "-C", here, "-xzf", tarball)
+        os.rename(here, there)
+        prefix = os.path.join(there, name)
+        for program in ("carousel", "carousel-display"):
+            for library, path in re.findall(r"^\s*(\S+) => (/.*) \(", package.run("ldd", os.path.join(prefix, "bin", program)), re.M):
+                self.assertEqual(os.path.dirname(os.path.realpath(path)) == os.path.realpath(os.path.join(prefix, "lib/carousel")),
+                                 not package.SYSTEM.fullmatch(library), f"{program}: {library} => {path}")
+        runtime, report = os.path.join(self.to, "runtime"), os.path.join(self.to, "report.json")
+        os.mkdir(runtime, 0o700)
+        package.run(os.path.join(prefix, "bin/carousel"), "run", os.path.join(prefix, "share/carousel/pipelines/demo.toml"), "--frames", "30",
+                    "--size", "96x64", "--device", "cpu", "--set", "geometry.triangles=500", "--out", "", "--report", report,
+                    env={"PATH": "/usr/bin:/bin", "HOME": self.to, "XDG_RUNTIME_DIR": runtime})
+        with open(report, encoding="utf-8") as text:
+            account = json.load(text)
+        self.assertEqual([account[k] for k in ("frames", "lost", "repeated", "torn")], [30, 0, 0, 0])
+
+    def test_what_is_not_portable_is_refused(self):
+        prefix = os.path.join(self.scratch, "prefix")
+        os.makedirs(os.path.join(prefix, "bin"))
+        package.run("cp", os.path.join(BUILD, "carousel"), os.path.join(prefix, "bin"))
+        with self.assertRaises(SystemExit) as refused:
+            package.check_portable(prefix)   # its libraries are not in it
+        self.assertIn("bin/carousel needs libfmt.so", str(refused.exception))
+
+    def test_debian_packages(self):
+        folders = package.debian_folders(BUILD, self.scratch)
+        self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer"}, {"carousel", "carousel-dev"})
+        control = {}
+        for name, folder in folders.items():
+            with open(os.path.join(folder, "DEBIAN", "control"), encoding="utf-8") as text:
+                control[name] = dict(line.split(": ", 1) for line in text.read().splitlines() if not line.startswith(" "))
+            self.assertEqual(control[name]["Version"], package.version_of(BUILD))
+            self.assertEqual([f for f in package.files_below(folder) if not f.startswith(("usr/", "DEBIAN/"))], [])
+            self.assertEqual([b for b in package.binaries_below(folder) if not b.startswith(("usr/bin/", "usr/lib/carousel/python/"))], [])
+        depends = control["carousel"]["Depends"]
+        for library in ("libc6 (>= 2", "libfmt9", "libstdc++6 (>= "):
+            self.assertIn(library, depends)
+        for optional in ("cuda", "nvidia", "libucx", "libavformat", "libssl", "libglfw"):   # none of them is needed to install it
+            self.assertNotIn(optional, depends)
+        self.assertIn("carousel (= ", control["carousel-dev"]["Depends"])
+        if os.path.exists(os.path.join(BUILD, "carousel-send")):
+            self.assertIn("libucx0", control["carousel"]["Recommends"])
+        if "python3-carousel" in folders:
+            self.assertRegex(control["python3-carousel"]["Depends"], r"python3 \(>= 3\.\d+\), python3 \(<< 3\.\d+\)")
+            self.assertIn("usr/lib/python3/dist-packages/carousel", package.files_below(folders["python3-carousel"]))
+
+    @unittest.skipUnless(importlib.util.find_spec("wheel") or os.path.exists("/usr/lib/python3/dist-packages/wheel"), "wheel is not installed")
+    def test_a_wheel(self):
+        if not os.path.isdir(os.path.join(BUILD, "python", "carousel")):
+            self.skipTest("the module is not built here")
+        path, = package.make_wheel(BUILD, self.to, self.scratch)
+        with zipfile.ZipFile(path) as wheel:
+            names = {name.split(".data/data/")[-1]: name for name in wheel.namelist()}
+            self.assertLessEqual({"carousel/__init__.py", "bin/carousel", "bin/carousel-display", "lib/carousel/libfmt.so.9",
+                                  "lib/carousel/python/carousel_stage.py", "share/carousel/pipelines/demo.toml"}, set(names))
+            self.assertEqual([name for name in names if name.endswith((".a", ".hpp", ".cmake"))], [])
+            self.assertTrue(wheel.getinfo(names["bin/carousel"]).external_attr >> 16 & 0o111, "pip would install it without the right to run it")
+            wheel.extractall(self.to)
+        imported = subprocess.run([package.interpreter_for(os.path.basename(path).split("-")[2]), "-c", "import carousel; print(carousel.__version__)"],
+                                  env={"PYTHONPATH": self.to, "LD_LIBRARY_PATH": "", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+        self.assertEqual(imported.stdout.strip(), package.version_of(BUILD), imported.stderr)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(os.path.join(BUILD, "carousel-display")):
+        skip("this build has no programs")
+    unittest.main(argv=sys.argv[:1], verbosity=2)
