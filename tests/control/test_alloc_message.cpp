@@ -1,4 +1,4 @@
-// What the supervisor asks carousel-alloc for, and what it hears, written and read.
+// The requests of the supervisor to carousel-alloc and the replies, written and read.
 
 #include <array>
 

@@ -1,4 +1,4 @@
-// A run watched from outside: its supervisor goes and comes, its memory is made anew, it ends.
+// A run observed from outside: its supervisor ends and is replaced, its memory is recreated, the run ends.
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// One who asks against a supervisor of the test's own, a thread with a socket: what each way to aim says when
-// nothing comes back.
+// A client against a supervisor of this test (a thread with a socket): the error messages of each way to
+// address a run when no answer arrives.
 
 #include <poll.h>
 #include <sys/socket.h>

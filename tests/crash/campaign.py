@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Kills the stages of a pipeline with real signals while it runs, and compares what its sinks got with an undisturbed run.
+"""Kills the stages of a pipeline with real signals while it runs, and compares the frames of its sinks with a
+run without faults.
 
   tests/crash/campaign.py --build build/release --pipeline pipelines/demo.toml --device cpu --kills 300
 
 With --supervisor-kills N the supervisor itself is killed N times in between (SIGKILL); the same command is started again a moment
 later and must take the run over. Every kill goes to a pid read from `carousel ps`, at a random moment; CAROUSEL_TEST_SEED repeats the plan, CAROUSEL_TEST_SCALE multiplies the kills; each kill is in the log (--log FILE). The run
-ends when all kills were made. Exit code 0: lost = repeated = torn = 0, the same image_hash as the undisturbed run, and the pids of
-stages that were not killed never changed. Last comes a table with the kills by stage and by job state, detection and fence.
+ends when all kills were made. Exit code 0: lost = repeated = torn = 0, the same image_hash as the run without
+faults, and the pids of
+stages that were not killed never changed. The last output is a table with the kills by stage and by job
+state, detection and fence.
 """
 import argparse, json, os, random, signal, subprocess, sys, tempfile, time
 

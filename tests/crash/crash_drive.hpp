@@ -1,5 +1,5 @@
 #pragma once
-// A run of number stages that die by a plan, compared with an undisturbed run.
+// A run of number stages that die by a plan, compared with a run without faults.
 
 #include <string>
 
@@ -20,8 +20,8 @@ void check_whole(run_fixture& run, u64 frames, const std::string& hash, std::siz
 /// Waits for more frames than the rings hold: every stage has worked after the last death. Returns false if
 /// they don't come.
 [[nodiscard]] bool makes_progress(run_fixture& run);
-/// Ends a run without a frame limit, as Ctrl-C does; checks that it is intact, with the hash of an
-/// undisturbed run of as many frames.
+/// Ends a run without a frame limit, as Ctrl-C does; checks that it is intact, with the hash of a run without
+/// faults of as many frames.
 void end_intact(run_fixture& run, std::size_t deaths);
 /// One run in which every stage dies at every point of its role; it lasts as long as that takes. `set_up`:
 /// also before it is ready.

@@ -50,7 +50,7 @@
 
 namespace carousel::test {
 
-/// A field of a header of the first ring, wherever this process has mapped the run.
+/// A field of a header of the first ring, at any address where this process has mapped the run.
 volatile f64* header_of_first_ring() {
     std::ifstream maps("/proc/self/maps");
     for (std::string line; std::getline(maps, line);) {
@@ -202,7 +202,7 @@ private:
             throw std::runtime_error(fmt::format("frame {} doesn't carry what it should: {}; a list of {}", n,
                                                  ring::line_of(f.metadata().bytes()), list.extent(0)));
     }
-    /// The work enqueued for the frame is discarded, however long it takes.
+    /// The work enqueued for the frame is discarded, for any duration of it.
     void end(carousel::frame& f) const {
         u64* out = f.output().plane<u64>("value").data();
         f.queue().submit([out, ms = work_ms_](device::cpu::pool&) {

@@ -1,6 +1,6 @@
 #pragma once
-// Runs `carousel run` for a test: as a process, in a separate folder and runtime directory, so that nothing
-// of other runs is visible and everything that is left over can be found.
+// Runs `carousel run` for a test: as a process, in a separate folder and runtime directory, so that other
+// runs are not visible and all leftovers can be found.
 
 #include <filesystem>
 #include <random>
@@ -49,7 +49,7 @@ public:
     bool wait_running(f64 timeout_s = 20);
     template <typename F>
     bool wait_until(F&& holds, f64 timeout_s = 20);
-    /// How many files the supervisor has open; 0 if it is gone.
+    /// The number of files that the supervisor has open; 0 if it has ended.
     [[nodiscard]] std::size_t descriptors() const;
     /// kill(2) on a stage's process.
     void hit(const std::string& stage, int number);

@@ -1,5 +1,5 @@
-// Rings that are guarded by canaries: a write past a slot is found before its frame is passed on, whichever
-// process dies meanwhile; one into a frame that has been passed on is reported as torn.
+// Rings that are guarded by canaries: a write past a slot is found before its frame is passed on, for a death
+// of any process meanwhile; one into a frame that has been passed on is reported as torn.
 #include <algorithm>
 #include <csignal>
 #include <utility>

@@ -1,5 +1,5 @@
-// Every named step at which a stage can die, tested one after the other, many per run: whatever the step and
-// the kind of death, the pictures are those of an undisturbed run.
+// Every named step at which a stage can die, tested one after the other, many per run: for each step and each
+// kind of death, the pictures equal those of a run without faults.
 #include <fmt/format.h>
 
 #include <fstream>

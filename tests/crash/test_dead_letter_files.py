@@ -13,7 +13,7 @@ from small_disk import NAMESPACE, need_mounts  # noqa: E402
 
 PROGRAMS = os.path.abspath(sys.argv[1])
 
-# The source is a port: no frame comes before the folder of the dead letters is on the small disk.
+# The source is a port: no frame is made before the folder of the dead letters is on the small disk.
 PIPELINE = """[pipeline]
 name = "full"
 device = "cpu"

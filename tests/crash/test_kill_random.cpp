@@ -26,8 +26,8 @@ std::string undisturbed_hash(const std::string& name, const std::string& text, u
     return r["image_hash"];
 }
 
-/// Ends a run without a frame limit, as Ctrl-C does; checks that it is intact, with the pictures of an
-/// undisturbed run of as many frames.
+/// Ends a run without a frame limit, as Ctrl-C does; checks that it is intact, with the pictures of a run
+/// without faults of as many frames.
 void end_intact(run_fixture& run, const std::string& name, const std::string& undisturbed) {
     run.signal(SIGINT);
     CHECK(run.wait(120) == 0);

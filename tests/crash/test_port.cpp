@@ -80,7 +80,7 @@ u32 taken_places(const shm::link_block& l) {
     return taken;
 }
 
-/// An undisturbed run continues until it is stopped.
+/// A run without faults continues until it is stopped.
 void end_and_check(run_fixture& run) {
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
@@ -113,7 +113,7 @@ TEST_CASE("an external reader gets whole frames in increasing sequence under kil
     run.start(file);
     REQUIRE(run.wait_running());
     CHECK(makes_progress());
-    // The second supervisor knows of the reader: its slot is free once it is gone.
+    // The second supervisor knows the reader: its slot is free after the reader has ended.
     const shm::segment segment = map_block(run);
     const shm::link_block& link = link_of(segment, "middle");
     const auto joins = [&] {

@@ -144,7 +144,7 @@ TEST_CASE("a latest reader stopped with a frame loses its lease, blocks no stage
     const u64 held = load(l.group[slot][group]), since = load(l.lease_since_ns[group]), tail = load(l.tail);
     const u32 generation = ring::slot_word::of(load(l.slot[slot])).generation;
     CHECK(run.wait_until([&] { return load(l.tail) > tail + u64{3} * l.slots; }));
-    CHECK(load(l.group[slot][group]) == held);  // the ring has made a full lap past it
+    CHECK(load(l.group[slot][group]) == held);  // the ring has made a full lap since then
     CHECK(run.wait_until([&] { return load(l.group[slot][group]) != held; }));
     const u64 after_ms = (now_ns() - since) / ns_per_ms;
     fmt::print("the lease was revoked after {} ms\n", after_ms);

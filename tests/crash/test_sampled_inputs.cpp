@@ -1,5 +1,5 @@
-// A stage that takes the newest frame of another ring in addition to its own input (sampling_stage.cpp):
-// whichever process dies or is stopped at any step, every frame comes once, with an intact newest frame.
+// A stage that takes the newest frame of another ring in addition to its own input (sampling_stage.cpp): if
+// any process dies or is stopped at any step, every frame arrives once, with an intact newest frame.
 #include <fmt/format.h>
 
 #include <csignal>

@@ -1,5 +1,5 @@
-// A fork with two outputs and a join downstream of it (fork_stage.cpp): whichever process dies at any step,
-// the join gets each frame once, intact, with number and square of the same frame.
+// A fork with two outputs and a join downstream of it (fork_stage.cpp): if any process dies at any step, the
+// join gets each frame once, intact, with number and square of the same frame.
 #include <fmt/format.h>
 
 #include <csignal>

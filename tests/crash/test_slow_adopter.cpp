@@ -1,5 +1,5 @@
 // Stages without a supervisor and a slow adopter: the stages wait for the process that holds the run's lock,
-// whatever supervisor_grace_s is.
+// for any supervisor_grace_s.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>

@@ -1,6 +1,6 @@
-// A control block into which a broken process has written, and a run that stands still: found, reported,
-// repaired, counted; and a stage that has a reason to wait is left alone. The test is the broken process: it
-// maps the block as any process of the user can.
+// A control block into which a broken process has written, and a stalled run: detected, reported, repaired,
+// counted; a stage that has a reason to wait is not disturbed. The test is the broken process: it maps the
+// block as any process of the user can.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -19,7 +19,7 @@ using namespace carousel::test;
 using nlohmann::json;
 
 constexpr u64 frames = 500;
-// No stall is expected here unless a test has its own keys: a slow machine stands still for a moment.
+// No stall is expected here unless a test has its own keys: a slow machine may pause for a moment.
 constexpr const char* keys = "fps = 200\nstall_timeout_ms = 5000\n";
 
 /// A run of numbers, some frames in progress.
@@ -81,17 +81,17 @@ TEST_CASE("a run whose END word was overwritten ends at the intended frame and r
 
 TEST_CASE("a frame that is erased from its ring stops no stage for longer than stall_timeout_ms") {
     damaged_run d("wiped", "fps = 200\nstall_timeout_ms = 700\n");
-    d.write(
-        [](shm::control_block& c) {  // every buffer downstream of the source is free again, whatever it held
-            for (u32 k = 0; k < c.link[0].slots; ++k) {
-                const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
-                c.link[0].slot[k].store(w.freed().pack());
-            }
-            shm::word& number = c.source[0].sequence_lease[ring::load(c.link[0].tail) % c.link[0].window];
-            ring::lease_word w = ring::lease_word::of(ring::load(number));
-            ++w.generation;  // and its number is done
-            number.store(w.pack());
-        });
+    d.write([](shm::control_block& c) {  // every buffer downstream of the source is free again, for any
+                                         // previous contents
+        for (u32 k = 0; k < c.link[0].slots; ++k) {
+            const ring::slot_word w = ring::slot_word::of(ring::load(c.link[0].slot[k]));
+            c.link[0].slot[k].store(w.freed().pack());
+        }
+        shm::word& number = c.source[0].sequence_lease[ring::load(c.link[0].tail) % c.link[0].window];
+        ring::lease_word w = ring::lease_word::of(ring::load(number));
+        ++w.generation;  // and its number is done
+        number.store(w.pack());
+    });
     const json r = d.ends_intact();
     CHECK(r["stalls"].get<u64>() + r["damaged"].get<u64>() == 1);
     REQUIRE(!r["repairs"].empty());

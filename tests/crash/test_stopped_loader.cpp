@@ -92,8 +92,8 @@ TEST_CASE("a loader that stops and continues within the start timeout is not rep
 TEST_CASE("a loader that stays stopped is replaced at the start timeout and has no effect later") {
     const std::vector<std::string> kill_late{"CAROUSEL_TEST_KILL_DELAY_MS=120000"};
     // All at once, since the start of a stage has thirty seconds. The first two are killed by the supervisor,
-    // the other two stay stopped until they are continued. An asset is not reassigned before its loader is
-    // gone: the successor waits meanwhile, and finds what the loader has filled.
+    // the other two stay stopped until they are continued. An asset is not reassigned before its loader has
+    // ended: the successor waits meanwhile, and finds the data that the loader has stored.
     (void)undisturbed_pictures();
     std::vector<std::unique_ptr<stopped_loader>> all;
     for (const crash_point point : {asset_loading, asset_loaded})

@@ -24,14 +24,14 @@ public:
     child& operator=(const child&) = delete;
 
     void send(const nlohmann::json& what, const std::vector<int>& fds = {});
-    /// The next message, within 30 s. Throws std::runtime_error when the child is gone or silent.
+    /// The next message, within 30 s. Throws std::runtime_error if the child has ended or does not answer.
     [[nodiscard]] nlohmann::json receive(std::vector<shm::unique_fd>* fds = nullptr);
     nlohmann::json ask(const nlohmann::json& what, const std::vector<int>& fds = {}) {
         send(what, fds);
         return receive();
     }
     void hang_up() { socket_.reset(); }
-    void kill();                    ///< SIGKILL, and waits until it is gone
+    void kill();                    ///< SIGKILL, and waits for its end
     [[nodiscard]] int exit_code();  ///< waits (30 s at most); 128 + n after signal n; -1: still alive
     [[nodiscard]] bool alive();
 

@@ -43,7 +43,7 @@ device::status_word status_from(const json& j) {
     return {j.at("sequence").get<u64>(), j.at("epoch").get<u32>(), j.at("state").get<u32>()};
 }
 
-/// Maps what it is sent, imports the event, and does single things as it is told.
+/// Maps the received memory, imports the event, and performs single actions on request.
 void follow_orders() {
     order first;
     REQUIRE(next(first));
@@ -86,7 +86,7 @@ void follow_orders() {
     }
 }
 
-/// Maps what it is sent for reading, reads it, and writes to it all the same.
+/// Maps the received memory for reading, reads it, and then attempts to write to it.
 void write_out_of_bounds() {
     order first;
     REQUIRE(next(first));
@@ -105,7 +105,8 @@ void write_out_of_bounds() {
     }
 }
 
-/// Fills the middle one of three slots to its last byte, then writes as far beyond it as it is told.
+/// Fills the middle one of three slots to its last byte, then writes beyond it by the requested number of
+/// bytes.
 void overrun() {
     order first;
     REQUIRE(next(first));

@@ -40,7 +40,7 @@ void check_wild_write(device::context& context, const device::memory_handle& han
     CHECK(all_are(test::read_back(context, *queue, own->data(), own->bytes()), 0x55));
 }
 
-/// The child writes beyond the middle slot of three: its neighbours stay whole, as does what it has filled.
+/// The child writes beyond the middle slot of three: its neighbours and its own contents stay intact.
 void check_overrun(device::context& context, const device::memory_handle& handle, const std::vector<int>& fds,
                    u64 beyond) {
     const u64 bytes = handle.piece_bytes() - 3072;

@@ -26,7 +26,7 @@ TEST_CASE("shared host memory comes in whole pages, zeroed, and closes on exec")
     for (u64 i = 0; i < mapping.bytes(); ++i) not_zero += mapping.data()[i] != std::byte{0} ? 1 : 0;
     REQUIRE(not_zero == 0);
     ::close(handle.fd);
-    mapping.data()[8191] = std::byte{1};  // the mapping alone keeps the memory
+    mapping.data()[8191] = std::byte{1};  // only the mapping keeps the memory
 }
 
 TEST_CASE("no process can shrink, grow or unseal shared host memory") {

@@ -55,7 +55,7 @@ TEST_CASE("another process sees the event and the bytes of the same memory") {
     REQUIRE(other.ask({{"do", "done"}, {"tag", 77}, {"within_ms", 50}}).at("done") == false);
     gate.open();
     REQUIRE(other.ask({{"do", "done"}, {"tag", 77}, {"within_ms", 5000}}).at("done") == true);
-    // only the CPU's word bears a tag
+    // only the CPU's word has a tag
     REQUIRE(other.ask({{"do", "done"}, {"tag", 78}}).at("done") == test::on_cuda);
     const auto seen =
         other.ask({{"do", "read"}, {"at", 16}, {"count", 2000}}).at("bytes").get<std::vector<u8>>();

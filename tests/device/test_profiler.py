@@ -31,7 +31,7 @@ for stage in ("geometry", "vertex", "fragment", "display"):
     for what in ("process", "wait for the device"):
         got = sorted(int(t.rsplit(" ", 1)[1]) for t in texts if t.startswith(what + " "))
         assert got == list(range(FRAMES)), (stage, what, got)
-    # The process ends while its main thread may still stand in a wait.
+    # The process ends while its main thread may still be in a wait.
     assert len(texts) - 2 <= pops[f"carousel {stage}"] <= len(texts), (stage, len(texts), pops[f"carousel {stage}"])
 assert any(t == "wait for input" for t in pushed["carousel display"])
 print(f"{FRAMES} frames: every stage showed its process and its waits")

@@ -4,7 +4,7 @@
 // begins with '!' comes with file descriptors.
 //
 // The supervisor may signal any process that has sent HELLO. So the connections are made by a helper process,
-// which is started again when it is gone; the seats' programs do not exist.
+// which is restarted after its end; the seats' programs do not exist.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/wait.h>

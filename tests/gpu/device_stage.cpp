@@ -48,7 +48,7 @@ public:
         if (finishers_ > 0) d.finish_threads = static_cast<u32>(finishers_);
         d.ends = source_ && ends_at_ >= 0;
         d.same_work = same_work_;
-        d.device = runs_on::cuda;  // it knows how to die on a GPU alone
+        d.device = runs_on::cuda;  // only this stage can die on a GPU
         if (!sink_) d.outputs = {{"test.number", {{"value", element::u64_, {1}}}, {}}};
         return d;
     }

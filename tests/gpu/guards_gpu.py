@@ -381,7 +381,7 @@ def main():
     for k, (part, row) in enumerate(work):
         now = time.monotonic()
         share = (begun + a.seconds - now) * weight[part] / sum(weight[q] for q, _ in work[k:])
-        until = now + 0.8 * share  # a fifth for the start, the end and the undisturbed run
+        until = now + 0.8 * share  # a fifth for the start, the end and the run without faults
         if part == "cost":
             costs += cost_rounds(a, until)
         elif part == "paced":

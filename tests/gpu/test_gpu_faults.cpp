@@ -1,5 +1,5 @@
-// Faults of the device in one stage: contained to it, replaced, and the pictures are those of an undisturbed
-// run.
+// Faults of the device in one stage: contained to it, replaced, and the pictures equal those of a run without
+// faults.
 #include <fmt/format.h>
 
 #include <csignal>

@@ -17,7 +17,7 @@ constexpr u64 slack_ns = 30'000'000'000;  // until the holder has had its turn, 
 struct one_stream {
     enum part : u8 { none, to_request, at_gate, inside, outside, to_release };
     part at = none;
-    bool requested = false;  // its thread has it in hand
+    bool requested = false;  // its thread is processing it
     bool handle = false;     // some process will release it
     bool stalled = false;    // its thread does nothing any more
     bool excused = false;    // the wait was abandoned when it was granted: its kernels are not checked

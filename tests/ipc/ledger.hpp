@@ -1,5 +1,5 @@
 #pragma once
-// What the processes of a test know together, in memory that the space knows nothing of: a file that all map.
+// The shared records of a test's processes, in memory that is not part of the space: a file that all map.
 // Counts that any of them may raise, each by one atomic addition, so that no death leaves one half raised.
 
 #include <fcntl.h>

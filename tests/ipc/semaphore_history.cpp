@@ -89,7 +89,7 @@ bool semaphore_history(history& h, u64 seed, u64& done) {
         r.passed.erase(l.epoch);
     };
     h.repair = [&](u32 dead) {
-        // From here on its permits may be another's.
+        // From here on its permits may belong to another client.
         for (auto at = r.owner.begin(); at != r.owner.end();)
             at = at->second == dead ? r.owner.erase(at) : std::next(at);
         repair(*b, dead);

@@ -1,5 +1,5 @@
-// A space with GPU memory as its holder and its clients see it, none of which uses CUDA: a memfd stands for
-// the memory, processes of this test for the repairer. What kernels do there: cuda/gpu_kills.cpp.
+// A space with GPU memory seen by its holder and its clients, which do not use CUDA: a memfd stands for the
+// memory, processes of this test for the repairer. What kernels do there: cuda/gpu_kills.cpp.
 #include <carousel/ipc.hpp>
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ namespace {
 
 constexpr u64 gpu_bytes = u64{1} << 20U;
 
-/// Repairers are children that wait for their request; `gone`: they end before they have done anything.
+/// Repairers are children that wait for their request; `gone`: they end before their first action.
 class fake_helper final : public gpu_helper {
 public:
     [[nodiscard]] gpu_memory make(u64 bytes) override {

@@ -95,7 +95,7 @@ TEST_CASE("a sent block belongs to its cell, and then to its receiver") {
     REQUIRE(try_send(giver, *k, in, &e));
     CHECK(giver.use().in_queue == 1);
     CHECK_FALSE(giver.release(*k));
-    m.repair_all(1);  // the giver's death is none of its business
+    m.repair_all(1);  // the giver's death does not affect it
     const auto got = try_receive(out, receiver, &e);
     REQUIRE(got);
     CHECK(got->units == 3);

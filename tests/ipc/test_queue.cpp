@@ -91,7 +91,7 @@ TEST_CASE("a claimed cell blocks the line, its claimer is named, and the repair 
     REQUIRE(m.of(2).try_pop(value));
     CHECK(value == 5);
     const u64 in[] = {1, 2, 3, 4};
-    CHECK(m.of(1).try_push(in, 4) == 4);  // capacity is what it was
+    CHECK(m.of(1).try_push(in, 4) == 4);  // the capacity is unchanged
 }
 
 TEST_CASE("an element popped by a dead process is counted, a leased one is delivered again") {

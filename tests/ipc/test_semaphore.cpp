@@ -30,7 +30,7 @@ struct made {
     }
 };
 
-// Time stands still except for what a test sets.
+// Time advances only if a test sets it.
 struct controlled_time {
     static inline u64 now = 0;
     controlled_time() {
@@ -263,7 +263,7 @@ TEST_CASE("a process stopped in the line delays later ones for its patience, not
     CHECK(got);
     CHECK(now_ns() - began >= line_patience_ns / 2);
     if (got) CHECK(s.release(*got));
-    // It wakes, finds its place gone and still gets its turn.
+    // It wakes, finds that its place was removed and still gets its turn.
     for (;;) {
         (void)::kill(child, SIGCONT);
         REQUIRE(::waitpid(child, &status, WUNTRACED) == child);

@@ -26,7 +26,7 @@ struct record {
         claimed_task claim;
         u64 number = 0;
     };
-    std::map<u32, held> holds;  // epoch -> what it has claimed
+    std::map<u32, held> holds;  // epoch -> the cells that it has claimed
     std::map<u32, u64> reads;   // epoch -> the dead letter it takes out
 };
 

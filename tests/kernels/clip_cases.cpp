@@ -60,7 +60,8 @@ public:
         chain_.scene.shading = mode;
     }
     chain& operator*() { return chain_; }
-    /// Times that each pixel is covered, each triangle drawn alone. Runs the vertex stage.
+    /// The number of times that each pixel is covered if each triangle is drawn by itself. Runs the vertex
+    /// stage.
     std::vector<u32> coverage(raster_path path) {
         chain_.animate(0);
         chain_.vertex();

@@ -162,7 +162,7 @@ public:
         for (u32 i = 0; i < order.size(); ++i) order[i] = i;
         return draw(order, path);
     }
-    /// How many triangles cover each pixel: each one drawn alone.
+    /// The number of triangles that cover each pixel; each one is drawn by itself.
     std::vector<u32> coverage(raster_path path = raster_path::automatic) {
         const std::vector<u32> empty = draw({}, path);
         std::vector<u32> counts(empty.size());

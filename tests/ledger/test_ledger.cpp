@@ -73,7 +73,7 @@ TEST_CASE("a death between record and commit: no repeat if delivered again, a lo
     scratch_folder folder;
     ledger_writer(file_in(folder)).record(0, 7, false, 1);
     const auto reader = ledger_reader::open(file_in(folder));
-    CHECK(reader->summarize(1).lost == 1);  // whatever happened to its lease: no process has committed it
+    CHECK(reader->summarize(1).lost == 1);  // for any state of its lease: no process has committed it
     CHECK(reader->summarize(1).unmarked == 1);
     ledger_writer second_incarnation(file_in(folder));
     second_incarnation.record(0, 7, false, 2);

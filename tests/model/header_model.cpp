@@ -78,7 +78,7 @@ private:
         next_.emplace_back(what, t);
     }
 
-    // Checks what was committed: what lies in the header alone counts as it was sealed.
+    // Checks the committed header: fields that only the header contains have their sealed values.
     static void judge(header_state& t, i8 own, i8 alone) {
         t.wrong = t.wrong || own != 0 || alone != t.made.h.sealed_alone;
     }

@@ -5,7 +5,7 @@
 // in it alone (metadata, used extents, side frames), and the seal over both.
 //
 // Entering the maker's own fields for the last time and sealing them is one step here; it takes some 100 ns.
-// What lies in the header alone counts as it is when it is sealed.
+// Fields that only the header contains have the values that they have when it is sealed.
 
 #include <string>
 #include <vector>

@@ -141,7 +141,7 @@ void moves::normalise(state& t) const {
         p.at = step::idle;
         p.gpu = gpu_work::no;
         if (p.job == none) continue;
-        // the ghosts still ask which frame a word of the dead incarnation stands for
+        // the ghosts still query the frame that a word of the dead incarnation refers to
         const job_word& j = t.job[p.job];
         const bool keep = j.version == p.version && j.epoch == e && j.state != job_state::idle;
         for (slot_register& o : t.output[l]) o = {none, 0};

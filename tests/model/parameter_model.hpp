@@ -4,7 +4,7 @@
 // publishes changes, its filling one step apart from its CAS, and dies anywhere before its CAS; the next one
 // knows only the box. Few sets and few numbers; the count of sets wraps around.
 //
-// Left out: a revoked source that continues to read (its frame is discarded, whatever it reads), weak memory
+// Left out: a revoked source that continues to read (its frame is discarded in any case), weak memory
 // (ring/parameter_box.hpp argues the orders).
 
 #include <string>
@@ -16,8 +16,8 @@ namespace carousel::model {
 
 struct parameter_setup {
     bool move_horizon = true;  ///< a source moves the horizon past its number before it chooses a set
-    bool one_cas = true;  ///< a change counts by a CAS on {sets, horizon}; otherwise on the sets alone, with
-                          ///< the horizon read before
+    bool one_cas = true;     ///< a change is applied by a CAS on {sets, horizon}; otherwise on only the sets,
+                             ///< with the horizon read before
     bool check_room = true;  ///< a set that the oldest frame may need is not filled again
     int deaths = 1, supervisor_deaths = 1;
     int changes = 4;  ///< as many as there are slots for sets: each slot is filled again

@@ -54,7 +54,7 @@ bool sibling_picks(const moves& m, int lane) {
     return false;
 }
 
-// T, END and the number's word are read here; the CAS comes later. A number is the one n in [T, T+N) that
+// T, END and the number's word are read here; the CAS is a later step. A number is the one n in [T, T+N) that
 // maps to its word, and the word must be in WAIT at exactly that lap.
 void pick(moves& m, int lane, actor acting) {
     const int e = m.cfg.lanes[lane];

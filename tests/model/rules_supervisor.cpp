@@ -30,7 +30,7 @@ void declare_rule(moves& m, int e) {
     m.emit({action::declare, narrow(e)}, found_dead ? actor::supervisor : actor::fault);
 }
 
-// The kill has completed: none of its code runs and none of its writes land any more.
+// The kill has completed: none of its code runs and none of its writes arrive any more.
 void fence_rule(moves& m, int e) {
     const incarnation_state& i = m.now().incarnation[e];
     if (i.declared == 0 || i.fenced != 0 || m.cfg.kills_never_complete) return;

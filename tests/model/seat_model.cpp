@@ -43,7 +43,7 @@ void supervisor_steps(const seat_setup& c, const seat_state& s, std::vector<step
     };
     if (b.at == 0) {
         bool served = s.holder >= 0 && s.all[s.holder].is == phase::working;
-        if (!c.claim_first) {  // then it knows only what it has spawned itself
+        if (!c.claim_first) {  // then it knows only the processes that it has spawned itself
             served = b.child >= 0 && std::any_of(s.all.begin(), s.all.end(), [&](const process& p) {
                          return p.is == phase::working && p.epoch == s.epoch;
                      });

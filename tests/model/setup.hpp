@@ -99,7 +99,7 @@ struct setup {
     bool early_finish = true;  ///< COMMITTED of a dead incarnation is finished without waiting for the fence
     bool freer_dies = false, consumers_die = false;
     bool lowest_first = false;        ///< a source takes its lowest number only
-    bool two_step_lease = false;      ///< a source reads T, END and the number first; its CAS comes later
+    bool two_step_lease = false;      ///< a source reads T, END and the number first; its CAS is a later step
     int lap_modulus = 256;            ///< laps are compared modulo this
     bool last_group_absent = false;   ///< the supervisor may close the last plain consumer's words
     bool membership_changes = false;  ///< latest members join and leave

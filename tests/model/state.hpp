@@ -35,7 +35,7 @@ struct lease_word {
     u8 generation;
     lease_state state;
     u8 job, version;
-    u8 attempts;  ///< bits 0..2: deaths that count; bit 3: lease alone
+    u8 attempts;  ///< bits 0..2: deaths that count; bit 3: lease by itself
     bool operator==(const lease_word&) const = default;
 };
 inline constexpr u8 alone_bit = 8;
@@ -56,8 +56,8 @@ struct claim_word {
     bool operator==(const claim_word&) const = default;
 };
 
-/// The position of a lane (one job in flight of one incarnation) in a stage's step: named after what it has
-/// just done.
+/// The position of a lane (one job in flight of one incarnation) in a stage's step: named after its last
+/// action.
 enum class step : u8 {
     idle,
     opened,
@@ -96,7 +96,7 @@ struct slot_register {
 struct incarnation_state {
     process_state alive;
     u8 declared;        ///< DOOMED: its successor has started; it may continue as a zombie
-    u8 fenced;          ///< none of its code runs and none of its writes land any more
+    u8 fenced;          ///< none of its code runs and none of its writes arrive any more
     u8 self_inflicted;  ///< died of a frame that kills
     u8 acknowledged;    ///< has seen STOPPING with no lease in progress
 };

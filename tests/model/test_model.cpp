@@ -15,7 +15,7 @@
 // Safety, in every state: nothing is read while it is incomplete or overwritten while it is leased (TORN), no
 // frame is committed or READY twice (REPEATED), no revoked incarnation commits (LATE), no live one finds
 // itself revoked (SPURIOUS), sinks commit in order (ORDER), no innocent frame is abandoned (INNOCENT).
-// Liveness, from every state, by live processes and the supervisor alone: all is delivered and nothing leaks
+// Liveness, from every state, by only live processes and the supervisor: all is delivered and nothing leaks
 // (STUCK), also with every viewer stopped forever (VIEWER-BLOCKS) and, where buffers are counted, although no
 // kill ever completes (WAITS-FOR-FENCE).
 //

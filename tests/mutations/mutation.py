@@ -12,7 +12,7 @@
   survives = "..."      in place of kills: why the guard is redundant, and no test can notice
   preset = "tsan"       [release]
 
-An anchor within a function outlives whatever moves around it."""
+An anchor within a function remains valid if the code around it moves."""
 import glob
 import os
 import re

@@ -1,7 +1,7 @@
 """The sources are formatted as .clang-format says. Usage: test_format.py ROOT
 
-clang-format's output differs between versions: the tree is formatted by version 14, the one of Debian 12. Another version
-is told and nothing is judged.
+clang-format's output differs between versions: the tree is formatted by version 14, the one of Debian 12.
+Another version is reported and no file is judged.
 """
 import os
 import re

@@ -1,4 +1,5 @@
-"""The programs of the lab's lessons, built as their reader would: each file alone, against an installation.
+"""The programs of the lab's lessons, built as a reader would build them: each file by itself, with an
+installation.
 
 Usage: test_lab_programs.py BUILD_FOLDER ROOT CMAKE CXX NVCC
 """
@@ -50,7 +51,7 @@ class LabPrograms(unittest.TestCase):
         folder = os.path.join(self.all.folder, name)
         os.mkdir(folder)
         shutil.copy(source, folder)
-        if not carousel:   # plain POSIX: nothing of ours
+        if not carousel:   # plain POSIX: no code of ours
             run(self.all.cxx, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-o", os.path.join(folder, "lesson"),
                 os.path.join(folder, "main.cpp"), "-pthread")
             return
@@ -77,7 +78,7 @@ class LabPrograms(unittest.TestCase):
         run(*nvcc, "-o", to, to + ".o")
 
     def build_each(self, build, names):
-        """At once as many as there are processors; each failure is told."""
+        """As many run concurrently as there are processors; each failure is reported."""
         with ThreadPoolExecutor(os.cpu_count()) as workers:
             builds = [(name, workers.submit(build, name)) for name in names]
         for name, done in builds:
@@ -102,7 +103,7 @@ class LabPrograms(unittest.TestCase):
         self.all.build_with_nvcc(folder)
 
     def test_the_program_of_mpi_builds_alone(self):
-        headers = ["mpicxx", "-E", "-x", "c++", "-include", "mpi.h", "/dev/null"]   # openmpi-bin alone has a mpicxx, too
+        headers = ["mpicxx", "-E", "-x", "c++", "-include", "mpi.h", "/dev/null"]   # only openmpi-bin has a mpicxx, too
         if not shutil.which("mpicxx") or subprocess.run(headers, capture_output=True, check=False).returncode != 0:
             self.skipTest("no mpicxx with its headers here (Debian and Ubuntu: libopenmpi-dev)")
         run("mpicxx", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-DOMPI_SKIP_MPICXX=1", "-o",

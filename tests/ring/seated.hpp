@@ -45,7 +45,7 @@ struct bench {
         fence(dead, why);
         return successor;
     }
-    /// The end of a retirement: the process is gone.
+    /// The end of a retirement: the process has ended.
     void fence(const seated& dead, ring::blame why = ring::blame::none) const {
         ring::mark_fenced(*c, dead.incarnation.entry);
         (void)ring::requeue(*c, dead.incarnation.seat, dead.incarnation.epoch, why, 0);

@@ -118,7 +118,7 @@ private:
         CAROUSEL_ASSERT(publish(own, bytes, oldest) == from);
     }
 
-    // Change k + 1 counts from change_from_[k] on: the returned values alone determine which change a frame
+    // Change k + 1 applies from change_from_[k] on: only the returned values determine which change a frame
     // has.
     void check_parameters(const job& j) {
         const auto next_change = std::upper_bound(change_from_.begin(), change_from_.end(), j.ring_sequence);

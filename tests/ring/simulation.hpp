@@ -37,7 +37,7 @@ struct simulation_options {
     bool keeps_stopping = false;  ///< control: END is not lowered from STOPPING
     bool mps = false;  ///< a kill cuts the device's work short, and the events after it read as complete, as
                        ///< under MPS
-    bool kill_first = false;  ///< control: the kill comes before the revocation
+    bool kill_first = false;  ///< control: the kill precedes the revocation
     u32 flips = 0;  ///< bits that flip in words, one word at a time; the supervisor repairs what it can
     bool flips_in_use = false;  ///< only in words of frames in progress
     bool interleaved =
@@ -59,7 +59,7 @@ struct simulation_result {
     u64 repaired = 0;          ///< words whose flipped bit was repaired from what the other words say
     u64 repaired_of[14] = {};  ///< of `repaired`, by ring::word_kind
     u64 respelled = 0;         ///< of `repaired`: not the original value, but an equivalent one
-    u64 remade = 0;       ///< not repairable: the word is restored by hand, which stands for a rebuilt block
+    u64 remade = 0;       ///< not repairable: the word is restored by the test instead of a rebuilt block
     std::string finding;  ///< the first finding; the histories break no rule, so it is a false positive
     [[nodiscard]] bool sound() const {
         return lost + repeated + torn + late + disorder + mixed + beyond == 0 && !stuck;
@@ -78,7 +78,7 @@ struct simulation_result {
 #endif
 }
 
-/// The options that a seed stands for, in the histories of the ring and in their controls; both must be the
+/// The options that a seed determines, in the histories of the ring and in their controls; both must be the
 /// same.
 [[nodiscard]] inline simulation_options usual_history(u64 seed) {
     simulation_options o;

@@ -85,7 +85,7 @@ TEST_CASE("a slot that rested while its job's tag wrapped around commits no unfi
     REQUIRE(source.w->commit(j));
     REQUIRE(source.w->complete(j));
     REQUIRE(pass(*sink.w) == 0);
-    // 2^28 frames later, none of which was in this slot: every job word of the seat is at the version that
+    // 2^28 frames later, without any frame in this slot: every job word of the seat is at the version that
     // has the same tag.
     for (u32 k = b.c->seat[0].first_job; k < b.c->seat[0].first_job + b.c->seat[0].jobs; ++k)
         b.c->job[k].store(

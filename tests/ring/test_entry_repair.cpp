@@ -1,5 +1,5 @@
-// An entry's bit flips while no supervisor runs: the next supervisor determines the owner, whichever bit it
-// is, from the seats' words, the live processes and the dead one's file; where none of these determines it,
+// An entry's bit flips while no supervisor runs: the next supervisor determines the owner, for any flipped
+// bit, from the seats' words, the live processes and the dead one's file; where none of these determines it,
 // it reports so.
 #include "ring/check/entry_repair.hpp"
 #include "seated.hpp"

@@ -165,7 +165,7 @@ TEST_CASE("a viewer's lease pins its slot, until it is given back or has become 
         CHECK(revoke_stale_leases(*b.c, 0, since + 1000));
         CHECK(b.slot(0, held.index).state == slot_state::free);
         CHECK(b.c->link[0].skipped[viewer.group()].load() == 1);
-        CHECK_FALSE(viewer.release());  // what it has read is discarded
+        CHECK_FALSE(viewer.release());  // the data that it has read is discarded
     }
 }
 

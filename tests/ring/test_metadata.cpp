@@ -1,5 +1,5 @@
-// The entries that travel with a frame: what is put in comes out, and bytes that no writer of this format
-// made are never followed beyond their end.
+// The entries that travel with a frame: entries are read as written, and bytes that no writer of this format
+// produced are never read beyond their end.
 #include "frame/metadata.hpp"
 
 #include <limits>

@@ -1,5 +1,5 @@
-// Which set of parameters a frame has: a function of its number and of the changes alone, independent of
-// which processes ask, in which order, and which of them die.
+// Which set of parameters a frame has: a function of only its number and the changes, independent of which
+// processes query it, in which order, and which of them die.
 
 #include <algorithm>
 #include <array>

@@ -155,7 +155,7 @@ TEST_CASE("a parameter set is repaired only if no frame can still need it") {
             }
         }
     }
-    // The set that a source reads for the oldest frame is among those that are left alone.
+    // The set that a source reads for the oldest frame is one of those that are not repaired.
     for (u64 n = 0; n <= 1100; n += 50) {
         const shm::parameter_set* const found = parameters_for(r.made->parameters, n);
         REQUIRE(found != nullptr);

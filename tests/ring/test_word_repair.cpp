@@ -249,7 +249,7 @@ TEST_CASE("a word with two possible meanings is never guessed") {
     job j;
     REQUIRE(source.w->begin(j, 0) == outcome::ok);
     REQUIRE(source.w->submit(j));
-    // The parity alone is wrong: SUBMITTED, or COMMITTED with another bit.
+    // Only the parity is wrong: SUBMITTED, or COMMITTED with another bit.
     CHECK_FALSE(r.flip(r.b.c->job[j.index], 3));
     r.b.c->job[j.index].fetch_xor(1U << 3U);
     // Its tags determine its version.

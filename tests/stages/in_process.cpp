@@ -331,7 +331,8 @@ void threads_of_a_run::live(u32 stage) {
     r.go_live();
     runner.run();
     heart.wait_for_supervisor();
-    stages::expect_exit();  // as stage_main() does: the control block is gone when this process ends
+    stages::expect_exit();  // as stage_main() does: the control block does not exist after the end of this
+                            // process
 }
 
 // A thread that starts after the set-up of another one hides that the two could have met. Relaxed: this wait

@@ -46,7 +46,7 @@ void check_runs(block_guard how) {
               close_all(run, how);
               run.run();
               need(run.sink().frames.load() == 200 && run.sink().wrong.load() == 0);
-              ::_exit(0);  // the block is closed for good: an allocator may write into freed memory
+              ::_exit(0);  // the block is closed permanently: an allocator may write into freed memory
           }) == went_through);
     CHECK(in_child([&] {  // threads that finish
               threads_of_a_run run({.stages = 2, .frames = 100, .finish_threads = 3});

@@ -1,4 +1,4 @@
-// Compression of recordings and links: what comes back, and bytes with wrong sizes.
+// Compression of recordings and links: decompressed bytes, and bytes with wrong sizes.
 #include <algorithm>
 #include <random>
 #include <vector>

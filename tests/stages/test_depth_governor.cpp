@@ -1,4 +1,4 @@
-// The choice of a depth from measured figures alone.
+// The choice of a depth from only measured figures.
 #include "stages/runner/depth_governor.hpp"
 
 #include <algorithm>

@@ -25,7 +25,7 @@ namespace {
 
 void nothing(stages::frame_in_work&) {}
 
-/// Waits, with a timeout that no machine comes near.
+/// Waits, with a timeout that is far longer than any wait.
 template <typename F>
 bool wait_for(F&& holds) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -59,7 +59,7 @@ TEST_CASE("threads without a frame take parts of another thread's frame") {
     finish_pool pool(2, nothing, nothing);
     std::atomic<u32> here{0};
     std::atomic<bool> together{true};
-    pool.run_parts(3, [&](u32) {  // the caller and both other threads, or none of them continues
+    pool.run_parts(3, [&](u32) {  // the caller and both other threads continue, or no thread does
         here.fetch_add(1);
         if (!wait_for([&] { return here.load() == 3; })) together.store(false);
     });

@@ -1,4 +1,4 @@
-// Which process is the last of a run whose supervisor is gone: a process that has claimed its entry and not
+// Which process is the last of a run whose supervisor has ended: a process that has claimed its entry and not
 // stored its start time yet counts, too.
 #include <signal.h>
 #include <sys/wait.h>

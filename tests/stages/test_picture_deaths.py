@@ -1,5 +1,6 @@
-"""Displays that encode several pictures at once are killed, or stopped, replaced and continued: each picture is there, intact, the same
-as in an undisturbed run. Usage: test_picture_deaths.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+"""Displays that encode several pictures at once are killed, or stopped, replaced and continued: each picture
+is there, intact, the same as in a run without faults. Usage: test_picture_deaths.py FOLDER_OF_PROGRAMS
+PIPELINES_FOLDER"""
 import hashlib
 import json
 import os

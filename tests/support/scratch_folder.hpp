@@ -18,7 +18,7 @@ struct scratch_folder {
     std::filesystem::path path;
 
     scratch_folder() {
-        // Not by the pid alone: a killed test leaves its folder, and pids are reused.
+        // Not only by the pid: a killed test leaves its folder, and pids are reused.
         std::string name = (std::filesystem::temp_directory_path() /
                             ("carousel-test-" + std::to_string(getpid()) + "-XXXXXX"))
                                .string();

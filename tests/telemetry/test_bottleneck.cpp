@@ -92,7 +92,7 @@ TEST_CASE("a stopped or down stage is named before any share, a starting one mak
     CHECK(down.what == kind::down);
     CHECK(down.stage == 1);
     CHECK(describe(down, "vertex", 0) == "vertex is down: the others wait for it");
-    all[1].required = all[3].required = false;  // the run goes on without them
+    all[1].required = all[3].required = false;  // the run continues without them
     CHECK(find_bottleneck(all, 0).stage == 2);
 }
 

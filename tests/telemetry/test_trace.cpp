@@ -194,7 +194,7 @@ TEST_CASE("a frame whose owner died after its commit appears once, and repeated 
     const std::vector<attempt> attempts = {
         made(0, 0, 1, 1000, true),  made(0, 1, 1, 2000, true), made(1, 0, 1, 3000, true),
         made(1, 1, 1, 4000, false), made(1, 1, 2, 9000, true), made(2, 0, 1, 5000, true),
-        made(2, 1, 1, 4100, false),  // the sink died with two in hand: 2 had committed
+        made(2, 1, 1, 4100, false),  // the sink died while it processed two: 2 had committed
         made(3, 0, 1, 9500, false)};
     trace_content c;
     const std::vector<idle_time> waits = {{1, 2, wait_reason::input, 8000, 8500}};
@@ -289,7 +289,7 @@ TEST_CASE("traces of two hosts are joined by the clock offset, and a frame's flo
                       remote = traced(remote_begin, 300'000, {});
     std::vector<std::string> warnings;
     const json t = json::parse(join_traces(coordinator, {{"b", remote}}, &warnings));
-    REQUIRE(warnings.size() == 1);  // a part with holes is told
+    REQUIRE(warnings.size() == 1);  // a part with gaps is reported
     CHECK_THAT(warnings[0], test::contains("on host b 3 stamps were overwritten"));
     std::map<std::string, i64> processes;
     std::vector<std::pair<f64, std::string>> flow;

@@ -45,7 +45,7 @@ class Tiers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.tiers, cls.tests = tiers(), tests_of_the_build()
-        # A program that this tier does not build stands for all of its tests.
+        # A program that this tier does not build represents all of its tests.
         cls.not_built = {name.removesuffix("_NOT_BUILT") for name in cls.tests if name.endswith("_NOT_BUILT")}
 
     def test_each_name_is_a_test(self):

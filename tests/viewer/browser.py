@@ -18,7 +18,7 @@ class Browser:
         self.folder = tempfile.mkdtemp(prefix="carousel-browser-")
         there_read, self.write = os.pipe()
         self.read, there_write = os.pipe()
-        # The browser expects its ends as 3 and 4, whatever numbers they have here.
+        # The browser expects its ends as 3 and 4, for any numbers here.
         shell = f'exec 3<&{there_read} 4>&{there_write}; exec "$@"'
         self.process = subprocess.Popen(
             ["bash", "-c", shell, "browser", program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",

@@ -132,7 +132,7 @@ TEST_CASE("the picture is shown as it is, and through channels and exposure") {
     w.m.picture.red = false;
     CHECK(middle() == 0xFF204000U);
     w.m.picture.green = false;
-    CHECK(middle() == 0xFF202020U);  // one channel alone is grey
+    CHECK(middle() == 0xFF202020U);  // a single channel is grey
     w.m.picture.red = w.m.picture.green = true;
     w.m.picture.alpha = true;
     CHECK(middle() == 0xFFFFFFFFU);

@@ -208,7 +208,7 @@ TEST_CASE("the parameters are asked for until they are known, and their lack is 
     of_plain.m.values_changed = of_plain.m.reset_values = true;
     wait(of_plain, 100);
     CHECK(plain.sets().empty());
-    w.m.chosen = "plain";  // another run: what the last one had is gone
+    w.m.chosen = "plain";  // another run: the values of the previous one are removed
     REQUIRE(w.until([&] { return w.m.phase == run_phase::watching && w.m.snap.pipeline == "plain"; }));
     wait(w, 300);
     CHECK_FALSE(w.m.has_parameters());

@@ -91,7 +91,7 @@ TEST_CASE("a new picture paints its own tiles at once, for any other pending wor
     CHECK(covers(boxes, 100, 100));
     CHECK_FALSE(covers(boxes, 25, 305));
     CHECK(covers(plan(2, 400, true), 25, 305));
-    // one that has gone doesn't stay on the screen meanwhile
+    // a removed one doesn't stay on the screen meanwhile
     CHECK(covers(r.changed(*frame(s, [](ImDrawList& d) { square(d, 400, 300); }), 2, false), 100, 100));
 }
 

@@ -1,4 +1,5 @@
-"""The web server without a run: which requests it answers, by whatever name, and that slow clients can't exclude others.
+"""The web server without a run: which requests it answers, for which host names, and that slow clients can't
+exclude others.
 Usage: test_web_http.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import os
 import socket

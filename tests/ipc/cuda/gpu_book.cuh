@@ -28,7 +28,7 @@ enum primitive : u32 { of_pool, of_semaphore, of_queue, of_work_queue, all_primi
 inline constexpr const char* primitive_names[] = {"pool", "semaphore", "queue", "work queue"};
 inline constexpr u32 most_clients = 16;
 
-/// In GPU memory: changed by kernels alone.
+/// In GPU memory: changed only by kernels.
 struct gpu_story {
     u32 torn, not_owned, overwritten, done;  ///< elements and leases that broke a rule; deeds
     u32 inside, turns, reserved[2];          ///< the epoch that has the only permit; how often one had it
@@ -50,7 +50,7 @@ struct element {
 #endif
 };
 
-/// In a file: changed by CPUs alone.
+/// In a file: changed only by CPUs.
 struct host_book {
     std::atomic<u32> next_item[3];  ///< of the queue that is leased, the one that is popped, the work queue
     std::atomic<u32> ready[most_clients];  ///< of each client: its epoch, once it uses them all

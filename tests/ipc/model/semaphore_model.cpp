@@ -103,7 +103,7 @@ public:
                     return "a ticket is of two";
         return nullptr;
     }
-    // A stopped one may keep what it has, and what others need then is none of theirs.
+    // A stopped client may keep its permits; what others then need must not depend on them.
     [[nodiscard]] bool done(const state& s) const { return all_rest(*this, s) || a_stopped_one_has(s); }
     [[nodiscard]] const char* unsettled(const state& s) const {
         if (a_stopped_one_has(s)) return nullptr;

@@ -9,8 +9,8 @@
 // twice or out of its producer's order; no task is claimed or ended twice, or has a wrong count of attempts;
 // no unit is in two blocks; kernels after a gate run only with a permit, all of them get the same answer, and
 // no gate is closed before its time. When all rest: no permit, ticket, cell, place, unit or gift is lost, and
-// each loss was counted once. Liveness, from every state: live clients finish, whichever has died, and at a
-// semaphore whichever has stopped.
+// each loss was counted once. Liveness, from every state: live clients finish after the death of any client,
+// and at a semaphore also while any client is stopped.
 //
 // Left out: weak memory (ipc/words.hpp argues the orders); the wrap of counts, epochs and serials; time (a
 // wait may time out at any moment); doorbells (a process that can make a step eventually makes it); what

@@ -36,7 +36,7 @@ struct payload {
 };
 struct client {
     u8 at, checks, place, one, left;
-    task_word mine;  // what it has seen, and then what it has made of it
+    task_word mine;  // the value that it has read, and then the value that it has computed from it
     u8 old_place;    // 1 + the place of a task that it has committed; 0: none
     task_word old;   // and its claim
 };

@@ -290,6 +290,6 @@ TEST_CASE("chaos: several hosts have one account, by this host's clock") {
     CHECK(all["recoveries"][1]["seen_ns"] == 2'000 * ms + ms / 2);  // never before what caused it
     CHECK(all["recoveries"][1]["followed_ns"] == 2'020 * ms + ms / 2);
     CHECK_FALSE(all["recoveries"][1].contains("fenced_ns"));
-    r["hosts"]["b"] = {{"ending", "not known"}};  // nothing of it is known: nothing is counted
+    r["hosts"]["b"] = {{"ending", "not known"}};  // no figures are known: none is counted
     CHECK(over_hosts(r)["lost"].is_null());
 }

@@ -350,7 +350,7 @@ TEST_CASE("validate and a dry run check everything and start nothing") {
                                  contains("asset mesh") && contains("64 B") &&
                                  contains("ends after 7 frames"));
     }
-    for (const char* command : {"run", "validate"}) {  // on paper, however long a path or a format is
+    for (const char* command : {"run", "validate"}) {  // in theory, for any length of a path or a format
         std::vector<std::string> words{command, file};
         if (*command == 'r') words.insert(words.end(), {"--dry-run", "--device", "cpu"});
         std::istringstream lines(carousel::test::carousel(words).out);

@@ -1,4 +1,5 @@
-"""Output files that a user names, whatever exists there. Usage: test_outputs.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+"""Output files that a user names, for any existing file of that name. Usage: test_outputs.py
+FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
 import json
 import stat
 import threading

@@ -66,7 +66,7 @@ int blocks_of(const std::string& name) {
             const shm::segment s = shm::segment::observe(file.substr(9));
             if (std::string(s.block().pipeline) == name) ++count;
         } catch (const error&) {
-            continue;  // another's, or one that is being made
+            continue;  // a folder of another process, or one that is being created
         }
     }
     return count;
@@ -111,7 +111,7 @@ TEST_CASE("every shipped pipeline runs on the CPU without loss, and equal scenes
     CHECK(hashes["demo"] == hashes["fused"]);
     CHECK(hashes["workers"] == hashes["ipc_memory"]);
     CHECK(hashes["demo"] != hashes["custom_stage"]);
-    // The camera's path comes from the frame's number: without it the pictures are others.
+    // The camera's path depends on the frame's number: without the number the pictures would differ.
     const std::string still = w.path("still.json");
     REQUIRE(run_program(small(shipped + "/knots.toml", {"--report", still, "--set", "geometry.triangles=2000",
                                                         "--set", "parameters.orbit=0"}))

@@ -23,7 +23,7 @@ class Set(Live):
             return json.load(f)
 
     def calm(self, name, *settings):
-        """An undisturbed run that begins with these parameters."""
+        """A run without faults that begins with these parameters."""
         report = os.path.join(self.folder, name + ".json")
         words = [w for s in settings for w in ("--set", s)]
         done = self.carousel("run", os.path.join(PIPELINES, "demo.toml"), "--device", "cpu", "--size", "96x64", "--out", "", "--set", "geometry.triangles=500", "--frames",

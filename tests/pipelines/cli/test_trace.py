@@ -117,7 +117,7 @@ class Trace(unittest.TestCase):
             return json.load(f)
 
     def bars(self, trace):
-        """stage -> sequence -> bars of frames that were not thrown away."""
+        """stage -> sequence -> bars of frames that were not discarded."""
         names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"}
         bars = {name: collections.defaultdict(list) for name in names.values()}
         for e in trace["traceEvents"]:

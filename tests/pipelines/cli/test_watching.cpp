@@ -80,7 +80,8 @@ TEST_CASE("the log files of a run are read further through rotations and after t
     CHECK(many.front().line.starts_with("0 x"));
     CHECK(many.back().line.starts_with("699 x"));
     CHECK(std::filesystem::exists(folder + "/a.jsonl.1"));
-    CHECK(log_reader(folder).take().size() == 703);           // a newcomer reads the older file, too
+    CHECK(log_reader(folder).take().size() == 703);           // a client that starts later reads the older
+                                                              // file, too
     std::filesystem::resize_file(folder + "/b.1.jsonl", 10);  // damaged: passed over
     CHECK(log_reader(folder).take().size() == 702);
     a.note(1, "last");
@@ -267,7 +268,7 @@ TEST_CASE("hints name a command that works in the user's working directory") {
     CHECK(command_for(program, w.path("bin"), "/usr/bin") == "./carousel");
     CHECK(command_for(program, "/elsewhere", "") == program);
     const std::string other =
-        w.program("other/carousel", ":");  // another version in front: its name alone would be wrong
+        w.program("other/carousel", ":");  // another version precedes it: its name would not identify it
     CHECK(command_for(program, w.folder(), w.path("other") + ":" + w.path("bin")) == "bin/carousel");
     CHECK(shell_word("a b'c") == "'a b'\\''c'");
     CHECK(shell_word("") == "''");

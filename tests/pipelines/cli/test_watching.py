@@ -190,7 +190,8 @@ class Top(Live):
         once = self.carousel("top", "--once", "-p", self.name).stdout
         self.assertIn("no supervisor, 4 stages continue", once)
         self.assertTrue(once.startswith(self.name + ":"), once)
-        for words in (("top", "--once"), ("kill", "fragment"), ("ps",)):  # the other one isn't taken for it
+        for words in (("top", "--once"), ("kill", "fragment"), ("ps",)):  # the other process isn't mistaken
+                                                                          # for it
             refused = self.carousel(*words)
             self.assertEqual(refused.returncode, 2, words)
             self.assertIn("4 of its stages continue", refused.stderr)

@@ -1,4 +1,4 @@
-// Log lines: cut, prefixed, kept; readers that are slow or gone.
+// Log lines: cut, prefixed, kept; readers that are slow or have ended.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

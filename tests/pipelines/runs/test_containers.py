@@ -148,7 +148,7 @@ class Containers(unittest.TestCase):
         self.check_not_cleaned(block, runtime="other", around=LATER)
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        os.kill(pids[2], signal.SIGKILL)   # a stage that comes back has to find the block
+        os.kill(pids[2], signal.SIGKILL)   # a restarted stage must find the block
         self.assertEqual(run.wait(60), 0, self.log())
         self.assertRegex(self.log(), "200 frames in .*1 restarts")
         self.assertFalse(os.path.exists(block))

@@ -92,7 +92,8 @@ class Supervisor:
         wait_for(f"a supervisor of {self.name} that can be killed", lambda: self.kill_supervisor(*more))
 
     def lose(self):
-        """As if the machine had gone: all of its processes at once, and its run with its rings. Returns what its sink had delivered."""
+        """As if the machine had failed: all of its processes at the same time, and its run with its rings.
+        Returns what its sink had delivered."""
         return lose_run(self.process, os.path.join(self.runtime, "carousel", self.run_name), [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")])
 
     def lose_memory(self, case):

@@ -78,7 +78,8 @@ class Host:
             self.process.send_signal(how)
 
     def lose(self):
-        """As if the machine had gone: all of its processes at once, its rings and its folder. Its sinks' files are elsewhere."""
+        """As if the machine had failed: all of its processes at the same time, its rings and its folder. Its
+        sinks' files are elsewhere."""
         pids = [s["pid"] for s in self.ps().get("stages") or [] if s.get("pid")]
         return lose_run(self.process, os.path.join(self.pair.folder, "carousel", self.name), pids)
 
@@ -221,7 +222,7 @@ def kill_one(pair, dice, of_a, of_b):
 
 
 def add_sending_words(p):
-    """Options of a campaign that stand for keys of the sending stage."""
+    """Options of a campaign that set keys of the sending stage."""
     p.add_argument("--durable", action="store_true", help="frames are kept until the far side's sinks have them")
     p.add_argument("--compress", default="none")
 

@@ -78,7 +78,7 @@ class Ends(unittest.TestCase):
     def lost_after_order(self, source_on, sink_on, message):
         first, last = self.begin(source_on, sink_on)
         folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]
-        first.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
+        first.process.send_signal(signal.SIGSTOP)   # data that is sent to it now is lost with it
         last.interrupt()
         last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
         lose_run(first.process, folder, pids)

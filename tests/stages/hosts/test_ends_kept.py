@@ -168,7 +168,7 @@ class Kept(Case):
     def test_ctrl_c_here_reaches_a_remote_host_through_the_next_coordinating_supervisor(self):
         coordinator, b = self.begin(source() + sink(more="delay_ms = 700") + source("source2", ON_B) + sink("sink2", "source2", ON_B) + host("b"), "--fps", "60")
         b.has_frames("sink2", coordinator)
-        b.process.send_signal(signal.SIGSTOP)   # what it is sent now is lost with it
+        b.process.send_signal(signal.SIGSTOP)   # data that is sent to it now is lost with it
         coordinator.interrupt()
         coordinator.expect_log("interrupted: finishing frames in flight")
         kill(b, coordinator)

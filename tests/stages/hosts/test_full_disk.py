@@ -66,7 +66,8 @@ class FullDisk(unittest.TestCase):
         return out, one.report()["image_hash"]
 
     def started(self):
-        """Both hosts, b on a small disk, which is a folder of its mount namespace alone. Returns a descriptor of it, too."""
+        """Both hosts, b on a small disk, which is a folder of only its mount namespace. Returns a descriptor
+        of it, too."""
         disk = os.path.join(self.world.folder, "disk")
         os.mkdir(disk)
         file = self.world.write("full.toml", CHAIN.format(out=disk) + 'host = "b"\n\n'

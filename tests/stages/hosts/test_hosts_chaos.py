@@ -43,7 +43,7 @@ class Chaos(unittest.TestCase):
         report, done = os.path.join(self.world.folder, "chaos.json"), os.path.join(self.world.folder, "faults.jsonl")
         chaos, output = self.start("chaos", ["chaos", file, "--device", "cpu", "--fps", "60", "--count", str(FAULTS), "--rate", "2", "--seed", str(SEED),
                                            "--faults", "kill,term,abort,supervisor", "--report", report, "--log", done])
-        # Host b is started by this test only: once for the run, once for the undisturbed one.
+        # Host b is started only by this test: once for the run, once for the run without faults.
         for run in (1, 2):
             asked = wait_for(f"the words for host b, run {run}", lambda r=run: (
                 (all_ := re.findall(r"waiting for host b .*Start it there: carousel (host .*?)   \(", output()))[r - 1:] or chaos.poll() is not None)

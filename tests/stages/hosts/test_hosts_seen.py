@@ -188,7 +188,7 @@ class Traces(Hosts):
                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(end_process, recorder)
         wait_for("b records", lambda: os.listdir(there))
-        remote.supervisor_is_killed()   # its recorder ends with it, and the next one knows nothing of it
+        remote.supervisor_is_killed()   # its recorder ends with it, and the next one has no data of it
         wait_for("no recorder is left", lambda: subprocess.run(["pgrep", "-f", there], stdout=subprocess.DEVNULL, check=False).returncode == 1)
         self.assertRegex(recorder.communicate(timeout=30)[1], "the trace of host b is missing: (trace: there is no trace|host b can't be queried)")
         self.assertEqual(recorder.returncode, 0)

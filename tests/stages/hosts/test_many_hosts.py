@@ -1,4 +1,4 @@
-"""Links between more than two runs, and hosts that are slow or stand still, on loopback. Usage:
+"""Links between more than two runs, and hosts that are slow or stopped, on loopback. Usage:
 test_many_hosts.py FOLDER_OF_PROGRAMS Everyday|Long"""
 import os
 import random

@@ -1,4 +1,4 @@
-// Frames in pieces: what was put in comes out, and pieces that do not fit each other are dropped.
+// Frames in pieces: frames are received as sent, and pieces that do not match are dropped.
 #include <cstring>
 #include <optional>
 #include <vector>

@@ -1,5 +1,5 @@
 """A real Slurm of two nodes: `carousel run` starts the supervisors on both by srun; programs started by srun take part in a run.
-Usage: test_slurm.py FOLDER_OF_PROGRAMS. Skipped if Slurm isn't installed; nothing of this project installs it."""
+Usage: test_slurm.py FOLDER_OF_PROGRAMS. Skipped if Slurm isn't installed; this project does not install it."""
 import json
 import os
 import signal

@@ -40,7 +40,7 @@ class Case(unittest.TestCase):
             host.supervisor_is_killed()
 
     def kill_all_of(self, host, with_supervisor=False):
-        """All of its stages at once, and before them their supervisor. Returns when they are gone."""
+        """All of its stages at once, and before them their supervisor. Returns after they have ended."""
         pids = [s["pid"] for s in host.ps().get("stages") or [] if s.get("pid")]
         self.assertTrue(pids)
         if with_supervisor:
@@ -66,7 +66,7 @@ class Stopped(Case):
             net = Namespaces(otherwise=self.fail)
             self.addCleanup(net.end)
             silent = net.can_be_silenced()
-        except AssertionError:   # not available: then the receiving process stands still for as long
+        except AssertionError:   # not available: then the receiving process is stopped for as long
             silent = False
         print("silence by nft" if silent else "silence by SIGSTOP", file=sys.stderr)
         world = World(PROGRAMS)

@@ -101,7 +101,7 @@ TEST_CASE("answers start at the oldest one that their sender has, one run after 
     (void)talk(first, b, 1, 1000);
     first.frame_sent(1, 57);
     CHECK(first.released(57));
-    b.damaged(58, 1000);  // its connection is closed, and it comes again with all frames after it
+    b.damaged(58, 1000);  // its connection is closed, and it reconnects with all frames after it
     CHECK(b.oldest_whole() == nullptr);
     first.closed(1, "closed", 1000);
     CHECK(talk(first, b, 2, 1000 + longest_rest_ns) == std::vector<u64>{58, 59});

@@ -48,7 +48,8 @@ def run(a, folder, middle, frames):
 
 
 def steady(a, folder, middle):
-    """us per frame of a run that goes on, by `carousel ps`: frames and the run's own clock at both ends of the span."""
+    """us per frame of a continuing run, by `carousel ps`: frames and the run's own clock at both ends of the
+    span."""
     file = os.path.join(folder, "cost.toml")
     with open(file, "w") as out:
         out.write(TEXT.format(pid=os.getpid(), device=a.device, build=a.build, middle=middle))

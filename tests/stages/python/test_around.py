@@ -110,7 +110,8 @@ class Around(unittest.TestCase):
             self.assertEqual(bool(there), some, there)
 
     def test_rings_on_another_gpu_are_mapped_and_never_copied_for_a_stage_in_python(self):
-        """Copies are in the frame's queue, which streams that nobody is told of are not ordered behind."""
+        """Copies are in the frame's queue; a stream that was not passed to Carousel is not ordered after
+        them."""
         os.environ["CAROUSEL_TEST_PEER_RINGS"] = "1"
         self.addCleanup(os.environ.pop, "CAROUSEL_TEST_PEER_RINGS")
         chosen = "rings on another GPU are reached "

@@ -73,7 +73,7 @@ class Ports(unittest.TestCase):
                 frame["out_part"].set_used(3)
                 frame.capture_ns = 5
                 1 / 0
-        with writer.next() as again:   # the same number, and nothing of the dropped frame
+        with writer.next() as again:   # the same number, and no data of the dropped frame
             self.assertEqual((again.frame_number, len(again.metadata), again.capture_ns), (0, 0, 0))
             again.metadata["second"] = numpy.float32(2)
             del again.metadata["second"]

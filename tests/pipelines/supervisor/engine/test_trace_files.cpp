@@ -1,4 +1,4 @@
-// The parts in which a trace of one host comes over to another.
+// The parts in which a trace of one host is sent to another.
 
 #include <sstream>
 

@@ -18,7 +18,7 @@ using namespace carousel;
 using namespace carousel::supervisor;
 using namespace carousel::test;
 
-/// A domain's folder; nothing of it may be left at the end.
+/// A domain's folder; it must be empty at the end.
 struct place {
     world w;
     mps_control control{shm::mps_folder(w.folder()), "0"};

@@ -95,8 +95,8 @@ TEST_CASE("for an MPS client the plan states that a GPU fault ends its domain") 
                contains("ends only that stage (a client of MPS: its domain, which is renewed)"));
     CHECK_THAT(output_guard_text(shared), contains("(a client of MPS: its domain, which is renewed)"));
     const std::string canaries =
-        "[link.geometry]\nguard = \"canary\"\n[link.shade]\nguard = \"canary\"\n";  // which end the maker
-                                                                                    // alone
+        "[link.geometry]\nguard = \"canary\"\n[link.shade]\nguard = \"canary\"\n";  // which end only the
+                                                                                    // maker
     CHECK_THAT(
         output_guard_text(planned({on_gpu, on_gpu + "\nisolation = \"mps\"", on_gpu}, gpus(able), canaries)),
         !contains("MPS"));

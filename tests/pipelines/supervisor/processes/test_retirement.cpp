@@ -33,7 +33,7 @@ using ring::entry_word;
 using ring::job_state;
 using ring::job_word;
 
-/// A child that stands for a stage. On request it can write one value to a page that it shares with us.
+/// A child that represents a stage. On request it can write one value to a page that it shares with us.
 class child {
 public:
     child() {

@@ -1,4 +1,4 @@
-// Memory of a run that comes back to a second supervisor, descriptor by descriptor.
+// Memory of a run that is returned to a second supervisor, descriptor by descriptor.
 #include <fcntl.h>
 
 #include "core/json.hpp"

@@ -1,4 +1,5 @@
-"""What a program still holds after its port, its frame or its run is gone: port_kept.py write|read RUN PORT LIBRARY
+"""Objects that a program still has after its port, its frame or its run has ended: port_kept.py write|read
+RUN PORT LIBRARY
 
 Each element of "value" is its frame's number. write: it drops frames while it has arrays of them, which block the next frame until it
 releases them; one outlives the port. read: it reads a newest frame whose port object is already gone, leaves its port with a leased frame,
