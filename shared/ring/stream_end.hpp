@@ -41,9 +41,9 @@ struct end_claim {
 inline constexpr u64 no_claim = 0;
 inline constexpr u64 claim_version_mask = (u64{1} << 14U) - 1;
 
-/// The source reports that its stream ends before `ring_sequence`, which (job, version) holds. A lower valid
-/// claim is kept; a claim that is no longer valid is overwritten. The call must be repeated until END is at
-/// most `ring_sequence`.
+/// The source reports that its stream ends before `ring_sequence`, the number that (job, version) has leased.
+/// A lower valid claim is kept; a claim that is no longer valid is overwritten. The call must be repeated
+/// until END is at most `ring_sequence`.
 void claim_end(shm::control_block& c, u32 source, u64 ring_sequence, u32 job, u64 version) noexcept;
 
 struct stream_end {

@@ -153,7 +153,7 @@ private:
         return reinterpret_cast<device::canary_check*>(words_->data() + 64);
     }
 
-    /// What the runner does before and after a stage's own work.
+    /// The runner's work before and after a stage's own work.
     void status(u64 n, const ring_memory* in, const ring_memory* out, bool first) {
         device::status_step step;
         step.torn = torn();

@@ -1,5 +1,5 @@
 #pragma once
-// What the two parts of guard_cost share: its options, the thread's clock, and lines of its table.
+// The shared parts of guard_cost: its options, the thread's clock, and lines of its table.
 
 #include <vector>
 

@@ -44,8 +44,8 @@ std::pair<f64, f64> interval(std::vector<f64> v) {
 
 constexpr u32 parameter_bytes = 112;  ///< of a frame, as the demo has them (carousel.scene)
 
-/// What a stage does for the seals of a frame: its inputs' are compared before the lease and before
-/// SUBMITTED, its outputs' are made.
+/// The work of a stage for the seals of a frame: seals of inputs are compared before the lease and before
+/// SUBMITTED, seals of outputs are made.
 u64 seals_of(const shm::control_block& c, ring::worker& w, const ring::job& j) {
     u64 all = 0;
     for (u32 check = 0; check < 2; ++check)

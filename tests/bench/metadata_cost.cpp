@@ -1,5 +1,6 @@
-// What metadata cost a frame: source, middle and sink of a ring's own steps in one process (worker::begin to
-// complete), with no entry, with one, with eight, and with as many as fit; best of rounds. Also what setting
+// The cost of metadata per frame: source, middle and sink of a ring's own steps in one process (worker::begin
+// to complete), with no entry, with one, with eight, and with as many as fit; best of rounds. Also what
+// setting
 // and reading one entry costs.   metadata_cost [FRAMES [ROUNDS]]
 #include <fmt/format.h>
 

@@ -1,5 +1,6 @@
-// How fast pictures are packed: the display's own PNG writer compared with spng (zlib) and libdeflate, on a
-// given picture. For the choice of a packer, and for the bound of a run that writes pictures.
+// The rate at which pictures are packed: the display's own PNG writer compared with spng (zlib) and
+// libdeflate, on a given picture. For the choice of a packer, and for the bound of a run that writes
+// pictures.
 //
 //   pack_pictures PICTURE.png [THREADS] [ROUNDS] [FOLDER]
 //

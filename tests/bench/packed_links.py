@@ -1,4 +1,5 @@
-"""What compression makes of a link that is the limit: rendered pictures through two network namespaces whose link is slowed down by tc.
+"""The effect of compression on a link that is the bottleneck: rendered pictures through two network
+namespaces whose link is slowed down by tc.
 Usage: packed_links.py FOLDER_OF_PROGRAMS [--rate 1gbit] [--size WxH] [--frames N] [--rounds N]
 The pictures are recorded first, and played as fast as the link takes them. MB are 10^6 bytes of pictures, for
 any number of bytes on the link."""

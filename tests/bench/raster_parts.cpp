@@ -1,4 +1,4 @@
-// Where a frame's device time goes: each kernel of the vertex and the fragment stage, between two events.
+// A frame's device time by part: each kernel of the vertex and the fragment stage, between two events.
 //   raster_parts [--frames N] [--device N] MESH:TRIANGLES:WIDTHxHEIGHT ...
 // The stages are not changed for it: their work is captured into a graph, whose nodes are then launched one
 // by one with an event after each. A long fill goes first, so that the launches wait for the GPU and not the
@@ -32,7 +32,7 @@ f64 median(std::vector<f64> v) {
     return v.empty() ? 0.0 : v[v.size() / 2];
 }
 
-/// What a queue was given, to be enqueued again part by part.
+/// The work that was enqueued in a queue, to be enqueued again part by part.
 class recorded_work {
 public:
     template <typename Work>

@@ -1,4 +1,4 @@
-// What `carousel bench ipc` reports for a GPU, from results made by hand.
+// The report of `carousel bench ipc` for a GPU, from results that the test makes.
 
 #include "bench/ipc/result.hpp"
 #include "core/json.hpp"

@@ -1,4 +1,4 @@
-// What `carousel bench` understands and what it refuses.
+// The options that `carousel bench` accepts and those that it refuses.
 #include <functional>
 
 #include "bench/commands.hpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `carousel trace` costs: switched on compared with off, and off compared with a build without the code.
+"""The cost of `carousel trace`: switched on compared with off, and off compared with a build without the code.
 
   tests/bench/trace_cost.py build/release [--device cuda:0] [--pairs 40] [--seconds 1] [--runs 3] [--without build/without-trace]
 

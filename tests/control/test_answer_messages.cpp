@@ -1,4 +1,4 @@
-// What a supervisor answers, written and read: verdicts, ps, traces, parameters.
+// The answers of a supervisor, written and read: verdicts, ps, traces, parameters.
 
 #include "control/answer_message.hpp"
 #include "control/parameter_message.hpp"

@@ -97,7 +97,7 @@ struct frame_reader {
     session::newest_frame::about what;
 };
 
-/// How the pages of the ring are mapped in this process, each mapping by itself: "r--s", "rw-s".
+/// The mappings of the ring's pages in this process, each one separately: "r--s", "rw-s".
 std::vector<std::string> rights_of_ring() {
     std::ifstream maps("/proc/self/maps");
     std::vector<std::string> out;

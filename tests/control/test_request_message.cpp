@@ -1,5 +1,5 @@
-// What may be asked of a run: the JSON of each request, as programs of other versions send and expect it, and
-// what is refused.
+// The requests to a run: the JSON of each request, as programs of other versions send and expect it, and the
+// requests that are refused.
 
 #include "control/request_message.hpp"
 #include "core/errors.hpp"

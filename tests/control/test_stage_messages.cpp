@@ -1,4 +1,4 @@
-// What stages, owners of memory and supervisors say to each other, written and read.
+// The messages between stages, owners of memory and supervisors, written and read.
 
 #include "control/answer_message.hpp"
 #include "control/attach_message.hpp"

@@ -11,7 +11,7 @@
 using namespace carousel;
 
 namespace {
-// What goes to stderr while the object lives.
+// The text that is written to stderr while the object exists.
 struct captured_stderr {
     int pipe_ends[2] = {-1, -1};
     int saved = -1;

@@ -36,7 +36,7 @@ inline std::set<i32> overrun(run_fixture& run, u32 times, u64 seed, bool replace
     return guilty;
 }
 
-/// What follows the slots of the pipeline's rings.
+/// The bytes after the slots of the pipeline's rings.
 enum class guard_kind : u8 { gap, canary };
 
 inline std::string keys_of(guard_kind kind) {

@@ -57,7 +57,7 @@ public:
     [[nodiscard]] nlohmann::json report() const;  ///< from --report report.json
     [[nodiscard]] std::string log() const;        ///< stderr of the run
     [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path / name).string(); }
-    /// What is left of the run: its folder, its shared memory, its processes. Empty if nothing is left.
+    /// The leftovers of the run: its folder, its shared memory, its processes. Empty if nothing is left.
     [[nodiscard]] std::string leftovers() const;
     [[nodiscard]] std::string run_id() const { return run_id_; }
 

@@ -1,5 +1,5 @@
-// What a run reports at its end about the frames that it was given: every sink is counted by the runner,
-// abandoned frames have an exit code of their own, and what was not counted is not certified.
+// The report of a run about its frames: every sink is counted by the runner, abandoned frames have an exit
+// code of their own, and what was not counted is not certified.
 #include <csignal>
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What a frame carries besides its payload passes through rings, kills, a recording and its replay: the sink
-// checks each frame and throws if something is missing (tests/crash/number_stage.cpp).
+// The data of a frame in addition to its payload passes through rings, kills, a recording and its replay: the
+// sink checks each frame and throws if something is missing (tests/crash/number_stage.cpp).
 #include <csignal>
 
 #include "core/errors.hpp"

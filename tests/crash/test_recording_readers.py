@@ -40,7 +40,8 @@ class RecordingReaders(unittest.TestCase):
         return next((s["pid"] for s in stages if s["name"] == "record" and s["state"] == "running"), None)
 
     def record(self, file, frames, rings, *more, kills=0):
-        """What the library finds in a recording of these rings. Uncompressed: the library has neither lz4 nor zstd."""
+        """The contents that the library finds in a recording of these rings. Uncompressed: the library has
+        neither lz4 nor zstd."""
         run = self.carousel("run", file, "--device", "cpu", "--frames", str(frames), "--no-color", "--record", rings, "--record-to", self.path,
                             "--set", "record_compression=none", *more)
         self.addCleanup(end_process, run)

@@ -41,7 +41,7 @@ private:
     shm::unique_fd socket_;
 };
 
-/// Where the programs of this build lie.
+/// The folder of this build's programs.
 [[nodiscard]] std::string program_next_to_test(const std::string& name);
 
 [[nodiscard]] nlohmann::json to_json(const device::memory_handle& handle);

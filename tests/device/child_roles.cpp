@@ -1,4 +1,4 @@
-// What the second process does. The parent starts this executable with the name of the hidden test case
+// The actions of the second process. The parent starts this executable with the name of the hidden test case
 // below.
 
 #include <unistd.h>

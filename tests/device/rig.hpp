@@ -1,7 +1,7 @@
 #pragma once
-// What the conformance suite needs of a backend beyond its interface: work that blocks a queue until told
-// otherwise, and memory that another process can map. The backend is chosen at compile time, so each has an
-// executable (and a ctest label) of its own.
+// The functions that the conformance suite needs in addition to a backend's interface: work that blocks a
+// queue until it is released, and memory that another process can map. The backend is chosen at compile time,
+// so each has an executable (and a ctest label) of its own.
 
 #include <memory>
 #include <string>

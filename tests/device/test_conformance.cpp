@@ -1,4 +1,4 @@
-// What every backend must do, in one process.
+// The behaviour that every backend must have within one process.
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What a GPU's failures look like to a stage, and what is refused at set-up.
+// The errors that a stage gets for failures of a GPU, and the refusals at set-up.
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"

@@ -1,4 +1,4 @@
-// What every backend must do between processes.
+// The behaviour that every backend must have between processes.
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Any text as a supervisor's reply: what each reader of replies makes of it. What was read is written again
-// exactly as it was read.
+// Any text as a supervisor's reply: what each reader of replies makes of it. Data that was read is written
+// again exactly as it was read.
 
 #include "control/answer_message.hpp"
 #include "control/parameter_message.hpp"

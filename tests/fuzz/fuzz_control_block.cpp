@@ -178,7 +178,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t offset = r.offset + (where & 0xFFFU) * 4 % (r.bytes < 8 ? 1 : r.bytes - 7);
         std::memcpy(reinterpret_cast<std::byte*>(work.get()) + offset, &value, sizeof value);
     }
-    // What segment::open refuses never reaches the other targets.
+    // A block that segment::open refuses never reaches the other targets.
     if (work->stages > shm::max_stages || work->seats > shm::max_seats || work->links > shm::max_links ||
         work->sources > shm::max_sources || work->jobs > shm::max_jobs || work->assets > shm::max_assets)
         return 0;

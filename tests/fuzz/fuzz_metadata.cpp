@@ -1,5 +1,5 @@
-// What any process of the user may have left in a frame's header: metadata, their size, extents. Input: the
-// number of bytes given in the header, the used extents of a plane, then the bytes.
+// Any contents that a process of the user may have left in a frame's header: metadata, their size, extents.
+// Input: the number of bytes given in the header, the used extents of a plane, then the bytes.
 #include <utility>
 
 #include "frame/metadata.hpp"

@@ -45,7 +45,7 @@ public:
         write(view_of(tag));
         ++sent_;
     }
-    /// What does not fit the socket is lost, as on a connection that ends.
+    /// Bytes that do not fit into the socket are lost, as on a connection that ends.
     void write(std::string_view bytes) {
         (void)::send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     }

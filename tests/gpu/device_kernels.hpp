@@ -1,5 +1,5 @@
 #pragma once
-// What only a device can do to a stage. Streams are device::queue::native_stream().
+// Failures of a stage that only a device can cause. Streams are device::queue::native_stream().
 
 #include "core/types.hpp"
 #include "device/backend.hpp"

@@ -56,7 +56,8 @@ WITHOUT = {
 }
 # Frames then wait in every ring, so that a neighbouring slot holds one that is still to be read.
 SLOW_SINK = ["display.delay_ms=8"]
-# What is measured in each round: name, settings, environment. The first two are the same: what differs between them is chance.
+# The measurements of each round: name, settings, environment. The first two are the same: what differs
+# between them is chance.
 BARE = {"CAROUSEL_TEST_INPUTS_WRITABLE": "1", "CAROUSEL_TEST_BLOCK_GUARD": "off"}
 ARMS = (
     ("none", OPEN, BARE),
@@ -167,7 +168,7 @@ def undisturbed(a, frames):
 
 
 def complaints(a, code, r, injected, called, mps, mps_names):
-    """What is not as expected."""
+    """The differences from the expected results."""
     if r is None:
         return [f"no report, exit code {code}"]
     bad = [f"exit code {code}"] if code != 0 else []
@@ -206,7 +207,8 @@ def innocents(r, injected):
 
 
 def harm_seen(a, name, code, r, injected, called):
-    """What others have suffered where the guard of that row is left out, and what speaks against a control."""
+    """The damage to other stages where the guard of that row is omitted, and the findings that contradict a
+    control."""
     if r is None:
         return [], [f"no report, exit code {code}"]
     harm, against = [], []

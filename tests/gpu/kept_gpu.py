@@ -1,4 +1,5 @@
-"""What is saved of frames on a GPU: kept_gpu.py PROGRAMS [--device cuda:0] [--parts recording,letter] [--frames 1000] [--kills 20]
+"""The saved data of frames on a GPU: kept_gpu.py PROGRAMS [--device cuda:0] [--parts recording,letter]
+[--frames 1000] [--kills 20]
 
   recording  the demo's pictures, --frames of them, into a file, its recorder killed --kills times; the file is played on that device and on
              the CPU: the frames, and the image_hash, of the run that was recorded

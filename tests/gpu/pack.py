@@ -63,7 +63,7 @@ def programs_of(build):
 
 
 def modules_of(build):
-    """What tests have a program load."""
+    """The libraries that tests have a program load."""
     return sorted(glob.glob(os.path.join(build, "tests", "**", "lib*.so"), recursive=True))
 
 

@@ -1,4 +1,4 @@
-// What a link with memory = "direct" does to frames in a GPU's memory: UCX reads them there.
+// The effects of a link with memory = "direct" on frames in a GPU's memory: UCX reads them there.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -37,7 +37,7 @@ bool has_permit(semaphore_block& b, u32 epoch) {
     return false;
 }
 
-// What must hold of all streams after any step.
+// Conditions for all streams after any step.
 void check(history& h, record& r, semaphore_block& b) {
     u32 within = 0;
     for (auto& [slot, s] : r.of) {

@@ -100,7 +100,7 @@ private:
     static history* only_;
 };
 
-/// What many histories have shown.
+/// Counts of the situations that many histories have reached.
 struct campaign_result {
     std::array<u64, ipc::steps> kills_at{};
     u64 histories = 0, failed = 0, first_seed = 0, last_seed = 0, first_failed = 0;

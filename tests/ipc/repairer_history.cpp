@@ -26,7 +26,7 @@ using namespace carousel::ipc;
 constexpr u32 capacity = 8, most_pids = 256, incarnations_each = 5;
 constexpr u64 gpu_bytes = 65536;
 
-// What all these processes know together.
+// The shared records of all these processes.
 struct page {
     std::atomic<u32> repairers, concurrent;  // started; another repair was running at the time
     std::atomic<i32> pid[most_pids];

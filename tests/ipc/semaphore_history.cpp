@@ -11,7 +11,7 @@ namespace {
 
 using namespace carousel::ipc;
 
-// What the clients themselves know: which client has which permit, and which clients are in the line.
+// The knowledge of the clients themselves: which client has which permit, and which clients are in the queue.
 struct record {
     std::map<u32, u32> owner;  // permit index -> epoch, from its grant to just before its release
     std::map<u32, std::optional<permit>> held;  // epoch -> what it holds between deeds

@@ -1,5 +1,5 @@
 // A space with GPU memory seen by its holder and its clients, which do not use CUDA: a memfd stands for the
-// memory, processes of this test for the repairer. What kernels do there: cuda/gpu_kills.cpp.
+// memory, processes of this test for the repairer. Kernels that run there: cuda/gpu_kills.cpp.
 #include <carousel/ipc.hpp>
 
 #include <fcntl.h>

@@ -64,7 +64,7 @@ public:
             pid_t& victim = clients_[random_() % std::size(clients_)];
             const pid_t was = victim;
             const bool by_itself = ended(victim);
-            // Who has a step to die at gets there, mostly.
+            // A process with a step to die at usually reaches that step.
             if (!by_itself && at_step_.count(victim) != 0 && random_() % 4 != 0) continue;
             at_step_.erase(was);
             end(victim);

@@ -1,4 +1,4 @@
-// A space in one process: its holder on a thread, its clients on others. What real deaths do: test_kills.cpp.
+// A space in one process: its holder on a thread, its clients on others. Real deaths: test_kills.cpp.
 #include <carousel/ipc.hpp>
 
 #include <fcntl.h>
@@ -326,7 +326,7 @@ TEST_CASE("a holder refuses unauthenticated peers and other versions with an err
                contains("open the space again"));
     CHECK_THAT(reply_to(R"({"attach": {"version": 3, "start_time": )" + me + "}}"), contains("welcome"));
 
-    // Who is in may ask for anything.
+    // A client that has entered may request anything.
     const shm::unique_fd in = shm::connect_to(place_of("lab").socket());
     const auto reply_of = [&](const std::string& text) {
         shm::message m;

@@ -63,7 +63,7 @@ struct reference {
             }
         }
     }
-    /// What shading modes 2 (ids) and 3 (depth) make of it.
+    /// The result of shading modes 2 (ids) and 3 (depth).
     [[nodiscard]] std::vector<u32> picture(u32 mode) const {
         std::vector<u32> out(keys.size());
         for (u64 i = 0; i < keys.size(); ++i) {

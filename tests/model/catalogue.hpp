@@ -20,7 +20,7 @@ struct entry {
 std::vector<entry> holding_entries();
 /// One clause left out, or one bug seeded, at a time.
 std::vector<entry> failing_entries();
-/// How many buffers the protocol needs.
+/// The number of buffers that the protocol needs.
 std::vector<entry> sizing_entries();
 /// Stages with two outputs, and forks whose branches join again.
 std::vector<entry> output_entries();

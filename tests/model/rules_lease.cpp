@@ -1,5 +1,5 @@
-// How a stage obtains a frame: a source by the words of its numbers, a reader by the group words of its
-// inputs.
+// The way in which a stage obtains a frame: a source by the words of its numbers, a reader by the group words
+// of its inputs.
 
 #include <fmt/format.h>
 #include <algorithm>

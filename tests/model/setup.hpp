@@ -1,7 +1,7 @@
 #pragma once
-// What is explored: a small pipeline, the faults that may occur in it, the clauses of the protocol that are
-// left out and the bugs that are seeded. `layout` lists the bytes of a state that can differ in a set-up, so
-// that stored states are small.
+// The explored state space: a small pipeline, the faults that may occur in it, the clauses of the protocol
+// that are left out and the bugs that are seeded. `layout` lists the bytes of a state that can differ in a
+// set-up, so that stored states are small.
 
 #include <string>
 #include <vector>

@@ -37,7 +37,7 @@ def load(folder=HERE):
 
 
 def check(entry):
-    """What is wrong with an entry, "" when nothing is."""
+    """The error of an entry, "" if there is none."""
     extra, missing = set(entry) - KEYS - {"area"}, NEEDED - set(entry)
     if extra or missing:
         return f"unknown keys {sorted(extra)}, missing keys {sorted(missing)}"

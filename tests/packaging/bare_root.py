@@ -74,7 +74,7 @@ class BareRoot:
         self.temporary.cleanup()
 
     def shell(self, script, root=False, network=False):
-        """What the script prints; it succeeds. As root, or as a user without a passwd entry."""
+        """The output of the script, which must succeed. As root, or as a user without a passwd entry."""
         user = "" if root else f"setpriv --reuid {USER} --regid {USER} --clear-groups"
         spaces = ["--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child"] + ([] if network else ["--net"])
         return run("unshare", *spaces, "bash", "-c", ENTER.format(root=self.folder, user=user), "_", f"set -eu\n{script}")

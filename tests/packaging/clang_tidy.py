@@ -41,7 +41,8 @@ def each_source(commands):
 
 
 def changed_files(root, base):
-    """What git names as added or changed since the base, the working tree included; deleted files are no more."""
+    """The files that git names as added or changed since the base, the working tree included; deleted files
+    are omitted."""
     names = subprocess.run(["git", "-C", root, "diff", "--name-only", "--diff-filter=d", base, "--"],
                            capture_output=True, text=True, check=True).stdout.split("\n")
     new = subprocess.run(["git", "-C", root, "ls-files", "--others", "--exclude-standard"],

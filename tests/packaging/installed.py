@@ -63,7 +63,7 @@ class Installation:
                            f"-DCMAKE_CUDA_HOST_COMPILER={self.cxx}")
 
     def test_project(self, folder):
-        """What ctest says; its tests have not failed."""
+        """The output of ctest, whose tests must not have failed."""
         output = run("ctest", "--test-dir", os.path.join(folder, "build"), "--output-on-failure")
         if not re.search(r"tests passed, 0 tests failed", output):
             raise AssertionError(output)

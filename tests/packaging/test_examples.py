@@ -136,7 +136,7 @@ class NewStages(unittest.TestCase):
         return folder, [line.strip() for line in output.split("Next:\n")[1].splitlines()]
 
     def follow(self, commands):
-        """What it says is to be done next."""
+        """The next steps that it prints."""
         text = "set -e\n" + "\n".join(commands).replace("--frames 100", "--frames 10 --device cpu")
         run("bash", "-c", text, env={**self.all.environment, "CXX": self.all.cxx})
 

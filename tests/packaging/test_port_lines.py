@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT, CXX = os.path.abspath(sys.argv[1]), sys.argv[2]
-# What the page leaves to its reader.
+# The parts that the page leaves to its reader.
 AROUND = """#include <carousel/port.hpp>
 using carousel::u8;
 void use(carousel::u64, const carousel::plane_view<const u8>&, const void*);

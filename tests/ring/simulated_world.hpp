@@ -40,7 +40,7 @@ inline ring::plan plan_of(const simulation_options& o) {
     return p;
 }
 
-/// What a device would have: the content per link and slot, and per (incarnation, slot) whether its event has
+/// The state of a device: the content per link and slot, and per (incarnation, slot) whether its event has
 /// fired.
 struct world {
     shm::private_block c = shm::make_private_block();

@@ -68,8 +68,8 @@ struct simulation_result {
 
 [[nodiscard]] simulation_result simulate(const simulation_options& options);
 
-/// How many of its usual histories a test runs: a fifth under a sanitizer, which looks for invalid accesses
-/// and takes ten times as long; every build without a sanitizer tests the protocol.
+/// The share of its usual histories that a test runs: a fifth under a sanitizer, which looks for invalid
+/// accesses and takes ten times as long; every build without a sanitizer tests the protocol.
 [[nodiscard]] constexpr u64 seeds(u64 usual) {
 #ifdef CAROUSEL_SANITIZED
     return usual / 5;

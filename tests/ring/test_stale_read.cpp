@@ -9,8 +9,8 @@ using namespace carousel::test;
 
 namespace {
 
-/// What a member sees of its group's word for the slot of frame 0, from a snapshot that it took before the
-/// slot was freed, filled and read once more.
+/// The value of its group's word that a member sees for the slot of frame 0, from a snapshot that it took
+/// before the slot was freed, filled and read once more.
 lease_state seen_by_a_stale_read() {
     bench b(chain());
     const seated source = b.sit(0), sink = b.sit(1);

@@ -25,7 +25,7 @@ job at_its_end(const seated& source, u32 in_flight = 0) {
     return j;
 }
 
-/// What the supervisor does in one check.
+/// The supervisor's actions in one check.
 bool apply_stream_end(const bench& b) {
     const auto found = claimed_end(*b.c);
     return found && lower_end(*b.c, found->ring_sequence);

@@ -1,4 +1,4 @@
-// What is kept of runs that lost their supervisor.
+// The records that are kept of runs that lost their supervisor.
 #include "run/lost_run.hpp"
 
 #include <fmt/format.h>

@@ -70,12 +70,12 @@ struct queue_counts {
     std::function<void()> at_copy;  ///< called by the requesting thread, before the copy
 };
 
-/// What other processes can read of a CUDA event: complete unless the work of its last record is in progress.
+/// The state of a CUDA event in other processes: complete unless the work of its last record is in progress.
 struct event_state {
     std::atomic<u64> recorded{0}, completed{0};
 };
 
-/// What the processes of a run would share, created once.
+/// Objects that the processes of a run would share, created once.
 class shared_memory {
 public:
     /// A context over the CPU with these mappings. `as_cuda`: its events read as complete until they are

@@ -1,4 +1,4 @@
-// What the stages declare before anything starts: formats, assets, and refusals.
+// The declarations of the stages before the start: formats, assets, and refusals.
 #include "stages/display/display.hpp"
 #include "stages/sharpen/sharpen.hpp"
 #include "tests/stages/chains.hpp"

@@ -75,7 +75,7 @@ class Film(unittest.TestCase):
         raise AssertionError(f"{count} frames in the film: not within 30 s\n" + self.log())
 
     def decoded(self):
-        """How many pictures a player decodes from it; None if there is no player."""
+        """The number of pictures that a player decodes from it; None if there is no player."""
         if shutil.which("ffprobe") is None:
             return None
         out = subprocess.run(["ffprobe", "-v", "error", "-count_frames", "-select_streams", "v", "-show_entries", "stream=nb_read_frames,width,height",

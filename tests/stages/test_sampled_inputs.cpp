@@ -15,7 +15,7 @@ using namespace carousel::test;
 
 namespace {
 
-/// What a stage has seen of a sampled input, in its process() and in its enqueued work.
+/// The values of a sampled input that a stage has read, in its process() and in its enqueued work.
 struct sight {
     std::string name;
     u32 hops = 0;  ///< position of the ring's stage: value_of()

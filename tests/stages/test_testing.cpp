@@ -33,7 +33,7 @@ struct other_gain : gain {
     static constexpr const char* type = "test.other";
 };
 
-/// What configure() received, and its input times the frame's gain.
+/// The value that configure() received, and its input multiplied by the frame's gain.
 class amplifier : public stage {
 public:
     explicit amplifier(bool names_parameters = true) : names_(names_parameters) {}

@@ -1,5 +1,5 @@
 #pragma once
-// What this process writes to stderr.
+// The text that this process writes to stderr.
 #include <fcntl.h>
 #include <unistd.h>
 

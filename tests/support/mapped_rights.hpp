@@ -1,5 +1,5 @@
 #pragma once
-// How this process has a page mapped.
+// The rights with which this process has a page mapped.
 #include <cstdint>
 #include <cstdio>
 #include <fstream>

@@ -1,4 +1,4 @@
-// What frames carry, read in passing: for reports and traces.
+// The data of frames, read without a lease: for reports and traces.
 #include "telemetry/frame_facts.hpp"
 
 #include "core/json.hpp"

@@ -47,7 +47,7 @@ TEST_CASE("a record that its writer has left at any store is passed by, and the 
     for (u32 done = 0; done <= shm::trace_words; ++done) {
         trace_reader reader(r.segment, 0);
         append(r.ring(), numbered(100 + done));
-        // What append() does up to the store at which the writer dies.
+        // The steps of append() before the store at which the writer dies.
         const u64 number = r.ring().head.fetch_add(1);
         for (u32 k = 0; k < done; ++k)
             r.ring().record[number % shm::trace_records].field[k].store(k == 1 ? 7 : 1);

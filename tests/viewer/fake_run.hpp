@@ -28,7 +28,7 @@ struct fake_options {
     std::string schema_text = {};  ///< reported as the schema instead, JSON; "": the real one
 };
 
-/// How `set` and `parameters` are answered.
+/// The answers to `set` and `parameters`.
 struct fake_answers {
     f64 after_s = 0;      ///< a `set` is done so much later, and answered then
     u32 wait = 0;         ///< this many are refused: changes wait for frames
@@ -57,7 +57,7 @@ public:
     [[nodiscard]] u32 epoch_of(u32 seat);
     [[nodiscard]] const std::string& run_id() const noexcept { return run_id_; }
     [[nodiscard]] shm::control_block& block() noexcept { return segment_->block(); }
-    /// Whatever is set from now on, and asked.
+    /// All sets and queries from now on.
     void answer_as(fake_answers a);
     /// By another user: {name: value}.
     void set_values(const nlohmann::json& values);

@@ -37,7 +37,7 @@ struct watched {
         for (const telemetry::crash& c : m.events.take_deaths()) m.past.mark(c.died_ns, c.stage);
         m.bars.feed(m.snap);
     }
-    /// Whatever the rig stamped from the real clock: a function of the frame instead.
+    /// Times that the test rig takes from the real clock are replaced by functions of the frame.
     void fix_times() {
         m.snap.created_ns = 5 * ns_per_s;
         for (telemetry::seat_view& s : m.snap.seats) {

@@ -1,4 +1,4 @@
-// What a frame carries, as the viewer, the web UI and `top` show it.
+// The data of a frame, as the viewer, the web UI and `top` show it.
 #include "viewer/watch/carried.hpp"
 
 #include "core/clock.hpp"

@@ -1,5 +1,5 @@
-// What must be painted again: exactly the tiles that differ, and a window painted by parts equals the window
-// painted whole.
+// The parts that must be painted again: exactly the tiles that differ, and a window painted by parts equals
+// the window painted whole.
 #include <epoxy/gl.h>
 #include <imgui.h>
 

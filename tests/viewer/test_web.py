@@ -71,7 +71,7 @@ class Served(Rig):
         self.assertEqual(problems, [])
 
     def problems_while_the_display_limits(self, dashboard):
-        """What of the page is not as it must be then, with its values."""
+        """The elements of the page that differ from the expected state, with their values."""
         limit = wait_for("a name", lambda: (b := dashboard.json()["pipeline"]["bottleneck"])["kind"] == "stage" and b, 20)
         display, = [s for s in dashboard.json()["stages"] if s["name"] == "display"]
         facts = [(limit, limit["stage"] == "display" and re.search(r"^bottleneck: display \(busy (9\d|100) %\)$", limit["text"])),

@@ -1,4 +1,4 @@
-"""What the tests of the web page share: a pipeline on the CPU with its page, and questions to it."""
+"""The common parts of the tests of the web page: a pipeline on the CPU with its page, and requests to it."""
 import http.client
 import json
 import os

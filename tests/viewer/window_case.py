@@ -1,4 +1,5 @@
-"""What the tests with a real window share: a virtual display, a pipeline on the CPU, a viewer, mouse and keyboard."""
+"""The common parts of the tests with a real window: a virtual display, a pipeline on the CPU, a viewer, mouse
+and keyboard."""
 import json
 import os
 import shutil

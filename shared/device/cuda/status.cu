@@ -35,7 +35,7 @@ constexpr u32 lanes = 32, pairs_a_lane = canary_part_words / 2 / lanes, parts_a_
 constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_parts / parts_a_block;
 static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
 
-// Comparisons come after all previous work of the stream, as for every kernel. Each store is one of 16 bytes.
+// Comparisons come after all previous work of the stream, as for every kernel. Each store writes 16 bytes.
 // The fence before the store orders READY after all earlier writes of the stream, also for readers outside
 // the GPU, and after the comparisons; the fence after the store makes the word visible to these readers
 // before any work that is enqueued later. The kernel may be launched while its predecessor ends, which saves

@@ -1,4 +1,4 @@
-// What a frame of some launches costs the host that enqueues it, and the GPU: the measurement behind
+// The cost of a frame of some launches, for the host that enqueues it and for the GPU: the measurement behind
 // "Arguments" in device/same_work.hpp.
 //
 //   graph_cost [LAUNCHES [FRAMES]]      [9 2000]

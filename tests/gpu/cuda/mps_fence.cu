@@ -169,7 +169,7 @@ void round(bool terminate, tally& t) {
     for (const int fd : {k.out, v.in, v.out}) ::close(fd);
 }
 
-// Asked of a child, outside every domain: this process must not touch CUDA.
+// Queried in a child, outside every domain: this process must not touch CUDA.
 bool has_gpu() {
     const pid_t pid = ::fork();
     if (pid == 0) {

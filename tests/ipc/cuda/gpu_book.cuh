@@ -1,5 +1,5 @@
 #pragma once
-// What the processes of gpu_kills.cu know together. Of each element: a story in GPU memory, raised by the
+// The shared records of the processes of gpu_kills.cu. Of each element: a story in GPU memory, raised by the
 // very kernels that use it, so that a death leaves what was done. Of the processes: counts in a file that all
 // map.
 

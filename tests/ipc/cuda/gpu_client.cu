@@ -189,7 +189,7 @@ public:
 
 protected:
     virtual void operation() = 0;
-    /// What it keeps from one operation to the next.
+    /// The state that it keeps from one operation to the next.
     [[nodiscard]] virtual bool holds() const { return false; }
     std::atomic<u32>& in_use() const { return all_.book.in_use[all_.client][which_]; }
     /// The numbers of the leases or claims that one operation keeps for the next: none at first. Page-locked,

@@ -1,4 +1,4 @@
-// What gpu_kills.cpp finds at the end: the final check of the space.
+// The final check of the space for gpu_kills.cpp.
 #include "core/clock.hpp"
 #include "gpu_client.cuh"
 #include "ipc/cuda/carousel/ipc_cuda.cuh"

@@ -221,7 +221,7 @@ private:
         std::sort(all.begin(), all.end());
         return all.empty() ? 0 : all[std::min(all.size() - 1, all.size() * 95 / 100)];
     }
-    // Who has ended is followed by another one.
+    // A process that has ended is followed by another one.
     void record_ends() {
         for (u32 k = 0; k < all_clients; ++k) {
             int status = 0;
@@ -290,7 +290,7 @@ private:
     const bench::mps_folder& clients_in_;
 };
 
-// Asked of a child: the one that starts others must not have touched CUDA.
+// Queried in a child: the process that starts others must not have touched CUDA.
 int gpus_here() {
     const pid_t pid = ::fork();
     if (pid == 0) ::_exit(number_of_gpus());

@@ -252,7 +252,7 @@ private:
         }
     }
 
-    // What runs on a GPU: also while the process is stopped.
+    // The parts that run on a GPU: also while the process is stopped.
     void kernels(const state& s, u8 p, sink<state>& out) const {
         for (u8 n = 0; n < 2; ++n) {
             state t = s;

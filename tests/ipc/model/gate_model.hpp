@@ -4,8 +4,8 @@
 // the semaphore's line, and two streams, so that a gate can be opened again while an abandoned stream still
 // waits at it. The semaphore is reduced to its permits: semaphore_model.hpp has its line. A stopped
 // incarnation's kernels run on. Time is an age of each wait: its deadline is to come, over, or a second over.
-// What depends on an older deadline may be over at any time. A thread can be blocked: it does nothing any
-// more.
+// A wait that depends on an older deadline may be over at any time. A thread can be blocked: it does nothing
+// any more.
 
 #include "incarnations.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What all the models have in common: incarnations that end, stop and wake, the registry's entries, the
+// The common parts of all the models: incarnations that end, stop and wake, the registry's entries, the
 // fence, the retirement by the holder, and its deaths during it. An incarnation has a body (it runs, is
 // stopped, has ended) and an entry (ATTACHED, DEAD, FENCED, FREE), and the two do not always agree: a broken
 // connection makes an entry DEAD whose body still runs (`cut`). The entry is FENCED when the body has ended,
@@ -22,7 +22,7 @@ struct incarnation {
     u8 epoch = 0;
 };
 
-/// How often each may happen yet.
+/// The remaining number of times that each may happen.
 struct faults {
     u8 deaths = 0, stops = 0, cuts = 0, holder_deaths = 0, births = 0;
 };

@@ -40,8 +40,8 @@ struct client {
     u8 at, ticket, first, from, one, left;  // from: of the cell that is claimed or taken: its lap
     cell_is seen;
 };
-// What no client knows: for each element, whether it was published, taken, consumed, and whether its owner
-// died with it.
+// State that no client knows: for each element, whether it was published, taken, consumed, and whether its
+// owner died with it.
 struct fate {
     u8 published, taken, consumed, died;
 };

@@ -143,7 +143,7 @@ private:
             out.work(t, "ends", number_of(n));
         }
     }
-    // What it has sent stays in its socket.
+    // Messages that it has sent stay in its socket.
     static process ended(const process& x) {
         process gone{};
         gone.reported = x.orphan != 0 ? u8{0} : x.reported;

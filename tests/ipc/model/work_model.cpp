@@ -293,7 +293,7 @@ private:
         out.work(t, name, p, rule);
     }
 
-    // What may go otherwise than well; the rule that is broken by its end at all.
+    // The branches that are not the normal course; the rule that is broken if it ends at all.
     const char* ends_it(const state& s, u8 p, sink<state>& out) const {
         if (s.word[s.all[p].place] != s.all[p].mine) return "a claim is not its holder's any more";
         if (s.fails > 0 && what.reads_first) {

@@ -44,7 +44,7 @@ def offending_terms(diff, glossary):
 
 
 def subject_offence(subject):
-    """What is wrong with a commit's subject; "" if it is right."""
+    """The error in a commit's subject; "" if it is right."""
     if len(subject) > MOST_SUBJECT:
         return f"the subject has {len(subject)} characters, at most {MOST_SUBJECT}"
     if not SUBJECT.match(subject):

@@ -204,7 +204,7 @@ def check_json(name, text):
 
 
 def check_process_wide(name, text):
-    """What belongs to the whole process is changed at the listed places alone."""
+    """State of the whole process is changed only at the listed places."""
     if name.startswith("tests/") or name in PROCESS_WIDE_PLACES:
         return
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,5 @@
-"""What the tests of the running command line share: a world of their own, the program, a pipeline of small pictures on the CPU."""
+"""The common parts of the tests of the running command line: a separate folder of runs, the program, a
+pipeline of small pictures on the CPU."""
 import json
 import os
 import re
@@ -32,7 +33,7 @@ class Live(unittest.TestCase):
         self.addCleanup(self.end_all)
 
     def end_all(self):
-        """Whatever a test has started and a failure has left; by (pid, session), never by name."""
+        """All processes that a test has started and a failure has left; by (pid, session), never by name."""
         for name in os.listdir(os.path.join(self.folder, "carousel")) if os.path.isdir(os.path.join(self.folder, "carousel")) else []:
             self.carousel("down", "-p", name, "--timeout", "10")
 

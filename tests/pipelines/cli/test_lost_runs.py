@@ -1,4 +1,5 @@
-"""What is left of a run whose supervisor was killed. Usage: test_lost_runs.py FOLDER_OF_PROGRAMS PIPELINES_FOLDER"""
+"""The leftovers of a run whose supervisor was killed. Usage: test_lost_runs.py FOLDER_OF_PROGRAMS
+PIPELINES_FOLDER"""
 import json
 
 from live import Live, is_alive, main, os, signal, wait_for

@@ -1,4 +1,4 @@
-// What a lesson's program may print.
+// The lines that a lesson's program may print.
 #include "core/errors.hpp"
 #include "lab/figures.hpp"
 #include "tests/support/catch.hpp"

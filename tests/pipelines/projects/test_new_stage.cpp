@@ -139,7 +139,7 @@ TEST_CASE("the command writes a project and prints what to do next") {
     }
     CHECK_THAT(s.out, contains("Next:\n  cd " + folder + "\n  cmake -S . -B build"));
     CHECK_THAT(s.out, contains(" --target programs && cmake --install "));
-    // What it names can be typed from there, though no `carousel` is in PATH.
+    // The printed commands can be typed there, though no `carousel` is in PATH.
     CHECK_THAT(s.out, contains("\n  " + own_command_from(folder) + " run blur.toml --frames 100\n"));
     // An empty folder is as good as none.
     fs::create_directory(w.path("empty"));

@@ -1,4 +1,4 @@
-"""What the tests of spaces share: their clients, and how they are ended."""
+"""The common parts of the tests of spaces: their clients, and the ways to end them."""
 import json
 import os
 import signal

@@ -1,5 +1,5 @@
 #pragma once
-// What tests of a file over several hosts need of its parts.
+// The parts that tests of a file over several hosts need.
 
 #include <string>
 #include <vector>

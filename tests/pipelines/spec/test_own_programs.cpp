@@ -1,4 +1,4 @@
-// What is reported about a program of ours that a first launch has not built.
+// The report for one of our programs that a first launch has not built.
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What the command line puts over a pipeline file.
+// Options of the command line that override a pipeline file.
 
 #include <filesystem>
 #include <map>

@@ -1,4 +1,4 @@
-// What depends on more than one section: names, links, cycles, groups, limits.
+// Checks that involve more than one section: names, links, cycles, groups, limits.
 
 #include <fmt/format.h>
 

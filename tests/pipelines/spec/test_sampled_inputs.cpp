@@ -61,7 +61,7 @@ struct sampled_world : world {
         o.stages = describe_stages(p);
         return setup_from(p, o, {});
     }
-    /// What the last stage that runs `maker` was asked.
+    /// The request that the last stage that runs `maker` received.
     [[nodiscard]] nlohmann::json last_query() const {
         const std::string all = read_file(path("heard")).value_or("");
         const std::size_t end = all.find_last_not_of('\n');

@@ -36,7 +36,7 @@ void send_for_ever(const link_settings& where) {
     for (;;) ::pause();
 }
 
-/// What follows the version in the HELLO is defined by that version.
+/// The bytes after the version in the HELLO are defined by that version.
 message_bytes answer() {
     message_bytes bytes = encode(of_next_version());
     bytes.resize(1 + sizeof link_version);

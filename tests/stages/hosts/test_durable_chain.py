@@ -36,7 +36,7 @@ class Case(unittest.TestCase):
         return int(re.search(AGAIN, s.coordinator.text())[1])
 
     def last_incarnation(self, s, host):
-        """What that host's sink has, by its ledger."""
+        """The frames of that host's sink, by its ledger."""
         return ledger(os.path.join(s.world.folder, host + "-ledger-sink.bin"))
 
     def check_union(self, s, host, before):

@@ -1,4 +1,4 @@
-// What a receiving stage does before it reports to its sender that frames are on disk. sync(2) is this
+// The steps of a receiving stage before it reports to its sender that frames are on disk. sync(2) is this
 // program's own function here: it records the call.
 #include "stages/hosts/durable_watch.hpp"
 

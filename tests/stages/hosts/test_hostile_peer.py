@@ -39,7 +39,7 @@ class HostilePeer(Case):
         return logs
 
     def closed_ms(self, path):
-        """How long each connection of a hostile peer existed."""
+        """The time that each connection of a hostile peer existed."""
         with open(path, encoding="utf-8") as f:
             return [int(ms) for ms in re.findall(r"closed after (\d+) ms", f.read())]
 

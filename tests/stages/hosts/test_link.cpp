@@ -1,4 +1,4 @@
-// What the two sides of a link send and keep, without a socket.
+// The messages and the state of the two sides of a link, without a socket.
 #include <numeric>
 
 #include "stages/hosts/link/message.hpp"

@@ -1,4 +1,4 @@
-// What a link's sides rely on: the relation of two clocks, and the token's file.
+// The data that a link's sides rely on: the relation of two clocks, and the token's file.
 #include <sys/stat.h>
 
 #include <fstream>

@@ -7,7 +7,7 @@ namespace {
 using namespace carousel;
 using namespace carousel::test;
 
-/// How often `b` logs something in `seconds` while a sender tries to connect every 300 ms.
+/// The number of times that `b` logs something in `seconds` while a sender tries to connect every 300 ms.
 u64 lines_of(receiving_side& b, const hello& sender, const token_file& token, u64 seconds) {
     u64 lines = 0;
     for (u64 now = 1000; now < seconds * ns_per_s; now += 300 * ns_per_ms) {

@@ -143,7 +143,8 @@ class Long(Case):
         self.assertIn(f"host {lost} restarts: its frames are lost", s.coordinator.text())
         count = self.reported_lost(s.coordinator, f"{by}/{stage}" if by != "near" else stage)
         here, there = s.hosts[by].report(), s.remote[lost].report()
-        # What the sending host reports as sent is what it reports as lost, and no other host reports it as delivered.
+        # The frames that the sending host reports as sent are those that it reports as lost, and no other
+        # host reports it as delivered.
         row = next(x for x in here["stages"] if x["name"] == stage)
         self.assertEqual([row["frames"], there["frames"]], [count, 0], s.text())
         self.assertEqual(s.coordinator.report()["hosts"][lost]["frames"], 0)
@@ -155,7 +156,8 @@ class Long(Case):
         s.remote["b"].has_frames("sink", s.coordinator, 30)
         delivered = len(s.remote["b"].lose())
         s.remote["b"].start()
-        # What b had delivered, except for frames not acknowledged yet: they aren't released here, so they aren't lost here.
+        # The frames that b had delivered, except for frames not acknowledged yet: they aren't released here,
+        # so they aren't lost here.
         window = 4
         self.assertGreaterEqual(self.ends_with_a_loss(s, "b", "near", "source-to-b") + window, delivered)
 
@@ -166,7 +168,8 @@ class Long(Case):
         s.remote["b"].start()
         count = self.ends_with_a_loss(s, "b", "near", "source-to-b")
         c = s.remote["c"].report()
-        # What b had forwarded is in c's sink, intact: of the frames reported as lost, those are not.
+        # The frames that b had forwarded are in c's sink, intact: of the frames reported as lost, those are
+        # not.
         self.assertEqual([c[k] for k in ("lost", "repeated", "torn")], [0, 0, 0])
         self.assertTrue(30 < c["frames"] <= count, (c["frames"], count))
 

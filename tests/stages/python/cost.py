@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a stage in Python costs over the same stage in C++: cost.py BUILD --device cpu|cuda:0 --stage copy_numpy.py
+"""The additional cost of a stage in Python compared with the same stage in C++: cost.py BUILD --device
+cpu|cuda:0 --stage copy_numpy.py
 
 source -> middle -> sink, the middle a copy in C++ (carousel-test-copy) or in Python, in turns. Small pictures, so that the host
 limits. Two figures a round: us per frame of the whole pipeline, and the median from claim to commit in the middle.

@@ -1,7 +1,8 @@
 """A program that takes part in a run, as its source or as a sink: port_io.py write|read RUN PORT [PAUSE_S]
 
 Each element of the plane "value" must be the frame's sequence below a mark of its writer's incarnation; one frame has one incarnation only,
-or it is torn. What a frame carries besides its planes is a function of the sequence, too. Prints a line per frame, "frame N"; at the end
+or it is torn. The data of a frame in addition to its planes are a function of the sequence, too. Prints a
+line per frame, "frame N"; at the end
 "ended, F frames". A frame that is not as it must be, or one that doesn't follow the previous one: exit code 99."""
 import os
 import sys

@@ -299,7 +299,7 @@ class Rig:
             return f"{sum(pool.map(self.killed, range(self.a.jobs), share, itertools.repeat(stages)))} frames"
 
     def killed(self, job, kills, stages):
-        """How many frames that run delivered."""
+        """The number of frames that that run delivered."""
         run = self.start(stages, keys=f"fps = {self.a.fps}", name=f"{job}")
         of = lambda: next(s for s in run.ps()["stages"] if s["name"] == "middle")   # noqa: E731
         for k in range(kills):

@@ -97,7 +97,7 @@ f64 p95_of(const side& s, u32 hops) {
     return us.empty() ? 0 : us[us.size() * 95 / 100];
 }
 
-/// Measures one means on both sides; the first side takes the time.
+/// Measures one means of communication on both sides; the first side takes the time.
 void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     check(cudaMemset(s.scratch, 0, 2 * sizeof(u32)), "cudaMemset");
     if (s.number == 0) check(cudaMemset(s.words, 0, 2 * distance * sizeof(u32)), "cudaMemset");

@@ -45,7 +45,7 @@ struct made_run {
         for (u32 k = 0; k < block->link[0].slots; ++k)
             block->link[0].slot[k].store(ring::slot_word{0, 0, 0, state}.pack());
     }
-    /// What is reported within the next second and a half.
+    /// The problems that are reported within the next second and a half.
     std::vector<std::string> lines() {
         std::vector<std::string> all;
         for (int k = 0; k < 6; ++k, now += 250 * ns_per_ms)

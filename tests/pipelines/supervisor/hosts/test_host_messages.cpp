@@ -1,5 +1,5 @@
 // What an authenticated peer may send to a supervisor of several hosts while it has another version or is
-// damaged: it costs only that connection.
+// damaged: only that connection ends.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

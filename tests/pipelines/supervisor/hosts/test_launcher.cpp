@@ -1,4 +1,4 @@
-// What starts `carousel host` elsewhere, when that fails before anything runs there.
+// The error messages if a command for `carousel host` on another machine fails before it runs there.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

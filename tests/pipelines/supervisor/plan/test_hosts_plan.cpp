@@ -1,4 +1,4 @@
-// What the hosts of a pipeline compare before a frame flows, and what a difference is called.
+// The values that the hosts of a pipeline compare before the first frame, and the name of each difference.
 #include "shm/control_block.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 #include "supervisor/plan/run_identity.hpp"

@@ -1,6 +1,5 @@
-// What the supervisor does about one process that is dead or unwanted, and in which order: over a control
-// block whose stages are processes that only sleep, and rings whose buffers a child can really write into
-// late.
+// The actions of the supervisor for one dead or unwanted process, and their order: over a control block whose
+// stages are processes that only sleep, and rings whose buffers a child can really write into late.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// What deaths cost, over the deaths of supervisors.
+// The cost of deaths, recorded across deaths of supervisors.
 #include <fstream>
 
 #include "core/json.hpp"
