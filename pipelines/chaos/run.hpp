@@ -59,8 +59,8 @@ struct outcome {
 /// `progress`: receives a status line from time to time.
 [[nodiscard]] outcome run_chaos(const settings& s, std::ostream& progress, bool on_terminal);
 
-// Defined in report.cpp. Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with
-// the reasons under
+// report.cpp
+/// Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the reasons under
 /// "failures".
 [[nodiscard]] nlohmann::json make_report(const settings& s, const outcome& o);
 /// The same as a text table.

@@ -69,8 +69,8 @@ class run_extension {
 public:
     virtual ~run_extension() = default;
 
-    // ---- before the run Called once, before any part of the run is started or allocated. Throws
-    // config_error.
+    // ---- before the run
+    /// Called once, before any part of the run is started or allocated. Throws config_error.
     virtual void prepare(const pipeline&, console&) {}
     /// Called only for a fresh run: the last step before anything is allocated. May block. Throws
     /// interrupted_early.

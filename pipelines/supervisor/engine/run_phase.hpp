@@ -40,7 +40,8 @@ public:
     /// A text for display: "waiting: fragment is down, vertex is in backoff", "paused: fragment".
     [[nodiscard]] std::string text() const;
 
-    // ---- requests to end Ends the run `seconds` after its start in the same way as an interrupt; 0: never.
+    // ---- requests to end
+    /// Ends the run `seconds` after its start in the same way as an interrupt; 0: never.
     void end_after(f64 seconds) noexcept;
     /// The first interrupt drains, the second one ends the run at once, and the third one kills the
     /// processes.
