@@ -13,7 +13,8 @@
 // the checks, is measured as well.
 //
 // The closed control block: the ring's own steps of a frame through source, middle and sink, in a process for
-// each measurement; without, and with its pages closed by keys if the CPU has them, else by page permissions.
+// each measurement; with open pages, and with pages closed by keys if the CPU has them, else by page
+// permissions.
 //
 // In each round every arm runs once, in a random order; a line has the median ratio of `pairs` rounds and the
 // interval that contains the true median with 95 % by the binomial distribution of ranks. --cpu-us: of a
@@ -77,7 +78,7 @@ public:
         if (all.fd >= 0) ::close(all.fd);
     }
     [[nodiscard]] std::byte* to_write(u64 n) const { return slot(*written_, n) + payload_at; }
-    /// The const is the mapping's business: stages take some inputs by plain pointers.
+    /// Writes are prevented by the mapping, not by const: stages take some inputs by plain pointers.
     [[nodiscard]] std::byte* to_read(u64 n) const { return slot(*read_, n) + payload_at; }
     [[nodiscard]] auto* word_to_write(u64 n) const {
         return reinterpret_cast<device::status_word*>(slot(*written_, n));

@@ -25,7 +25,7 @@ void print_ratio(const char* guard, const char* what, const std::vector<f64>& wi
 void print_share(const char* guard, const options& o, const std::vector<f64>& without,
                  const std::vector<f64>& with);
 
-/// The rows of the closed control block. Forks: before the process's first call of a GPU.
+/// The rows of the closed control block. Forks: before the process's first call of a GPU function.
 void ring_rows(const options& o);
 
 }  // namespace carousel::guard_cost

@@ -60,7 +60,7 @@ struct small_run {
     shm::private_block c = shm::make_private_block();
     std::vector<ring::worker> workers;
     ring::page_list pages;
-    ring::known_run known;   ///< what its supervisor would know
+    ring::known_run known;   ///< the values that its supervisor would know
     volatile u64 seals = 0;  ///< otherwise no check would be needed
 
     small_run() {

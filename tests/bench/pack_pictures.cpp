@@ -4,9 +4,9 @@
 //
 //   pack_pictures PICTURE.png [THREADS] [ROUNDS] [FOLDER]
 //
-// THREADS: of the last table, where each packs its own picture [all cores]. ROUNDS: each figure is the
-// median, and in brackets the minimum, of N rounds [25]. FOLDER: the last table also writes its files there,
-// as a display does; they are removed again.
+// THREADS: number of threads of the last table, where each packs its own picture [all cores]. ROUNDS: each
+// figure is the median, and in brackets the minimum, of N rounds [25]. FOLDER: the last table also writes its
+// files there, as a display does; they are removed again.
 #include <isa-l/igzip_lib.h>
 #include <spng.h>
 

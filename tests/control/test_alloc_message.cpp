@@ -45,7 +45,7 @@ TEST_CASE("the supervisor reads the results of carousel-alloc, including a handl
     run::read_hex(answer->ipc, ipc);
     CHECK(ipc == made.ipc);
 
-    made.kind = memory_kind::vmm;  // lives by its descriptor: there is no handle to tell
+    made.kind = memory_kind::vmm;  // exists as long as its descriptor: there is no handle to report
     const auto by_descriptor = run::read_alloc_answer(run::to_text(run::answer_for({}, made)));
     REQUIRE(by_descriptor);
     CHECK(by_descriptor->kind == memory_kind::vmm);

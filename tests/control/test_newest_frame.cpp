@@ -77,7 +77,7 @@ struct frame_reader {
         : ring(&of),
           newest(of.block(), of.lend(std::move(ends.first)), *of.cpu),
           queue(of.cpu->make_queue()) {}
-    /// `meddle` is done with the lease held, in front of the copy.
+    /// `meddle` is called while the lease is held, before the copy.
     bool take(const std::function<void(u32 slot)>& meddle = nullptr, u64 only = ring::any_ring_sequence) {
         if (meddle)
             queue->submit([this, meddle](device::cpu::pool&) {
@@ -143,7 +143,7 @@ TEST_CASE("a frame is read by its number while it is in the ring, and known to b
     CHECK_FALSE(reader.newest.may_arrive(1));  // taken
     CHECK_FALSE(reader.take(nullptr, 0));      // older than that
     for (u32 k = 0; k < 3; ++k) REQUIRE(of.r.pass(1));
-    CHECK(reader.newest.may_arrive(2));  // its readers have done with it, but it is kept
+    CHECK(reader.newest.may_arrive(2));  // its readers have finished with it, but it is kept
     CHECK(reader.newest.may_arrive(3));
     REQUIRE(of.r.pass(0));
     REQUIRE(of.r.pass(1));

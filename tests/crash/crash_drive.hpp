@@ -10,7 +10,7 @@ namespace carousel::test {
 
 /// Keys of [pipeline] for such runs: a rate, so that the run lasts, and a short deadline.
 inline constexpr const char* crash_keys = "fps = 400\nframe_timeout_ms = 400\n";
-/// The same for runs in which no death has to be found by a deadline: on a slow machine no process is late.
+/// The same for runs in which no death must be detected by a deadline: on a slow machine no process is late.
 inline constexpr const char* patient_keys = "fps = 400\nframe_timeout_ms = 20000\n";
 
 [[nodiscard]] std::string undisturbed_hash(u64 frames);

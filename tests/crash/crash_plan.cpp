@@ -32,7 +32,8 @@ std::vector<crash_point> frame_points(role of) {
     if (of != role::sink) out.push_back(slot_ready);
     out.push_back(of == role::source ? number_done : input_done);
     out.push_back(job_idle);
-    // A source frees only what its consumers have not freed already: it may or may not pass these points.
+    // A source frees only slots that its consumers have not freed already: it may or may not pass these
+    // points.
     if (of != role::source) out.insert(out.end(), {tail_moved, latest_closed, slot_freed});
     return out;
 }

@@ -1,7 +1,7 @@
 // A fork and a join for tests with real processes. With one input it is the fork: its first output is the
-// number that it reads, its second output that number's square, with a list of which it uses another part in
-// each frame. With two inputs it is the join, a sink: it compares number and square of each frame, its list
-// and the metadata of both, throws if they don't belong together, and gives the ledger a hash of both.
+// number that it reads, its second output that number's square, with a list of which each frame uses a
+// different part. With two inputs it is the join, a sink: it compares number and square of each frame, its
+// list and the metadata of both, throws if they don't belong together, and gives the ledger a hash of both.
 // Settings:
 //   outputs   of the fork: 5 are too many, 1 is the number alone [2]
 //   overrun   frame at which the fork's second output is overrun [-1: none]

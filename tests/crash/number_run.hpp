@@ -12,7 +12,7 @@
 
 namespace carousel::test {
 
-/// A number stage in a pipeline's text.
+/// The lines of a number stage in a pipeline file.
 inline std::string number_stage(const std::string& name, const std::string& input,
                                 const std::string& more = "") {
     return fmt::format("[[stage]]\nname = \"{}\"\nrun = \"{}/carousel-test-number\"\ninputs = [\"{}\"]\n{}",

@@ -41,7 +41,7 @@ public:
     external_program& operator=(external_program&&) = delete;
     void signal(int number) const { shm::signal_pidfd(process_.pidfd.get(), number); }
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
-    /// Its exit code; -signal; -1000 if it still runs.
+    /// Its exit code; -signal; -1000 if it is still running.
     int wait(f64 timeout_s) {
         if (!process_.pidfd) return -1000;
         pollfd p{process_.pidfd.get(), POLLIN, 0};

@@ -156,7 +156,7 @@ bool run_fixture::wait_running(f64 timeout_s) {
     const bool seen = wait_until(
         [&] {
             const std::vector<json> all = stages();
-            // A stage is still listed as "running" until its death has been seen: the process itself is
+            // A stage is still listed as "running" until its death is detected: the process itself is
             // checked, too.
             const bool every = !all.empty() && std::all_of(all.begin(), all.end(), [](const json& s) {
                 const i32 pid = s["pid"].is_number() ? s["pid"].get<i32>() : 0;

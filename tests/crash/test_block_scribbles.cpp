@@ -73,7 +73,7 @@ TEST_CASE("control: in an unprotected control block wild writes cause damage and
     INFO(log);
     CHECK_THAT(log, contains("a write into the control block, part "));  // logged by the writer itself
     CHECK(log.find("a write into the control block: ") == std::string::npos);
-    // The supervisor finds words that are wrong, or a process dies that was not asked to write.
+    // The supervisor detects damaged words, or a process dies that was not requested to write.
     const json r = run.report();
     REQUIRE(r.contains("frames"));
     u64 harm = 0;

@@ -153,7 +153,7 @@ TEST_CASE("instances that fill one ring plant a canary per frame, as another may
               {"--frames", "600"});
     REQUIRE(run.wait_running());
     const json first =
-        run.stages()[1];  // the pattern of its successor differs from that of the one that stays
+        run.stages()[1];  // the pattern of its successor differs from the pattern of the stage that continues
     REQUIRE(::kill(first["pid"].get<i32>(), SIGKILL) == 0);
     CHECK(run.wait() == 0);
     INFO(run.log());

@@ -23,7 +23,7 @@ void check_nothing_lost(run_fixture& run) {
     CHECK(run.leftovers() == "");
 }
 
-/// Wide windows: a stage takes its next frame although its neighbours hang already.
+/// Wide windows: a stage takes its next frame although its neighbours already hang.
 std::string wide(const std::string& name) {
     return number_pipeline(name, "frame_timeout_ms = 3000\nfps = 100\n") +
            "[link.numbers]\nwindow = 40\n[link.middle]\nwindow = 40\n";

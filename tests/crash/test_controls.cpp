@@ -1,5 +1,5 @@
 // Controls: the same kind of runs as in the other tests here, with a deliberate fault. They show that the
-// counters count.
+// counters detect errors.
 #include <fmt/format.h>
 
 #include <csignal>

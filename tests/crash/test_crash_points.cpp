@@ -60,7 +60,7 @@ TEST_CASE("a helper that dies after its commit leaves the frame to the next help
         CAPTURE(std::string(name_of(point)));
         run_fixture run;
         crash_plan plan(run.path("plan"));
-        // complete but not committed: its consumer helps
+        // complete but not committed: its consumer commits it
         plan.add("numbers", crash_point::work_complete, "stop", 50);
         plan.add("middle", point, "kill", 1);
         plan.write();

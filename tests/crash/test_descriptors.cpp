@@ -1,4 +1,4 @@
-// File descriptors run out: the supervisor reports that as its own problem, and no stage is blamed for it.
+// File descriptors run out: the supervisor reports its own problem, and blames no stage.
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -162,8 +162,8 @@ TEST_CASE("each death of an MPS domain's end is reported as such, shared ones as
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
     run.hit("sink", SIGKILL);
-    // The second incarnation of middle finds no device in the new domain, and takes it down as well: the same
-    // end of the domain.
+    // The second incarnation of middle finds no device in the new domain, and ends that domain, too: it
+    // counts as the same end of the domain.
     REQUIRE(run.wait_until([&] { return domain_of(run)["domain_faults"] == 2; }));
     REQUIRE(all_replaced(run, before));
     REQUIRE(all_deliver(run));  // seen to be intact

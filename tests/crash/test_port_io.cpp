@@ -125,7 +125,7 @@ TEST_CASE("readers and writers that are killed under load lose, repeat and tear 
     for (u64 k = 0; k < kills; ++k) {
         sleep_s(static_cast<f64>(random() % 30) / 1000);
         auto& victim = readers[k] ? reads : writes;
-        // Every third one after it has certainly begun to work.
+        // Every third one after it has certainly begun a frame.
         if (k % 3 == 0) run.wait_until([&] { return victim->has_printed("frame"); });
         victim->signal(SIGKILL);
         const int code = victim->wait(10);

@@ -34,8 +34,8 @@ std::vector<frame_facts> played_at(run_fixture& run, const std::string& name, co
     return again.facts;
 }
 
-/// The earliest time after the first frame of `played` at which the k-th may begin: when its predecessor's
-/// turn has come.
+/// The earliest time after the first frame of `played` at which the k-th may begin: the time at which its
+/// predecessor is due.
 f64 earliest_ns(const std::vector<frame_facts>& recorded, std::size_t k, f64 rate) {
     f64 sum = 0;
     for (std::size_t j = 1; j < k; ++j) {

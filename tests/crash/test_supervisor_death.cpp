@@ -316,7 +316,7 @@ TEST_CASE("with no stage left alive a new run starts and reports it") {
     run.start(file, to_end);
     REQUIRE(run.wait_running());
     const std::vector<i32> before = pids_of(run);
-    // a leader may be a zombie while another thread of its process still dies
+    // a leader may be a zombie while another thread of its process is still dying
     std::vector<shm::unique_fd> processes;
     for (const i32 pid : before) processes.emplace_back(shm::open_pidfd({pid, shm::start_time_of(pid)}));
     kill_supervisor(run);

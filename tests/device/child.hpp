@@ -1,6 +1,6 @@
 #pragma once
 // A second process for the conformance suite: this executable again, by exec (a forked child of a process
-// that uses CUDA can't). Parent and child talk JSON over a socket, with fds where memory travels.
+// that uses CUDA can't). Parent and child exchange JSON over a socket, with fds for memory.
 
 #include <string>
 #include <vector>
@@ -46,7 +46,7 @@ private:
 
 [[nodiscard]] nlohmann::json to_json(const device::memory_handle& handle);
 [[nodiscard]] device::memory_handle handle_from(const nlohmann::json& j, int fd);
-/// Of memory in pieces, with all its descriptors.
+/// For memory in pieces, with all its descriptors.
 [[nodiscard]] device::memory_handle handle_from(const nlohmann::json& j,
                                                 const std::vector<shm::unique_fd>& fds);
 template <std::size_t N>

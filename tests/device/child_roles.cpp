@@ -1,5 +1,5 @@
 // The actions of the second process. The parent starts this executable with the name of the hidden test case
-// below.
+// given below.
 
 #include <unistd.h>
 
@@ -164,7 +164,7 @@ void fault() {
     json all;
     try {
         event->record(*queue, 1);
-    } catch (const cuda_error&) {  // the fault may be quicker than we are
+    } catch (const cuda_error&) {  // the fault may occur before our next step
     }
     all["wait"] = answer([&] { event->wait(); });
     all["done"] = answer([&] { (void)event->done(); });
@@ -183,7 +183,7 @@ void fault() {
 TEST_CASE("child process", "[.child]") {
     const char* role = std::getenv("CAROUSEL_TEST_CHILD");
     if (role == nullptr) CAROUSEL_SKIP("only as the second process of another test");
-    ::alarm(90);  // nothing here outlives its parent's patience
+    ::alarm(90);  // no process here runs longer than its parent waits
     const std::string name = role;
     if (name == "orders") follow_orders();
     if (name == "wild-write") write_out_of_bounds();

@@ -173,7 +173,7 @@ TEST_CASE("a status check finds each single flipped bit and accepts the right wo
         REQUIRE(*torn == static_cast<u32>(bit + 1));
     }
     const std::vector<u8> around = test::read_back(*context, *queue, memory->data(), 512);
-    // nothing but the 16 bytes was written
+    // only the 16 bytes were written
     REQUIRE(std::count(around.begin(), around.begin() + 256, 0) == 256);
     REQUIRE(std::count(around.begin() + 272, around.end(), 0) == 240);
 }

@@ -21,7 +21,7 @@ TEST_CASE("an illegal address is reported as cuda_error by every later call, and
         REQUIRE(answers.at(call).at("code") == exit_code::gpu_fault);
     }
     REQUIRE_THAT(answers.at("wait").at("what").get<std::string>(), test::contains("cudaErrorIllegalAddress"));
-    REQUIRE(victim.exit_code() == 0);  // its destructors ran, and returned
+    REQUIRE(victim.exit_code() == 0);  // its destructors ran, and did not block
     const auto queue = context->make_queue();
     REQUIRE_NOTHROW(queue->drain());  // nobody else's error
 }

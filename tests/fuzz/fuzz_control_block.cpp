@@ -2,7 +2,7 @@
 // rates, events, timelines, the ring's readers) and the supervisor's repair must neither read out of range
 // nor run forever.
 //
-// Input: one byte that chooses what is run, then writes of {region:4 bits, word:12 bits, value:8 bytes}. A
+// Input: one byte that selects the target, then writes of {region:4 bits, word:12 bits, value:8 bytes}. A
 // region is a part of the block that is in use, so that few writes hit unused memory.
 #include <algorithm>
 #include <cstring>

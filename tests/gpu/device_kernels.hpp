@@ -10,7 +10,7 @@ enum class device_fault : u8 { illegal, trap, misaligned, endless };
 
 /// *out = *in * 3 + 1, or sequence * 1000 where there is no input.
 void enqueue_number(void* stream, u64* out, const u64* in, u64 frame_number);
-/// The same by a launch that can be part of a graph, with N blocks, one of which does it.
+/// The same in a launch that can be part of a graph, with N blocks, one of which causes the fault.
 void launch_number(device::queue& q, u64* out, const u64* in, u64 frame_number, u32 blocks);
 /// `value` into N elements.
 void enqueue_words(void* stream, u64* out, u64 value, u64 elements);

@@ -41,7 +41,7 @@ struct process {
 
 process* self = nullptr;
 
-// A dead letter is lost with the client that takes it out, so its content is noted before.
+// A dead letter is lost with the client that takes it out, so its content is recorded before.
 void note_dead_letter() {
     work_queue_block& b = self->to.block().block_of<work_queue_block>(self->to.place("tiles", tiles));
     for (u32 k = 0; k < b.capacity; ++k) {

@@ -13,8 +13,8 @@ namespace carousel::test {
 namespace {
 constexpr std::size_t stack_bytes = 256 * 1024;
 
-// Address sanitizers must be notified which stack is in use. The scheduler's is the one from which the first
-// fiber started.
+// Address sanitizers must be notified which stack is in use. The scheduler's context is the one in which the
+// first fiber was started.
 [[maybe_unused]] const void* scheduler_bottom = nullptr;
 [[maybe_unused]] std::size_t scheduler_size = 0;
 

@@ -4,7 +4,7 @@
 // continues and which dies. A death is an exception that only the fiber's end catches: shared memory then
 // contains what a SIGKILL leaves. After it the holder's fiber repairs, and can also die during the repair.
 // Time is the scheduler's: every step is a microsecond (or as set in the options), and a sleep at a doorbell
-// ends when it rings or its timeout is over. A stopped fiber continues after N steps, where it was.
+// ends when it rings or its timeout is over. A stopped fiber continues after N steps, at the same point.
 
 #include <ucontext.h>
 

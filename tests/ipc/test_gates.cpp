@@ -1,4 +1,5 @@
-// A gate's calls, each separately. For deaths in between see gate_history.cpp and model/gate_model.cpp.
+// The functions of a gate, each tested separately. For deaths in between see gate_history.cpp and
+// model/gate_model.cpp.
 #include "core/clock.hpp"
 #include "ipc/gate_wait.hpp"
 #include "tests/support/catch.hpp"

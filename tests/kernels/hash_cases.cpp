@@ -14,7 +14,7 @@ using carousel::test::reference_hash;
 
 namespace {
 
-/// Bytes that look like nothing.
+/// Bytes without any pattern.
 std::vector<std::byte> noise(u64 count) {
     std::vector<std::byte> out(count);
     u64 state = 1;

@@ -76,7 +76,7 @@ TEST_CASE("A factor of one leaves every colour as it is, others multiply the lig
 
 TEST_CASE("A pixel reads the level at which it covers one texel") {
     // Level l is grey of code 16 l + 8, so that the picture tells its level. A square of side 2 at distance
-    // 2, texture over it once.
+    // 2, covered by the texture once.
     backend on = open_backend(device::device_kind::cpu, 1);
     for (const u32 side : {64U, 256U, 1000U, 4096U}) {
         mapped_mesh m = square_with_levels(side);

@@ -290,5 +290,5 @@ TEST_CASE("Garbage in ring memory yields some picture and no fault") {
         REQUIRE((*chain).picture().size() == u64{width} * height);
     }
     (*chain).set_instances({triangle_set::identity()});
-    REQUIRE(differences(chain.draw_all(), before) == 0);  // and nothing is left behind
+    REQUIRE(differences(chain.draw_all(), before) == 0);  // and no leftovers remain
 }

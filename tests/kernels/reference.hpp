@@ -100,8 +100,8 @@ struct triangle_set {
         return {static_cast<f32>((vertices[i].x - half_x) / half_x * w),
                 static_cast<f32>((half_y - vertices[i].y) / half_y * w), w};
     }
-    /// What both stages make of it: the wish itself within some ten thousand pixels, a subpixel beside it
-    /// beyond.
+    /// The result of both stages: the requested position within some ten thousand pixels, a position off by a
+    /// subpixel outside.
     [[nodiscard]] screen_vertex on_screen(u32 i, u32 width, u32 height) const {
         const vec3_position p = position(i, width, height);
         return body::transform_vertex(identity().clip, {p.x, p.y, p.w},

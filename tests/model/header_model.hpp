@@ -17,7 +17,8 @@ namespace carousel::model {
 struct header_setup {
     bool check_seal = true;         ///< a process that leases the frame compares its header first
     bool again = true;              ///< ... and once more before its own frame is SUBMITTED
-    bool enter_again = true;        ///< the maker enters what it knows once more before the seal
+    bool enter_again = true;        ///< the maker compares the fields with its own knowledge once more before
+                                    ///< the seal
     bool carry_checks_seal = true;  ///< a process that seals again after SUBMITTED compares first
     bool viewer_again = true;       ///< a latest member compares after its read as well as after its lease
     bool audit = true;  ///< a header that differs from what was sealed makes the supervisor rebuild the block

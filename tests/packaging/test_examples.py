@@ -113,7 +113,7 @@ class Examples(unittest.TestCase):
             self.skipTest("no nvcc: the example with a kernel of its own isn't built")
         folder = self.all.copy_of_example("grayscale")
         self.all.build_with_nvcc(folder)
-        self.all.test_project(folder)   # without a GPU it says so and is skipped
+        self.all.test_project(folder)   # without a GPU it reports that and is skipped
         done = subprocess.run([self.all.program("carousel"), "validate", os.path.join(folder, "grayscale.toml"), "--device", "cpu"],
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2, done.stdout)

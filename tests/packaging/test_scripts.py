@@ -1,4 +1,4 @@
-"""Python's scripts name nothing that isn't there, and import nothing that they don't use. Usage: test_scripts.py ROOT
+"""Python scripts use no undefined names, and import no unused modules. Usage: test_scripts.py ROOT
 
 pyflakes says so. A name that is missing is seen by nothing else where its line runs on a GPU alone. Lines with noqa are let be.
 """

@@ -15,7 +15,7 @@ ROOT = sys.argv[1]
 REPLACED = {"apt-get", "dpkg-query", "cmake", "ninja", "ctest", "nvcc", "nvidia-smi", "sudo", "id"}
 
 FAKES = {
-    # Everything is installed but what $MISSING names.
+    # Everything is installed except the items that $MISSING names.
     "dpkg-query": """for p in "$@"; do case " $MISSING " in *" $p "*) ;; *) echo "ii  $p" ;; esac; done; exit 0""",
     "apt-get": """echo "apt-get $*" >>"$CALLS"; case $* in *install*) exit "${APT_EXIT:-0}" ;; esac""",
     "cmake": """echo "cmake $*" >>"$CALLS"; mkdir -p build/$2; touch build/$2/build.ninja build/$2/CMakeCache.txt

@@ -74,6 +74,6 @@ TEST_CASE("a picture's stripes packed by any thread in any order give the same f
         for (std::thread& t : threads) t.join();
     };
     CHECK(encode_png(rgba, 1280, 720, backwards) == alone);
-    CHECK(parts_seen == 15);  // 3.7 MB in stripes of a quarter
+    CHECK(parts_seen == 15);  // 3.7 MB in stripes of a quarter of the picture
     CHECK(alone.size() < rgba.size());
 }

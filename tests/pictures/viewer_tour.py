@@ -1,4 +1,4 @@
-"""Makes viewer-tour.png: the viewer beside the demo on the CPU, from a fault to its mend, in four pictures.
+"""Makes viewer-tour.png: the viewer next to the demo on the CPU, from a fault to its repair, in four pictures.
 
 Usage: viewer_tour.py FOLDER_OF_PROGRAMS PIPELINES OUT.png; takes Xvfb and ffmpeg.
 """

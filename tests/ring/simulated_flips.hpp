@@ -30,7 +30,7 @@ public:
                (now_->w.at.kind == ring::word_kind::seat || now_->w.at.kind == ring::word_kind::entry);
     }
 
-    /// `in_use`: a word that a job has tagged or the word of such a job, if there is one.
+    /// `in_use`: a word that a job has tagged, or that job's word, if there is one.
     void flip(shm::control_block& c, const shm::control_block& made, bool in_use) {
         std::vector<flipped> all, used;
         ring::for_each_word(c, made, [&](shm::word& at, const ring::word_place& place) {

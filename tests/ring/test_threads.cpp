@@ -110,7 +110,7 @@ void live(shared_run& run, stage_thread& self) {
 
 // A zombie may read a slot that is being refilled, since its frame was given to another process before its
 // fence: what it reads is discarded, as it can't commit. ThreadSanitizer can't know that, so under it frames
-// are returned after the fence. All else is the same.
+// are returned after the fence. All other settings are the same.
 #ifdef __SANITIZE_THREAD__
 constexpr bool frames_return_before_the_fence = false;
 #else

@@ -68,7 +68,7 @@ void find_a_reused_pid(finder find, bool reported) {
     need(::waitpid(first, nullptr, 0) == first);
     const shm::unique_fd connection = at.accept();
     const u64 start_time = std::stoull(m.text);
-    ::usleep(20'000);  // another start time: it counts in ticks of 10 ms
+    ::usleep(20'000);  // a different start time: it counts in ticks of 10 ms
     const pid_t second = test::fork_as(first, [] { ::pause(); });
     need(shm::peer_of(connection.get()).pid == second);  // the result of the old look-up
     const shm::peer_process p = find(connection.get(), reported ? start_time : 0);

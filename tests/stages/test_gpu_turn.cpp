@@ -152,7 +152,7 @@ TEST_CASE("a holder that is silent loses its turn after its limit, which is betw
     }
     CHECK(now_ns() - began >= u64{ring::least_turn_us} * 1000 - 2000);
     CHECK(s.taken_over(1) == 1);
-    first.complete();  // it wakes up: the turn isn't its own any more
+    first.complete();  // it wakes up: the turn no longer belongs to it
     CHECK(s.token().seat == 1);
     second.set(16, 0);
     gpu_turn third(*s.c, 1, 0);

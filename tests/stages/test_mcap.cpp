@@ -1,4 +1,4 @@
-// Recordings as files: a death at any point of a write, damage, and what is read back.
+// Recordings as files: a death at any point of a write, damage, and the data that is read back.
 #include <fmt/format.h>
 
 #include <cstring>

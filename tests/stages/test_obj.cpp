@@ -281,7 +281,8 @@ TEST_CASE("a concave polygon keeps its opening: a C is not a disc") {
     CHECK(radius_squared > 0.5);
     // clockwise stays clockwise
     CHECK(area_of(load(as_obj(c, true))) == test::near(-area_of(load(as_obj(c)))));
-    CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));  // more corners than a byte counts
+    CHECK(load(as_obj(c)).indices.size() == 3 * (c.corners.size() - 2));  // more corners than a byte can
+                                                                          // count
 }
 
 TEST_CASE("stars, combs and polygons with a hole along a seam are covered once") {

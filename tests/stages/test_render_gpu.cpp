@@ -19,7 +19,7 @@ namespace {
 
 const device::device_id gpu{device::device_kind::cuda, "", 0};
 
-/// Why there is no GPU for the test; "" if there is one.
+/// The reason why the test has no GPU; "" if there is one.
 std::string no_gpu() {
     try {
         (void)device::open(gpu);

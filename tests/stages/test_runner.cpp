@@ -146,7 +146,7 @@ TEST_CASE("runners that take turns use fewer lanes for long frames, report it an
         CHECK(d.lanes == 2);
         CHECK(d.window == (k < 2 ? 4 : 0));
         CHECK(d.why == telemetry::depth_reason::turns);
-        CHECK(d.work_ns > 5'000'000U);  // the sum of three that take 4 ms each
+        CHECK(d.work_ns > 5'000'000U);  // the sum of three frames that take 4 ms each
         CHECK(e.work_ns.load() > 0);
     }
 }

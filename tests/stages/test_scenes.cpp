@@ -1,5 +1,5 @@
 // Every scene that the geometry stage makes, by the hash of its pictures: they may change only on purpose.
-// CPU backend; test_render_gpu.cpp checks that the GPU's are the same.
+// CPU backend; test_render_gpu.cpp checks that the GPU's pictures are the same.
 #include "kernels/body/matrix.hpp"
 #include "stages/scene/scene_parameters.hpp"
 #include "tests/stages/chains.hpp"

@@ -8,7 +8,7 @@
 
 namespace carousel::test {
 
-/// The environment variable `name` as a decimal number, or `otherwise` if it is not set.
+/// The environment variable `name` as a decimal number, or the value `otherwise` if it is not set.
 [[nodiscard]] inline u64 from_environment(const char* name, u64 otherwise) {
     const char* const text = std::getenv(name);
     return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);

@@ -1,8 +1,8 @@
 #pragma once
 // The states that a model checker has visited: packed bytes by number, and the number of a packed state.
 // Nearly all of a search's time is spent looking up states that were visited before, somewhere in gigabytes:
-// so a look-up can be announced before it is made, its words lie in huge pages where the kernel provides
-// them, and a state is compared only if its hash may be the same.
+// so a look-up can be prefetched, its words are in huge pages if the kernel provides them, and a state is
+// compared only if its hash may be the same.
 
 #include <sys/mman.h>
 

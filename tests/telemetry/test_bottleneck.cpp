@@ -12,8 +12,8 @@ using kind = bottleneck::kind;
 
 namespace {
 
-/// geometry, vertex, fragment, display: fragment works all the time, those before it wait for room, the one
-/// behind it for frames.
+/// geometry, vertex, fragment, display: fragment works all the time, the stages before it wait for room, the
+/// stage after it for frames.
 std::vector<stage_load> demo() {
     std::vector<stage_load> all(4);
     all[0].shares = {0.2, 0, 0.85, 0.02};

@@ -78,7 +78,9 @@ TEST_CASE("work started by a dead process counts neither for it nor for its entr
     plan.stages = {{"source", {}, true}, {"sink", {0}, false}};
     for (ring::stage_plan& s : plan.stages) s.slot_bytes = 64;
     ring::initialise(*p.c, plan);
-    for (shm::incarnation& e : p.c->entry) begin_busy(e, 1000);  // whichever is taken had been somebody's
+    for (shm::incarnation& e : p.c->entry)
+        begin_busy(e, 1000);  // each value that is taken was added by some
+                              // thread
     const ring::incarnation_id successor = ring::appoint(*p.c, 0);
     REQUIRE(successor);
     count_busy(p.c->entry[successor.entry], p.n, 1'000'000, false);

@@ -63,7 +63,7 @@ public:
     void set_values(const nlohmann::json& values);
     /// Raw bytes over the newest set, as a broken process may leave them.
     void damage_values(std::byte with);
-    /// JSON text of every `set` that came, "reset" for one that resets.
+    /// JSON text of every `set` that was received, "reset" for one that resets.
     [[nodiscard]] std::vector<std::string> sets();
     /// A field's first element in the control block's newest set.
     [[nodiscard]] f64 value_of(const std::string& name);

@@ -21,8 +21,8 @@ public:
     /// A process sits down on the seat; its number serves as its pid.
     void sit(u32 seat);
     void sit_all();
-    /// Death seen, revoked, requeued; the slots in work are quarantined. The seat stays empty until retire()
-    /// and sit().
+    /// Death detected, revoked, requeued; the slots in progress are quarantined. The seat stays empty until
+    /// retire() and sit().
     void die(u32 seat);
     void retire(u32 seat);
     /// One job of the seat from claim to recycle. False: nothing to do.

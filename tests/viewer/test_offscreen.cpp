@@ -94,8 +94,8 @@ TEST_CASE("each slot shows the colour of its state") {
         for (std::size_t k = 0; k < l.slots.size(); ++k) {
             const viewer::ui::widget* at = canvas::find("rings.slot." + l.name + "." + std::to_string(k));
             REQUIRE(at != nullptr);
-            // Low in the cell, off its middle: inside every state's filled part, next to number, frame and
-            // cross.
+            // Low in the cell, away from its middle: inside every state's filled part, next to number, frame
+            // and cross.
             const u32 color = p.at(at->x + at->width * 0.3F, at->y + at->height - 5.0F);
             const telemetry::slot_phase phase = l.slots[k].phase;
             ++seen[static_cast<int>(phase)];

@@ -73,7 +73,9 @@ TEST_CASE("each frame of a graph runs all of its launches in order, with its own
             l.two(n);
             l.line(5);
         }) == "");
-        if (n % 3 == 0) l.queue->write_status(nullptr, {});  // between frames the queue is as it ever was
+        if (n % 3 == 0)
+            l.queue->write_status(nullptr, {});  // between frames the queue is in its normal
+                                                 // state
     }
     REQUIRE(l.diary[0] == 1800);
     u32 wrong = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// The shared records of the processes of gpu_kills.cu. Of each element: a story in GPU memory, raised by the
-// very kernels that use it, so that a death leaves what was done. Of the processes: counts in a file that all
-// map.
+// The shared records of the processes of gpu_kills.cu. For each element: a record in GPU memory, advanced by
+// the kernels that use the element, so that a death leaves the completed steps. Of the processes: counts in a
+// file that all map.
 
 #include <fcntl.h>
 #include <sys/mman.h>

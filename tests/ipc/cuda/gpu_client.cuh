@@ -1,5 +1,5 @@
 #pragma once
-// The processes of gpu_kills.cpp, and the final check of what they leave.
+// The processes of gpu_kills.cpp, and the final check of their leftovers.
 
 #include <cstdio>
 #include <cstdlib>

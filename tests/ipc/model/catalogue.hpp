@@ -1,5 +1,5 @@
 #pragma once
-// The set-ups that are explored, each with what must come out.
+// The set-ups that are explored, each with the expected result.
 
 #include <string>
 #include <vector>

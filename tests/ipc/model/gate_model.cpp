@@ -124,7 +124,7 @@ private:
         return c.got != 0 && s.permit[c.got - 1].epoch == s.participant[p].epoch &&
                s.permit[c.got - 1].generation == c.permit;
     }
-    // The wait is over for its process: no thread there holds it.
+    // The wait is over for its process: no thread there is blocked by it.
     void ends(client& c) const {
         const stream_part& x = c.stream[c.which];
         const bool in_hand = c.releases != 0 ? x.at != none : c.dropped == 0 || x.at == to_request;
@@ -246,7 +246,7 @@ private:
                 out.work(t, "releases", p);
                 return;
             default:
-                ends(me);  // a gate opened too early, or the stream is through
+                ends(me);  // a gate opened too early, or the stream has passed all gates
                 if (me.main != s.all[p].main) out.work(t, "ends", p);
                 return;
         }

@@ -14,11 +14,11 @@ struct semaphore_setup : setting {
     u8 time_outs = 0;  ///< of all together
     u8 late = 0;       ///< how often one that runs is passed by
 
-    // The rules of the code; each `false` is a seeded bug.
+    // The rules of the code; a rule that is `false` is a seeded bug.
     bool in_order = true;           ///< a client with more earlier ones than free permits waits
     bool line_first = true;         ///< those in front are counted before the free permits
     bool checked = true;            ///< a permit is taken by CAS
-    bool leaves_after_take = true;  ///< a ticket leaves the line after the permit's CAS, not before it
+    bool leaves_after_take = true;  ///< a ticket leaves the queue after the permit's CAS, not before it
     bool next_lap = true;           ///< leaving the line moves its place on to the next lap
     bool lap_compared = true;       ///< a place of another lap is not taken
     bool repairs_permits = true, repairs_tickets = true;

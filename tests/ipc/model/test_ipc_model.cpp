@@ -8,9 +8,9 @@
 // Safety, in every state: no permit is out twice, and no client is overtaken; no element is torn, delivered
 // twice or out of its producer's order; no task is claimed or ended twice, or has a wrong count of attempts;
 // no unit is in two blocks; kernels after a gate run only with a permit, all of them get the same answer, and
-// no gate is closed before its time. When all rest: no permit, ticket, cell, place, unit or gift is lost, and
-// each loss was counted once. Liveness, from every state: live clients finish after the death of any client,
-// and at a semaphore also while any client is stopped.
+// no gate is closed before its time. In states in which all clients are idle: no permit, ticket, cell, place,
+// unit or transferred block is lost, and each loss was counted once. Liveness, from every state: live clients
+// finish after the death of any client, and at a semaphore also while any client is stopped.
 //
 // Left out: weak memory (ipc/words.hpp argues the orders); the wrap of counts, epochs and serials; time (a
 // wait may time out at any moment); doorbells (a process that can make a step eventually makes it); what

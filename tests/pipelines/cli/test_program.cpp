@@ -236,8 +236,8 @@ TEST_CASE("a run whose log has lost its reader continues to its end") {
 TEST_CASE("the supervisor's program holds no CUDA") {
     const std::string bytes = read_file(program()).value_or("");
     REQUIRE(bytes.size() > 100'000);
-    // The static CUDA runtime opens the driver by this name. It is composed here, because this file is not
-    // part of that program.
+    // The static CUDA runtime opens the driver by this name. It is composed here, because its source file is
+    // not part of that program.
     CHECK(bytes.find(std::string("libcuda") + ".so") == std::string::npos);
     CHECK(bytes.find("cudaGetDevice") == std::string::npos);
 }

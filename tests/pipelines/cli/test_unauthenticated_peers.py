@@ -131,7 +131,7 @@ class UnauthenticatedPeers(unittest.TestCase):
                         answer, fds, _, _ = socket.recv_fds(s, 65536, 16)
                         output.append([answer.decode(), len(fds)])
                     except (BrokenPipeError, ConnectionResetError):
-                        output.append(["", 0])  # closed before it could speak
+                        output.append(["", 0])  # closed before it could send a message
             for _ in range(400):  # nor do many of them crowd others out
                 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 s.settimeout(2)

@@ -134,7 +134,7 @@ class Top(Live):
         self.assertEqual({line.count("\u2580") for line in rows}, {80}, once)  # on paper of 80 columns: 80 x 45 pixels
         self.assertEqual(len(rows), 23)
         colours = set(re.findall(r"\x1b\[38;2;(\d+;\d+;\d+)m", "".join(rows)))
-        self.assertGreater(len(colours), 10)  # a lit sphere, no plain ground
+        self.assertGreater(len(colours), 10)  # a lit sphere, not an empty background
         none = self.carousel("top", "--once", "--image-of", "nobody").stdout
         self.assertIn('no picture: no stage "nobody" with an output', none)
         t = self.start("--image")

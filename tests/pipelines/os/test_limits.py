@@ -179,7 +179,7 @@ class Limits(Live):
 
     def test_quota(self):
         group = self.group("cpu")
-        # 1 ms of a processor per half second
+        # 1 ms of processor time per half second
         file, full, little = ("cpu.max", "max 500000", "1000 500000") if group.v2 else ("cpu.cfs_quota_us", "-1", "1000")
         if not group.v2:
             group.set("cpu.cfs_period_us", 500000)

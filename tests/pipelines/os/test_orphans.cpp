@@ -47,7 +47,7 @@ TEST_CASE("a process that inherits no orphans is not asked to reap any") {
 
 TEST_CASE("orphans are reaped, and the exit statuses of children that other code reaps remain") {
     const subreaper on;
-    // An own child that has ended and is not reaped yet; it was born before all orphans.
+    // A child of this process that has ended and is not reaped yet; it started before all orphans.
     const spawned own = spawn({.argv = {"/bin/sh", "-c", "exit 7"}, .environment = {}});
     siginfo_t ended{};
     REQUIRE(::waitid(P_PID, static_cast<id_t>(own.pid), &ended, WEXITED | WNOWAIT) == 0);

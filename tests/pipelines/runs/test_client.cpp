@@ -1,4 +1,4 @@
-// The client against a supervisor of the test's own: a thread with a socket.
+// The client against a supervisor of this test: a thread with a socket.
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -109,7 +109,7 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(coordinator.find("a-to-x")->settings["address"] == "10.0.0.2");
     CHECK(coordinator.find("a-to-x")->settings["token"] == "/t");
     CHECK_FALSE(coordinator.find("a-to-x")->has_output);
-    CHECK(coordinator.find("d-from-y")->returns);  // its END is that of our own source
+    CHECK(coordinator.find("d-from-y")->returns);  // its END is the END of our own source
 
     const auto x = supervisor::part_of(p, "x", all, "/t");
     CHECK(x.name == "p.x");
@@ -117,7 +117,7 @@ TEST_CASE("a ring that crosses hosts becomes a pair of stages, once for each hos
     CHECK(x.find("a-from-me")->settings["format"] == "{\"type\":\"of a\"}");
     CHECK(x.find("a-from-me")->settings["port"] == 47101);
     CHECK_FALSE(x.find("a-from-me")->returns);
-    CHECK(x.supervisor_grace_s == 20);  // its supervisor is started from here
+    CHECK(x.supervisor_grace_s == 20);  // its supervisor is started by this one
     CHECK(coordinator.supervisor_grace_s == 5);
 
     const auto y = supervisor::part_of(p, "y", all, "/t");

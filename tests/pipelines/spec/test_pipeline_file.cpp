@@ -346,7 +346,7 @@ TEST_CASE("a stage in Python has a standby, and it and a port a first-frame time
     const supervisor::stage_spec own =
         filter("run = \"filter.py\"\nframe_timeout_ms = 500\nfirst_frame_timeout_ms = 900");
     CHECK(own.first_frame_timeout_ns() == 900 * ns_per_ms);
-    // 0: no deadline, for the first frame neither
+    // 0: no deadline, also for the first frame
     CHECK(filter("run = \"filter.py\"\nframe_timeout_ms = 0").first_frame_timeout_ns() == 0);
 }
 

@@ -92,7 +92,7 @@ TEST_CASE("the option --out is for displays that write pictures and must name on
     CHECK(outs(fanout, {""}) == map{{"pictures", ""}, {"ledger", ""}});
     CHECK(outs(fanout, {"pictures="}) == map{{"pictures", ""}, {"ledger", ""}});
     CHECK(outs(source + display("one", ""), {"/x/a=b_%d.png"}) ==
-          map{{"one", "/x/a=b_%d.png"}});  // the only one is meant
+          map{{"one", "/x/a=b_%d.png"}});  // the only process is addressed
     const std::string silent = source + display("one", "") + display("two", "none");
     const auto refused = [&](const std::string& text, const std::string& given) {
         supervisor::pipeline_options o;

@@ -342,7 +342,7 @@ TEST_CASE("a sender that waits for the disk there keeps frames that are only com
     }
     CHECK(frames == std::vector<u64>{3});
 
-    // A receiver that starts over learns where to begin, and no frame is abandoned.
+    // A receiver that starts again learns the first frame, and no frame is abandoned.
     receiving_side fresh = receiver(token, "", 0);
     i.a.closed(2, "gone", later);
     const u64 at_last = later + longest_rest_ns;

@@ -1,4 +1,5 @@
-// When a frame that a sink owes is lost here: the ledgers and the tails are read while the processes run.
+// The time at which a frame that a sink has not delivered is lost here: the ledgers and the tails are read
+// while the processes run.
 #include "supervisor/engine/lost_frame.hpp"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Which states of a run are problems, and when they are reported.
+// The states of a run that are problems, and the times at which they are reported.
 #include <memory>
 
 #include "core/clock.hpp"

@@ -78,7 +78,7 @@ struct noted_orders final : host_orders {
     }
 };
 
-/// Host b's part of it, which runs.
+/// Host b's part of the run, which is running.
 struct partition_of_b : two_hosts {
     partition_of_b() {
         run::make_run_folder("pair.b");

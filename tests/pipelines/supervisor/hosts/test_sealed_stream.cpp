@@ -176,7 +176,7 @@ TEST_CASE("another program that has the port is not taken for a host that has an
         CHECK(b.partition->closed());
         CHECK(man_in_the_middle::read_all(b.to_partition) == "CRSLHST3");
     }
-    man_in_the_middle b;  // what came may be the beginning of more
+    man_in_the_middle b;  // the received bytes may be the beginning of a longer message
     (void)b.coordinator->advance(now_ns());
     man_in_the_middle::write_to(b.to_coordinator, "CRSL");
     (void)b.coordinator->advance(now_ns());

@@ -68,7 +68,7 @@ TEST_CASE("every ring and asset gets its memory, in the order of the control blo
     CHECK(items[0].bytes == u64{ring::derived_slots(p, 0)} * (1000 + device::canary_bytes));
     CHECK(items[0].choice.kind == memory_kind::ipc);
     CHECK(items[1].index == 1);
-    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 4096);  // a page each, followed by a gap
+    CHECK(items[1].bytes == u64{ring::derived_slots(p, 1)} * 4096);  // one page for each, followed by a gap
     CHECK(items[1].guard.gaps());
     CHECK(items[0].guard.why == "memory = \"ipc\" is one allocation");
     CHECK(items[1].choice.kind == memory_kind::memfd);

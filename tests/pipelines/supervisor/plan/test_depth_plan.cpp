@@ -80,7 +80,7 @@ TEST_CASE("a GPU gets enough depth for its turns, a CPU enough to keep its cores
     s.stages[2].spec.input_indices = {0};
     s.stages[2].spec.group = group_kind::latest;
     choose_depths(s, room(100 * gib));
-    CHECK(s.stages[2].lanes == 1);  // it reads one at a time
+    CHECK(s.stages[2].lanes == 1);  // it reads frames one at a time
     CHECK(s.stages[0].window == 18);
 
     s = chain({gpu0, cpu});
@@ -145,7 +145,7 @@ TEST_CASE("frames too large for the depth reduce it to half of the free memory, 
     choose_depths(host, room(0, 2 * gib));
     CHECK(host.stages[0].lanes < 2);
     CHECK_THAT(host.depth_reason, test::contains("free on the host"));
-    run_setup two = chain({gpu0, gpu1, gpu1}, 64 * mib);  // a ring on each: each has its own room
+    run_setup two = chain({gpu0, gpu1, gpu1}, 64 * mib);  // a ring on each device: each has its own room
     choose_depths(two, room(8 * gib));
     CHECK(two.stages[0].lanes > small.stages[0].lanes);
 }
@@ -181,7 +181,7 @@ TEST_CASE("a plan that exceeds the devices' memory is refused with the device an
     choose_depths(host, room(0, 16 * gib));
     CHECK_THROWS_WITH(require_room(host, room(0, 16 * gib)),
                       test::contains("p.toml:20:1: ") && test::contains("the host"));
-    CHECK_NOTHROW(require_room(host, free_memory{}));  // unknown here: the consumer reports it
+    CHECK_NOTHROW(require_room(host, free_memory{}));  // unknown to the plan: the consumer reports it
 }
 
 TEST_CASE("slots and copies on a reading GPU, and a spare MPS server, are planned for") {

@@ -1,5 +1,5 @@
-// The sequence of a process's end: what each step permits, what no path may do, and what was recorded under
-// faults.
+// The sequence of a process's end: the actions that each step permits, the actions that no path may do, and
+// the recorded paths under faults.
 #include <fstream>
 #include <set>
 #include <sstream>
