@@ -9,10 +9,10 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/ignored_signals.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/output_file.hpp"
+#include "core/process.hpp"
 #include "viewer/panels/screen.hpp"
 #include "viewer/session/picture_store.hpp"
 #include "viewer/session/session.hpp"

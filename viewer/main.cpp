@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/errors.hpp"
-#include "core/standard_output.hpp"
+#include "core/process.hpp"
 #include "viewer/app.hpp"
 #include "viewer/watch/command_line.hpp"
 #include "viewer/watch/ring_tap.hpp"

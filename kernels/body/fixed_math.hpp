@@ -6,7 +6,6 @@
 // shared copy may survive.
 
 #include "core/host_device.hpp"
-#include "core/sine_cosine.hpp"
 #include "core/types.hpp"
 
 namespace carousel::kernels::body {

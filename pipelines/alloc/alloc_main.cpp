@@ -38,7 +38,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "core/process_limits.hpp"
+#include "core/process.hpp"
 #include "pipelines/alloc/repair.hpp"
 #include "run/directory.hpp"
 #include "shm/fd_socket.hpp"

@@ -17,7 +17,7 @@
 #include "alloc/nvml_memory.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "core/standard_output.hpp"
+#include "core/process.hpp"
 #include "device/backend.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/check.hpp"

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::bench {
 namespace {

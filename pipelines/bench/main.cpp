@@ -16,8 +16,7 @@
 #include "bench/report.hpp"
 #include "core/errors.hpp"
 #include "core/output_file.hpp"
-#include "core/standard_output.hpp"
-#include "core/unexpected.hpp"
+#include "core/process.hpp"
 #include "os/console.hpp"
 #include "spec/own_programs.hpp"
 

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "kernels/mesh_shape.hpp"
 
 namespace carousel::bench {

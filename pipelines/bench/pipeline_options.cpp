@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::bench {
 namespace {

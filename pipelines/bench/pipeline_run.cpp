@@ -16,7 +16,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "os/spawn.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"

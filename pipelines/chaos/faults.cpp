@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::supervisor::chaos {
 

@@ -12,7 +12,7 @@
 #include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
 

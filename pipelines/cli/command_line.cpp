@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "cli/command.hpp"
-#include "core/did_you_mean.hpp"
+#include "core/errors.hpp"
 #include "core/json.hpp"
-#include "core/unexpected.hpp"
+#include "core/user_input.hpp"
 #include "spec/own_programs.hpp"
 
 namespace carousel::supervisor {

@@ -16,7 +16,7 @@
 #include "control/ps_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
 #include "os/descriptors.hpp"
 #include "os/log_pipe.hpp"

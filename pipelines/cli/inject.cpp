@@ -4,7 +4,7 @@
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 #include "shm/injected_fault.hpp"
 
 namespace carousel::supervisor {

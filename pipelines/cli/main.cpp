@@ -9,8 +9,7 @@
 
 #include "cli/cli.hpp"
 #include "core/errors.hpp"
-#include "core/process_limits.hpp"
-#include "core/standard_output.hpp"
+#include "core/process.hpp"
 #include "os/console.hpp"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "os/interrupts.hpp"
 #include "os/spawn.hpp"
 #include "run/directory.hpp"

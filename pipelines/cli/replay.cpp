@@ -8,8 +8,7 @@
 
 #include "cli/completers.hpp"
 #include "cli/options.hpp"
-#include "core/did_you_mean.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "dead_letters/dead_letter.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"

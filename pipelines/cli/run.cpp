@@ -7,7 +7,7 @@
 #include "cli/completers.hpp"
 #include "cli/profile.hpp"
 #include "cli/start.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "spec/describe.hpp"
 
 namespace carousel::supervisor {

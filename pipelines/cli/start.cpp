@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "cli/detach.hpp"
-#include "core/http_address.hpp"
+#include "core/address.hpp"
 #include "core/json.hpp"
 #include "os/own_command.hpp"
 #include "runs/spaces.hpp"

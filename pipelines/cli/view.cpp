@@ -1,7 +1,7 @@
 // `carousel view`: executes the dashboard program.
 
 #include "cli/options.hpp"
-#include "core/http_address.hpp"
+#include "core/address.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
 #include "supervisor/web/dashboard.hpp"

@@ -15,7 +15,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
 #include "doctor/doctor.hpp"
 #include "shm/fd_socket.hpp"

@@ -17,7 +17,6 @@
 
 #include "core/cgroup.hpp"
 #include "core/errors.hpp"
-#include "core/usable_cores.hpp"
 #include "doctor/doctor.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"

@@ -7,9 +7,9 @@
 #include <charconv>
 #include <set>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
+#include "core/user_input.hpp"
 #include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "lab/lesson.hpp"
 
 namespace carousel::lab {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 
 namespace carousel::supervisor {
 namespace {

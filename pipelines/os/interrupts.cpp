@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "core/clock.hpp"
-#include "core/ignored_signals.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
+#include "core/process.hpp"
 
 namespace carousel::supervisor {
 

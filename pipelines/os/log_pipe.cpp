@@ -10,8 +10,8 @@
 #include <cstdio>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
-#include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 
 namespace carousel::supervisor {

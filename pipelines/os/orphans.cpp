@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 
 namespace carousel::supervisor {
 namespace {

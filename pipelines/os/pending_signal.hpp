@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "core/ignored_signals.hpp"
+#include "core/process.hpp"
 
 namespace carousel::supervisor {
 

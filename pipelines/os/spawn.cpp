@@ -16,9 +16,9 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/ignored_signals.hpp"
+#include "core/io.hpp"
+#include "core/process.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "os/descriptors.hpp"
 #include "os/orphans.hpp"
 #include "shm/process_id.hpp"

@@ -14,7 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "os/descriptors.hpp"
 #include "os/orphans.hpp"
 #include "shm/fd_socket.hpp"

@@ -10,8 +10,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/ignored_signals.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
+#include "core/process.hpp"
 
 namespace carousel::supervisor {
 namespace {

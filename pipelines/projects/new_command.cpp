@@ -6,8 +6,7 @@
 
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
-#include "core/did_you_mean.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "os/own_command.hpp"
 #include "projects/new_stage.hpp"
 #include "spec/own_programs.hpp"

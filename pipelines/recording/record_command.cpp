@@ -13,7 +13,7 @@
 #include "cli/options.hpp"
 #include "control/client.hpp"
 #include "control/ps_message.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
 

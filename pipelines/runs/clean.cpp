@@ -16,7 +16,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"

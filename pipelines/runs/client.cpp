@@ -10,10 +10,9 @@
 
 #include "control/client.hpp"
 #include "core/clock.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
+#include "core/user_input.hpp"
 #include "os/table.hpp"
 #include "run/liveness.hpp"
 #include "runs/spaces.hpp"

@@ -14,10 +14,9 @@
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
-#include "core/whole_io.hpp"
 
 namespace carousel::supervisor {
 namespace {

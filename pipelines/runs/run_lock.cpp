@@ -11,8 +11,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/log.hpp"
-#include "core/poll_until.hpp"
 #include "ring/words.hpp"
 #include "run/dashboard_record.hpp"
 #include "run/directory.hpp"

@@ -13,8 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {

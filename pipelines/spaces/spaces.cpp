@@ -8,9 +8,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
 #include "ipc/spaces.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"

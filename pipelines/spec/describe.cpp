@@ -9,10 +9,9 @@
 #include <fstream>
 #include <set>
 
-#include "core/did_you_mean.hpp"
 #include "core/json_text.hpp"
 #include "core/resource_limit.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "frame/frame_format.hpp"
 #include "os/subprocess.hpp"
 #include "shm/control_block.hpp"

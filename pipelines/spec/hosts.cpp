@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/did_you_mean.hpp"
-#include "core/private_address.hpp"
+#include "core/address.hpp"
+#include "core/user_input.hpp"
 #include "shm/runtime_folder.hpp"
 #include "spec/key_table.hpp"
 #include "spec/pipeline_keys.hpp"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "spec/pipeline_document.hpp"
 
 namespace carousel::supervisor {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 #include "ring/topology.hpp"
 #include "shm/control_block.hpp"
 #include "spec/outputs.hpp"

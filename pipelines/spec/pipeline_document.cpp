@@ -19,8 +19,8 @@ struct toml_assertion {};
 #include <cmath>
 #include <filesystem>
 
-#include "core/did_you_mean.hpp"
 #include "core/json_text.hpp"
+#include "core/user_input.hpp"
 #include "spec/toml_text.hpp"
 
 namespace carousel::supervisor {

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "core/read_file.hpp"
-#include "core/user_path.hpp"
+#include "core/io.hpp"
+#include "core/user_input.hpp"
 #include "spec/hosts.hpp"
 #include "spec/pipeline_check.hpp"
 #include "spec/pipeline_document.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "shm/control_block.hpp"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/did_you_mean.hpp"
 #include "core/json_text.hpp"
+#include "core/user_input.hpp"
 #include "frame/format_text.hpp"
 #include "spec/pipeline_keys.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 #include "shm/control_block.hpp"
 #include "spec/outputs.hpp"
 

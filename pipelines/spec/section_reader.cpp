@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/clock_identity.hpp"
 #include "core/errors.hpp"
 #include "shm/block_guard.hpp"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "core/clock_identity.hpp"
+#include "core/clock.hpp"
 #include "core/described.hpp"
 #include "ring/participants.hpp"
 

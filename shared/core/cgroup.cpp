@@ -1,13 +1,16 @@
 #include "core/cgroup.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <exception>
 #include <string_view>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 
 namespace carousel {
 namespace {
@@ -226,6 +229,23 @@ bool cgroups::frozen() const {
     if (c.v2 || c.folders.empty()) return false;
     const std::optional<std::string> state = read_file(c.folders.front() + "/freezer.state");
     return state && (state->starts_with("FROZEN") || state->starts_with("FREEZING"));
+}
+
+unsigned affine_cores() noexcept {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+    return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+}
+
+unsigned usable_cores() noexcept {
+    const unsigned affine = affine_cores();
+    try {
+        const auto quota = cgroups::of().cpu();
+        if (quota && quota->cpus < affine) return std::max(1U, static_cast<unsigned>(std::ceil(quota->cpus)));
+    } catch (const std::exception&) {  // no memory for the text: the affinity mask alone is a valid result
+    }
+    return affine;
 }
 
 }  // namespace carousel

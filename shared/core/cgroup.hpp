@@ -1,6 +1,5 @@
 #pragma once
 // Limits and events of the control groups of a process: version 2, version 1, or both mounted at once.
-//
 // A limit of any ancestor applies, so each query covers the process's own group and every ancestor that is
 // visible below the mount point. The groups come from /proc/PID/cgroup and /proc/self/mountinfo. Any thread
 // may call; a file that is missing or can't be parsed is not an error.
@@ -66,5 +65,11 @@ private:
     std::string unified_;  ///< the process's own group of version 2, whose freezer needs no controller; "":
                            ///< not mounted
 };
+
+/// Number of threads that can compute concurrently: the processors of this process's affinity mask, or fewer
+/// if a CPU quota of its control groups allows fewer (rounded up). At least 1.
+[[nodiscard]] unsigned usable_cores() noexcept;
+/// The same, ignoring the quota.
+[[nodiscard]] unsigned affine_cores() noexcept;
 
 }  // namespace carousel

@@ -3,6 +3,8 @@
 // compared.
 
 #include <ctime>
+#include <optional>
+#include <string>
 
 #include "core/types.hpp"
 
@@ -30,5 +32,30 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return static_cast<u64>(t.tv_sec) * ns_per_s + static_cast<u64>(t.tv_nsec);
 }
+
+// Identifies the CLOCK_MONOTONIC that a process reads. A time namespace (clone(2), CLONE_NEWTIME) shifts it
+// by an offset: timestamps that processes of two such namespaces write to shared memory can't be compared. A
+// heartbeat then lies in the future, so that the death of its writer is never detected, or so far in the past
+// that the writer is immediately considered stopped.
+
+struct clock_identity {
+    std::string time_namespace;         ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)
+    std::optional<i64> offset_ns = {};  ///< of its CLOCK_MONOTONIC from that of the initial time namespace
+    /// CLOCK_REALTIME, which no namespace shifts, minus CLOCK_MONOTONIC. A step of the system time changes
+    /// it: compare only values that were read at about the same time.
+    std::optional<i64> realtime_ns = {};
+    bool operator==(const clock_identity&) const = default;
+};
+
+/// The identity of this process's clock, read now. Any thread.
+[[nodiscard]] clock_identity own_clock();
+/// Only clock_identity::time_namespace.
+[[nodiscard]] std::string time_namespace();
+/// Nanoseconds by which clock `a` is ahead of clock `b`; 0 if they are the same clock, or if a difference
+/// can't be proven.
+[[nodiscard]] i64 clock_shift_ns(const clock_identity& a, const clock_identity& b) noexcept;
+/// Returns a text for an error message: "its CLOCK_MONOTONIC is 100000.0 s ahead of the run's (another time
+/// namespace) ...", and the remedy. `shift_ns` is not 0.
+[[nodiscard]] std::string clock_shift_text(i64 shift_ns);
 
 }  // namespace carousel

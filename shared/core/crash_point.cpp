@@ -1,4 +1,4 @@
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

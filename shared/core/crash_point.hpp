@@ -3,7 +3,6 @@
 // of set-up and of shutdown. They are in every build, so that the tested program is the shipped one; without
 // a plan a crash point costs one load and one branch that is never taken. -DCAROUSEL_CRASH_POINTS=OFF removes
 // them.
-//
 // The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is
 //   ROLE POINT HOW NTH        e.g.  fragment job_submitted kill 20
 // ROLE: a stage's name, or "supervisor". HOW: kill | stop | abort | exit | throw. NTH: at which passage of
@@ -11,6 +10,7 @@
 // becomes active after the previous line has fired (in any incarnation). Before a line fires, the process
 // creates the file PLAN.LINE (LINE from 1), which shows the owner of the plan which lines have fired.
 
+#include <functional>
 #include <string_view>
 
 #include "core/types.hpp"
@@ -110,5 +110,12 @@ inline void crash_here([[maybe_unused]] crash_point point) {
         detail::reach(point);
 #endif
 }
+
+// For tests that run participants as objects or threads of one process: a function of the test is called
+// between two steps.
+
+/// Sets the function that is called at every crash point, on the thread that passes it; an empty function
+/// removes it. To be called while no other thread runs.
+void set_crash_hook(std::function<void(crash_point)> at_each);
 
 }  // namespace carousel

@@ -1,6 +1,6 @@
 #include "core/described.hpp"
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel {
 

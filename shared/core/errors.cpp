@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <system_error>
 
 namespace carousel {
@@ -13,6 +14,14 @@ void assertion_failed(const char* expression, const char* file, int line) noexce
                  expression, file, line);
     std::fflush(stderr);
     std::abort();
+}
+
+std::string unexpected_text(const std::exception& e) {
+    if (dynamic_cast<const std::system_error*>(&e) != nullptr)  // includes std::filesystem::filesystem_error
+        return std::string(e.what()) + ": refused by the operating system";
+    if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
+        return "out of memory: end other programs, or raise this process's limit (ulimit -v, its cgroup)";
+    return std::string(e.what()) + ": this is a bug in Carousel";
 }
 
 }  // namespace carousel

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 
 namespace carousel {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
 
 namespace carousel::log {
 

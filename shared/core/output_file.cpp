@@ -17,9 +17,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 
 namespace carousel {
 namespace {

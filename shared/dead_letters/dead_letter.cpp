@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "device/described.hpp"
 
 namespace carousel::run {

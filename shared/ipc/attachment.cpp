@@ -9,9 +9,9 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
-#include "core/poll_until.hpp"
 #include "core/resource_limit.hpp"
 #include "shm/folder_lock.hpp"
 #include "shm/process_id.hpp"

@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "core/owner_process.hpp"
+#include "core/process.hpp"
 #include "ipc/memory.hpp"
 #include "ipc/place.hpp"
 #include "shm/process_fd.hpp"

@@ -4,8 +4,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/log.hpp"
-#include "core/poll_until.hpp"
 #include "ipc/step.hpp"
 
 // CAROUSEL_BUG_...: omits a rule, for control tests with a seeded bug.

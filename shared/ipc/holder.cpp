@@ -11,10 +11,10 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
-#include "core/poll_until.hpp"
 #include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
 #include "shm/folder_lock.hpp"

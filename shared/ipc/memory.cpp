@@ -12,9 +12,9 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/token.hpp"
-#include "core/whole_io.hpp"
+#include "core/secret.hpp"
 #include "shm/run_member.hpp"
 #include "shm/sealed_memory.hpp"
 

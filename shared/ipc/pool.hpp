@@ -37,7 +37,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/checked.hpp"
+#include "core/types.hpp"
 #include "ipc/words.hpp"
 
 namespace carousel::ipc {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/checked.hpp"
+#include "core/types.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/carousel/ipc.hpp"
 #include "ipc/semaphore.hpp"

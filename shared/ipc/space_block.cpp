@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/checked.hpp"
 #include "core/errors.hpp"
+#include "core/types.hpp"
 #include "ipc/gpu_layout.hpp"
 #include "ipc/semaphore.hpp"
 #include "ipc/send.hpp"

@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
 #include "ledger/ledger.hpp"
 

@@ -16,11 +16,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "core/disk_full.hpp"
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "ledger/frame_claims.hpp"
 #include "ledger/ledger_fold.hpp"
 

@@ -18,9 +18,8 @@
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "ledger/frame_claims.hpp"
 
 namespace carousel::telemetry {

@@ -5,9 +5,9 @@
 #include <array>
 #include <limits>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
+#include "core/user_input.hpp"
 #include "parameters/parameter_range.hpp"
 #include "parameters/parameter_schema.hpp"
 

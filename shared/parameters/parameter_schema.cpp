@@ -9,9 +9,9 @@
 #include <iterator>
 #include <limits>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
+#include "core/user_input.hpp"
 #include "parameters/parameter_range.hpp"
 
 namespace carousel::ring {

@@ -6,10 +6,9 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/runtime_folder.hpp"
 

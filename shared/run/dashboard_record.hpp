@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/http_address.hpp"
+#include "core/address.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::run {

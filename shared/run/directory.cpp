@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "shm/folder_lock.hpp"
 #include "shm/runtime_folder.hpp"
 

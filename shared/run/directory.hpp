@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "core/clock_identity.hpp"
+#include "core/clock.hpp"
 #include "core/types.hpp"
 #include "shm/process_id.hpp"
 

@@ -12,9 +12,9 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
-#include "core/read_file.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/words.hpp"
 #include "run/directory.hpp"

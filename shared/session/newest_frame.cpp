@@ -7,7 +7,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "ring/own_pages.hpp"
 
 namespace carousel::session {

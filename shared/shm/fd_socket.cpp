@@ -13,8 +13,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/poll_until.hpp"
 
 namespace carousel::shm {
 

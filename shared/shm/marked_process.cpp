@@ -9,8 +9,7 @@
 #include <set>
 
 #include "core/clock.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::shm {

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 
 namespace carousel::shm {
 namespace {

@@ -12,8 +12,7 @@
 #include <exception>
 
 #include "core/cgroup.hpp"
-#include "core/poll_until.hpp"
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
 
 namespace carousel::shm {
 namespace {

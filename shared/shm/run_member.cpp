@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::shm {

@@ -11,8 +11,8 @@
 #include <cstdlib>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 
 namespace carousel::shm {
 namespace {

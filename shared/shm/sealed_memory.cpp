@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "core/cgroup.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
 
 namespace carousel::shm {

@@ -14,8 +14,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "shm/file_lock.hpp"
 
 namespace carousel::shm {

@@ -10,8 +10,8 @@
 #include <boost/interprocess/shared_memory_object.hpp>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "shm/file_lock.hpp"
 #include "shm/segment.hpp"
 

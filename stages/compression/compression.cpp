@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/checked.hpp"
+#include "core/types.hpp"
 
 #ifdef CAROUSEL_WITH_LZ4
 #include <lz4frame.h>

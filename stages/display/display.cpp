@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/errors.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "stages/display/picture_file.hpp"
 #include "stages/display/picture_format.hpp"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
 
 namespace carousel::stages {
 namespace {

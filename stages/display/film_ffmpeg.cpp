@@ -12,8 +12,8 @@ extern "C" {
 #include <algorithm>
 #include <cmath>
 
+#include "core/cgroup.hpp"
 #include "core/errors.hpp"
-#include "core/usable_cores.hpp"
 #include "stages/display/film_boxes.hpp"
 #include "stages/display/film_encoder.hpp"
 

@@ -12,9 +12,9 @@
 #include <fstream>
 
 #include "core/clock.hpp"
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "core/whole_io.hpp"
 #include "stages/display/film_boxes.hpp"
 
 namespace carousel::stages {

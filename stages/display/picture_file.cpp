@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
 #include "core/output_file.hpp"
 
 namespace carousel::stages {

@@ -1,5 +1,5 @@
 #include "stages/geometry/gltf_document.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 
 #include <sys/stat.h>
 

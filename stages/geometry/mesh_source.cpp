@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "core/did_you_mean.hpp"
 #include "core/log.hpp"
+#include "core/user_input.hpp"
 #include "kernels/mip_chain.hpp"
 #include "stages/geometry/gltf.hpp"
 #include "stages/geometry/obj.hpp"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "core/io.hpp"
 #include "core/log.hpp"
-#include "core/read_file.hpp"
 #include "kernels/body/srgb.hpp"
 
 namespace carousel::stages {

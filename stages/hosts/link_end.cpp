@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 
 namespace carousel::hosts {
 

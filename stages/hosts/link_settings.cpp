@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <iterator>
 
+#include "core/address.hpp"
 #include "core/enum_names.hpp"
-#include "core/private_address.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"
 

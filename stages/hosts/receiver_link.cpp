@@ -6,10 +6,10 @@
 #include <chrono>
 
 #include "core/clock.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
-#include "core/read_file.hpp"
 #include "device/cpu/threads.hpp"
 #include "shm/runtime_folder.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <cerrno>
 
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "core/whole_io.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
-#include "core/standard_output.hpp"
+#include "core/process.hpp"
 #include "stages/inference/training.hpp"
 #include "stages/inference/views.hpp"
 #include "stages/inference/weights_file.hpp"

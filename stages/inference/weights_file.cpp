@@ -7,8 +7,8 @@
 #include <span>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "core/read_file.hpp"
 
 namespace carousel::stages {
 

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <span>
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 
 #include "core/json.hpp"
 #include "stages/python/checked_cast.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include <carousel/port.hpp>
-#include "core/owner_process.hpp"
+#include "core/process.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/lease.hpp"

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/log.hpp"
+#include "core/user_input.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::stages {

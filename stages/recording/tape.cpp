@@ -7,10 +7,10 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
-#include "core/read_file.hpp"
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"
 

@@ -18,10 +18,8 @@
 #include <string_view>
 
 #include <carousel/port.hpp>
-#include "core/disk_full.hpp"
 #include "core/errors.hpp"
-#include "core/ignored_signals.hpp"
-#include "core/process_limits.hpp"
+#include "core/process.hpp"
 #include "run/directory.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/recording/tape.hpp"

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "core/clock.hpp"
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
 #include "shm/control_block.hpp"
 #include "stages/runner/external_pause.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "ring/header_check.hpp"
 #include "stages/runner/external_pause.hpp"
 #include "stages/runner/finish_pool.hpp"

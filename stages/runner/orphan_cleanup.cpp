@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "core/clock.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "core/poll_until.hpp"
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/io.hpp"
 #include "core/log.hpp"
-#include "core/whole_io.hpp"
 #include "dead_letters/dead_letter.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/sdk/output_directory.hpp"

@@ -10,9 +10,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/io.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "dead_letters/dead_letter.hpp"
 #include "dead_letters/traceback.hpp"
 #include "shm/fd_socket.hpp"

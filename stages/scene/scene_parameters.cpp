@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "core/sine_cosine.hpp"
+#include "core/host_device.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
 
 namespace carousel {
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::detail {

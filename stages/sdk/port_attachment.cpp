@@ -8,8 +8,8 @@
 #include <charconv>
 
 #include "core/clock.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"

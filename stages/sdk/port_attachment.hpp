@@ -10,7 +10,7 @@
 #include <carousel/port.hpp>
 #include "control/mapped_ring.hpp"
 #include "control/observer.hpp"
-#include "core/owner_process.hpp"
+#include "core/process.hpp"
 
 namespace carousel {
 

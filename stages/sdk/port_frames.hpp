@@ -52,7 +52,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
-#include "core/owner_process.hpp"
+#include "core/process.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "stages/sdk/metadata.hpp"

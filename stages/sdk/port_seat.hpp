@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <carousel/port.hpp>
-#include "core/owner_process.hpp"
+#include "core/process.hpp"
 #include "stages/sdk/port_attachment.hpp"
 #include "stages/sdk/port_session.hpp"
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "core/did_you_mean.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel {
 

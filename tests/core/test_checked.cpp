@@ -1,4 +1,4 @@
-#include "core/checked.hpp"
+#include "core/types.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

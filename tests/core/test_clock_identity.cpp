@@ -1,4 +1,4 @@
-#include "core/clock_identity.hpp"
+#include "core/clock.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -1,6 +1,6 @@
+#include "core/address.hpp"
 #include "core/errors.hpp"
-#include "core/http_address.hpp"
-#include "core/token.hpp"
+#include "core/secret.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

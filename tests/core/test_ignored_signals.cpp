@@ -1,5 +1,5 @@
 // Signals that the program was started to ignore.
-#include "core/ignored_signals.hpp"
+#include "core/process.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -1,7 +1,7 @@
 #include <cerrno>
 
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -7,8 +7,8 @@
 #include <future>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "core/read_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"

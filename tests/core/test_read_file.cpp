@@ -1,7 +1,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/cgroup.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/usable_cores.hpp"
-#include "core/whole_io.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

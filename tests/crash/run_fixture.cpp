@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #include "tests/support/catch.hpp"

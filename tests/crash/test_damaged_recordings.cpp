@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/recording/mcap/scan.hpp"
 #include "tests/crash/recordings.hpp"

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <memory>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "supervisor/policy/state_table.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"

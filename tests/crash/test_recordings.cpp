@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "tests/crash/recordings.hpp"
 #include "tests/support/catch.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <cstdlib>
 
-#include "core/checked.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "core/types.hpp"
 #include "ipc/holder.hpp"
 #include "ipc/place.hpp"
 #include "shm/process_id.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ledger/ledger_fold.hpp"
 #include "tests/support/catch.hpp"

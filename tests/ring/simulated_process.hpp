@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "simulated_flips.hpp"
 #include "simulated_world.hpp"
 

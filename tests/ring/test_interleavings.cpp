@@ -1,6 +1,6 @@
 // Between a worker's read of a lease word and its CAS another process is first, or the word has changed. A
 // hook at the crash points between the two makes the change.
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "ring/blame.hpp"
 #include "tests/ring/seated.hpp"
 

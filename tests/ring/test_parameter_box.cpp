@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "ring/parameter_box.hpp"
 #include "tests/support/catch.hpp"
 

@@ -4,7 +4,7 @@
 #include <future>
 #include <vector>
 
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;

@@ -2,7 +2,7 @@
 // history of kills and flips loses, repeats or tears a frame.
 #include <array>
 
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "ring/check/word_repair.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <memory>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "ledger/ledger.hpp"
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"

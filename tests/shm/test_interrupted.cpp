@@ -11,8 +11,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/poll_until.hpp"
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "core/clock.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/peer_process.hpp"
 #include "tests/support/reused_pid.hpp"

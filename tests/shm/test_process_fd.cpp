@@ -2,7 +2,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "core/owner_process.hpp"
+#include "core/process.hpp"
 #include "shm/process_fd.hpp"
 #include "tests/support/in_child.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "ring/words.hpp"
 #include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/finish_clock.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "frame/metadata.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"

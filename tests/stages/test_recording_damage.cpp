@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/recording/ring_reader.hpp"

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/crash_hook.hpp"
+#include "core/crash_point.hpp"
 #include "ring/helper.hpp"
 #include "ring/stream_end.hpp"
 #include "ring/turn.hpp"

@@ -1,6 +1,6 @@
 #include "stages/sdk/settings.hpp"
 
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "core/errors.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "stages/inference/training.hpp"
 #include "stages/inference/views.hpp"
 #include "stages/inference/weights_file.hpp"

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "stages/runner/supervisor_link.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -14,8 +14,8 @@
 #include <optional>
 #include <span>
 
+#include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "core/whole_io.hpp"
 
 namespace carousel::viewer {
 namespace fs = std::filesystem;

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
-#include "core/standard_output.hpp"
+#include "core/process.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::viewer {
 

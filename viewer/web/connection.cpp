@@ -9,7 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/json.hpp"
-#include "core/token.hpp"
+#include "core/secret.hpp"
 #include "viewer/web/dashboard.hpp"
 #include "viewer/web/metrics.hpp"
 #include "viewer/web/parameters.hpp"

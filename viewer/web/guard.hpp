@@ -2,7 +2,7 @@
 // The checks that a request passes before it is answered. The dashboard is for the users of this machine. A
 // Host that is neither an IP address nor a name of this machine means that the name of another site resolves
 // to this address (DNS rebinding). Such a request is refused, except for paths that any monitoring system may
-// read. Actions also need the token, which no other site knows (core/token.hpp).
+// read. Actions also need the token, which no other site knows (core/secret.hpp).
 
 #include <optional>
 #include <string>

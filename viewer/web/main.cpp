@@ -10,9 +10,8 @@
 #include <cstdlib>
 
 #include "core/errors.hpp"
-#include "core/standard_output.hpp"
-#include "core/token.hpp"
-#include "core/unexpected.hpp"
+#include "core/process.hpp"
+#include "core/secret.hpp"
 #include "run/dashboard_record.hpp"
 #include "run/directory.hpp"
 #include "viewer/watch/command_line.hpp"

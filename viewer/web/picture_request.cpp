@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "core/did_you_mean.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::viewer::web {
 

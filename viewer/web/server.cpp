@@ -8,7 +8,7 @@
 #include <csignal>
 
 #include "core/errors.hpp"
-#include "core/ignored_signals.hpp"
+#include "core/process.hpp"
 #include "viewer/web/connection.hpp"
 
 namespace carousel::viewer::web {

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "core/http_address.hpp"
+#include "core/address.hpp"
 #include "viewer/web/pictures.hpp"
 #include "viewer/web/watcher.hpp"
 

@@ -8,8 +8,8 @@
 #include <charconv>
 
 #include "bench/options.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::bench {
 namespace {

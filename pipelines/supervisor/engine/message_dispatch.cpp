@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "control/answer_message.hpp"
-#include "core/clock_identity.hpp"
+#include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
 #include "supervisor/processes/handshake.hpp"

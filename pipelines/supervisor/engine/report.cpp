@@ -9,8 +9,8 @@
 
 #include "control/ps_message.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "ledger/frame_claims.hpp"
 #include "ledger/ledger_fold.hpp"
 #include "ring/words.hpp"

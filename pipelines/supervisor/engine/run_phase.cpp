@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "os/subprocess.hpp"
 #include "supervisor/engine/progress.hpp"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "shm/runtime_folder.hpp"
 #include "supervisor/processes/seat_state.hpp"
 

@@ -13,9 +13,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
 #include "shm/process_id.hpp"
 #include "spec/own_programs.hpp"
 

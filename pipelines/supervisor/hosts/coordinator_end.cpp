@@ -7,8 +7,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/coordinator.hpp"

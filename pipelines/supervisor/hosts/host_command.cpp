@@ -12,7 +12,7 @@
 #include "cli/completers.hpp"
 #include "cli/start.hpp"
 #include "core/resource_limit.hpp"
-#include "core/secret_file.hpp"
+#include "core/secret.hpp"
 #include "os/descriptors.hpp"
 #include "spec/hosts.hpp"
 #include "supervisor/hosts/coordinator.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "os/own_command.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"

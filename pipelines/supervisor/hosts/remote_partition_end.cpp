@@ -9,9 +9,8 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
 #include "os/console.hpp"
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"

@@ -14,8 +14,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "os/spawn.hpp"
 #include "os/subprocess.hpp"
 #include "shm/marked_process.hpp"

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "ledger/ledger.hpp"
 
 namespace carousel::supervisor {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "shm/control_block.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/workers.hpp"

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "core/errors.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <span>
 
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/read_file.hpp"
 #include "ledger/ledger.hpp"
 #include "shm/runtime_folder.hpp"
 #include "spec/pipeline_keys.hpp"

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "core/io.hpp"
 #include "core/json.hpp"
-#include "core/read_file.hpp"
-#include "core/user_path.hpp"
+#include "core/user_input.hpp"
 #include "shm/process_id.hpp"
 #include "spec/describe.hpp"
 #include "supervisor/plan/run_identity.hpp"

@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "core/clock.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/absent_readers.hpp"

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
-#include "core/did_you_mean.hpp"
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 #include "ring/link.hpp"
 
 namespace carousel::supervisor {

@@ -10,7 +10,7 @@
 #include "control/memory_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
+#include "core/io.hpp"
 #include "device/cpu/memfd.hpp"
 #include "shm/process_id.hpp"
 

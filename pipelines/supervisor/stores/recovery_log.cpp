@@ -8,8 +8,8 @@
 #include <fstream>
 #include <map>
 
+#include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "core/whole_io.hpp"
 
 namespace carousel::supervisor {
 namespace {

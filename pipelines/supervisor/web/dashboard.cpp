@@ -5,11 +5,11 @@
 
 #include <csignal>
 
+#include "core/address.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/http_address.hpp"
-#include "core/poll_until.hpp"
-#include "core/token.hpp"
+#include "core/io.hpp"
+#include "core/secret.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
 #include "spec/own_programs.hpp"

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "core/cgroup.hpp"
 #include "core/types.hpp"
-#include "core/usable_cores.hpp"
 
 namespace carousel::device::cpu {
 

@@ -1,6 +1,6 @@
 #include "stages/hosts/link/token_file.hpp"
 
-#include "core/secret_file.hpp"
+#include "core/secret.hpp"
 #include "hosts/seal.hpp"
 
 namespace carousel::hosts {

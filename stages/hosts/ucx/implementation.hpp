@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/hosts/ucx/memory_watch.hpp"
 #include "stages/hosts/ucx/pieces.hpp"

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/cgroup.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "core/poll_until.hpp"
-#include "core/usable_cores.hpp"
+#include "core/io.hpp"
 #include "stages/hosts/ucx/implementation.hpp"
 
 namespace carousel::hosts {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/checked.hpp"
-#include "core/whole_io.hpp"
+#include "core/io.hpp"
+#include "core/types.hpp"
 
 namespace carousel::stages::mcap {
 namespace {

@@ -7,7 +7,7 @@
 #include <bit>
 #include <optional>
 
-#include "core/checked.hpp"
+#include "core/types.hpp"
 #include "stages/recording/mcap/record_stream.hpp"
 
 namespace carousel::stages::mcap {

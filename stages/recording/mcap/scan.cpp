@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/checked.hpp"
+#include "core/types.hpp"
 #include "stages/compression/compression.hpp"
 #include "stages/recording/mcap/record_stream.hpp"
 #include "stages/recording/mcap/salvage.hpp"

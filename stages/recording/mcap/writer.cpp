@@ -12,9 +12,9 @@
 #include <limits>
 
 #include "core/clock.hpp"
-#include "core/disk_full.hpp"
+#include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "core/whole_io.hpp"
 #include "stages/compression/compression.hpp"
 
 namespace carousel::stages::mcap {

@@ -52,7 +52,6 @@
 #include <string>
 #include <string_view>
 
-#include "core/disk_full.hpp"
 #include "core/errors.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"

@@ -213,12 +213,12 @@ def check_process_wide(name, text):
 
 
 def check_waits(name, text):
-    """A wait for descriptors outlasts a signal: by core/poll_until.hpp, which restarts it. Benchmarks and lessons stand alone."""
-    if layer_of(name) is None or name.startswith(("shared/core/poll_until", "pipelines/bench/", "pipelines/lab/", EXAMPLES)):
+    """A wait for descriptors outlasts a signal: by core/io.hpp, which restarts it. Benchmarks and lessons stand alone."""
+    if layer_of(name) is None or name.startswith(("shared/core/io.", "pipelines/bench/", "pipelines/lab/", EXAMPLES)):
         return
     for number, line in enumerate(text.splitlines(), 1):
         if re.search(r"(?<![\w:])::p?poll\(", line):
-            yield number, "poll() ends at each signal: use poll_until() or events_of() (core/poll_until.hpp)"
+            yield number, "poll() ends at each signal: use poll_until() or events_of() (core/io.hpp)"
 
 
 def check_text(name, text):

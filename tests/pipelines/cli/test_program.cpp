@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "core/io.hpp"
 #include "core/json.hpp"
-#include "core/read_file.hpp"
 #include "os/subprocess.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"

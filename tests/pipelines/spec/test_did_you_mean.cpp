@@ -1,4 +1,4 @@
-#include "core/did_you_mean.hpp"
+#include "core/user_input.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

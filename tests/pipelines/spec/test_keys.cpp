@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 

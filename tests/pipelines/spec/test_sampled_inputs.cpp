@@ -1,8 +1,8 @@
 // Sampled inputs, the key `sampled`, in a pipeline file. Stage programs are shell scripts with fixed answers.
 #include <fmt/format.h>
 
+#include "core/io.hpp"
 #include "core/json.hpp"
-#include "core/read_file.hpp"
 #include "graph/drawing.hpp"
 #include "spec/describe.hpp"
 #include "spec/sampled_inputs.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/secret_file.hpp"
+#include "core/secret.hpp"
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/coordinator.hpp"

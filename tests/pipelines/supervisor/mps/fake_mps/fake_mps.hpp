@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/read_file.hpp"
+#include "core/io.hpp"
 
 namespace carousel::test {
 

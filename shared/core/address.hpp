@@ -1,13 +1,15 @@
 #pragma once
-// The address of the dashboard: "127.0.0.1:8080", "[::1]:8080", "localhost:8080" or a port alone. Two
-// programs parse it: the command line refuses an invalid one before anything starts, the program that serves
-// the dashboard binds to it.
+// Numeric network addresses: where a program listens, and which addresses are private.
 
 #include <string>
 
 #include "core/types.hpp"
 
 namespace carousel {
+
+// The address of the dashboard: "127.0.0.1:8080", "[::1]:8080", "localhost:8080" or a port alone. Two
+// programs parse it: the command line refuses an invalid one before anything starts, the program that serves
+// the dashboard binds to it.
 
 struct http_address {
     std::string host = "127.0.0.1";  ///< an IP address without brackets, or "localhost"
@@ -23,5 +25,13 @@ struct http_address {
 /// Throws config_error unless `name` can be the name of a machine in the URL of the dashboard: letters,
 /// digits, hyphens, underscores and dots, without a port.
 void check_http_host(const std::string& name);
+
+// Checks whether numeric IPv4 addresses are private: by default links and the supervisors of several hosts
+// listen on private addresses only.
+
+/// Returns true for four numbers like "10.0.0.2", except 0.0.0.0, which stands for all addresses of a host.
+[[nodiscard]] bool is_host_address(const std::string& text) noexcept;
+/// Returns true for addresses in 10/8, 172.16/12, 192.168/16, 100.64/10, 169.254/16 and 127/8.
+[[nodiscard]] bool is_private_address(const std::string& text) noexcept;
 
 }  // namespace carousel

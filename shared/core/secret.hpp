@@ -1,9 +1,19 @@
 #pragma once
-// A file readable only by its owner (mode 0600) that holds a secret shared by several hosts.
+// Secrets: tokens of one start, and files that hold a secret of several hosts.
 
 #include <string>
+#include <string_view>
 
 namespace carousel {
+
+// A secret that authorises its holder: created at a start, printed once, compared in constant time.
+
+/// Returns 32 hexadecimal digits from the kernel's random numbers. Throws shm_error.
+[[nodiscard]] std::string new_token();
+/// Compares in a time that depends only on the lengths. An empty token matches nothing.
+[[nodiscard]] bool same_token(std::string_view given, std::string_view token) noexcept;
+
+// A file readable only by its owner (mode 0600) that holds a secret shared by several hosts.
 
 /// Returns the secret without the line end. `what` names the file in messages: "the token of a link". Throws
 /// config_error if the file can't be opened, is a symbolic link or not a regular file, belongs to another

@@ -1,4 +1,4 @@
-#include "core/process_limits.hpp"
+#include "core/process.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
 
+#include "core/errors.hpp"
 #include "core/resource_limit.hpp"
 
 namespace carousel {
@@ -48,6 +52,16 @@ void prepare_process_limits() {
     std::signal(SIGXFSZ, SIG_IGN);
     raise_stack_limit();
     raise_thread_stacks();
+}
+
+int after_output(int code) noexcept {
+    errno = 0;
+    std::cout.flush();
+    const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+    if (code != exit_code::ok || !failed || errno == EPIPE) return code;
+    std::fprintf(stderr, "error: writing to stdout: %s\n",
+                 errno != 0 ? std::strerror(errno) : "the output is incomplete");
+    return exit_code::output;
 }
 
 }  // namespace carousel

@@ -1,4 +1,4 @@
-#include "core/clock_identity.hpp"
+#include "core/clock.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-
-#include "core/clock.hpp"
 
 namespace carousel {
 namespace {

@@ -1,0 +1,89 @@
+#pragma once
+// What a program knows and sets about its own process: limits at its start, its signals, output that was lost
+// at its end, and which process created an object.
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <initializer_list>
+#include <memory>
+
+namespace carousel {
+
+// Set-up of a Carousel program that turns violations of the environment's limits into errors with a message
+// instead of signals.
+
+/// Bytes of stack for each thread, independent of the limit.
+inline constexpr unsigned long wanted_stack = 2UL << 20U;
+/// With fewer bytes of stack the main thread of a program ends with SIGSEGV.
+inline constexpr unsigned long least_stack = 512UL << 10U;
+
+/// Ignores SIGXFSZ, so that a write beyond `ulimit -f` fails with EFBIG, and raises the stack limit (`ulimit
+/// -s`) to wanted_stack, or to the hard limit, for this process and its children. Called once, before any
+/// thread starts. Throws out_of_resources if less than least_stack remains.
+void prepare_process_limits();
+
+/// To be called at the end of a program. Returns `code`, unless that is 0 and some output to stdout was lost
+/// (a full disk, a closed file); then reports the error on stderr and returns exit_code::output. A pipe
+/// without a reader is not a failure.
+[[nodiscard]] int after_output(int code) noexcept;
+
+// Signals that were already ignored when a program started: by `nohup` (SIGHUP), by `trap ''` in a shell, or
+// as a background job of a shell without job control (SIGINT, SIGQUIT). Such a signal stays ignored: the
+// program neither handles nor blocks it. (A blocked signal is queued even if it is ignored, so a signalfd
+// would read it.)
+// Any thread. No function here changes an inherited disposition of SIG_IGN.
+
+/// Returns true if the signal's disposition is SIG_IGN. To be called before the program itself ignores the
+/// signal.
+[[nodiscard]] inline bool is_ignored(int signal) noexcept {
+    struct sigaction now {};
+    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/// The subset of `wanted` that is not ignored: the signals that a program may block and read.
+[[nodiscard]] inline sigset_t not_ignored(std::initializer_list<int> wanted) noexcept {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int s : wanted)
+        if (!is_ignored(s)) sigaddset(&set, s);
+    return set;
+}
+
+/// Installs `handler` unless the signal is ignored.
+inline void handle_unless_ignored(int signal, void (*handler)(int)) noexcept {
+    if (is_ignored(signal)) return;
+    struct sigaction action {};
+    action.sa_handler = handler;
+    ::sigaction(signal, &action, nullptr);
+}
+
+// Objects that belong to one process. fork() copies such an object into the child, but not its threads, its
+// membership in a run or its device context: the child must neither use nor destroy its copy, since a
+// destructor would act on descriptors and memory that parent and child share, or join a thread that does not
+// exist.
+
+/// Identifies the process that created an object. Any thread.
+class owner_process {
+public:
+    [[nodiscard]] bool is_this() const noexcept { return ::getpid() == pid_; }
+    [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+
+private:
+    pid_t pid_ = ::getpid();
+};
+
+/// Deletes an object in the process that created it; in a forked child the copy is left untouched.
+template <typename T>
+struct delete_by_owner {
+    owner_process owner;
+    void operator()(T* object) const {
+        static_assert(sizeof(T) > 0, "the deleted type is complete");
+        if (owner.is_this()) delete object;
+    }
+};
+template <typename T>
+using owned_ptr = std::unique_ptr<T, delete_by_owner<T>>;
+
+}  // namespace carousel
