@@ -23,12 +23,10 @@
 #include "runs/run_lock.hpp"
 #include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/file_lock.hpp"
-#include "shm/folder_lock.hpp"
-#include "shm/marked_process.hpp"
+#include "shm/process_fd.hpp"
+#include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "shm/trace_segment.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -17,7 +17,6 @@
 #include "run/liveness.hpp"
 #include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/peer_process.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {

@@ -2,7 +2,7 @@
 
 #include "core/errors.hpp"
 #include "ring/words.hpp"
-#include "shm/run_member.hpp"
+#include "shm/process_id.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::supervisor {

@@ -19,10 +19,9 @@
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "runs/orphaned_run.hpp"
-#include "shm/folder_lock.hpp"
-#include "shm/marked_process.hpp"
+#include "shm/process_id.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "shm/trace_segment.hpp"
 
 namespace carousel::supervisor {
 namespace {

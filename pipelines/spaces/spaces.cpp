@@ -15,7 +15,7 @@
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
 #include "runs/spaces.hpp"
-#include "shm/peer_process.hpp"
+#include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::supervisor {

@@ -12,7 +12,7 @@
 #include "control/trace_message.hpp"
 #include "core/types.hpp"
 #include "frame/frame_format.hpp"
-#include "shm/trace_segment.hpp"
+#include "shm/segment.hpp"
 #include "telemetry/trace_file.hpp"
 #include "telemetry/trace_reader.hpp"
 

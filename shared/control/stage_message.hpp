@@ -31,7 +31,7 @@ struct hello_message {
     i32 pid = 0;
     bool port = false, writes = false;  ///< a port's program, and whether it writes frames
     /// Of the process (shm/process_id.hpp); 0: not reported. Identifies the process of that pid for a
-    /// supervisor on a kernel without SO_PEERPIDFD (shm/peer_process.hpp).
+    /// supervisor on a kernel without SO_PEERPIDFD (shm/process_id.hpp).
     u64 start_time = 0;
     clock_identity clock = {};  ///< the supervisor refuses a process that reads another clock
     static constexpr field_rules rules{.sparse = true};

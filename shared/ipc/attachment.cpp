@@ -13,8 +13,8 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
-#include "shm/folder_lock.hpp"
 #include "shm/process_id.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
 namespace {

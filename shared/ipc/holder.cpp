@@ -17,7 +17,7 @@
 #include "core/log.hpp"
 #include "ipc/space_view.hpp"
 #include "ipc/step.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
 namespace {

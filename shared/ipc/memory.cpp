@@ -15,7 +15,7 @@
 #include "core/io.hpp"
 #include "core/resource_limit.hpp"
 #include "core/secret.hpp"
-#include "shm/run_member.hpp"
+#include "shm/process_id.hpp"
 #include "shm/sealed_memory.hpp"
 
 namespace carousel::ipc {

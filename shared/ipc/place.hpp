@@ -2,7 +2,7 @@
 // The folder of a space, by its name: $XDG_RUNTIME_DIR/carousel-spaces/NAME/   else
 // /tmp/carousel-spaces-UID/NAME/     (0700, ours)
 //     hold.sock   SOCK_SEQPACKET: clients attach, reconnect and request primitives
-//     lock        locked exclusively by the holder and shared by each client (shm/folder_lock.hpp)
+//     lock        locked exclusively by the holder and shared by each client (shm/runtime_folder.hpp)
 //     record      "PID ID": the holder, and the id of its memory
 // A crash of the holder leaves this folder; the next holder of that name uses it.
 //

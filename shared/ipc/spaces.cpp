@@ -12,7 +12,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "ipc/memory.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::ipc {
 namespace {

@@ -21,7 +21,7 @@ enum class wild_write_target : u8 {
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the gap after a slot of its own output ring: link, slot, offset from that slot's start
     after_input = 6,  ///< the gap after a slot of an input; may have been a read or a write
-    block = 7,  ///< the control block: index of the part (shm/block_parts.hpp), slot: which element of the
+    block = 7,  ///< the control block: index of the part (shm/block_guard.hpp), slot: which element of the
                 ///< part, offset
 };
 

@@ -9,7 +9,6 @@
 #include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
-#include "shm/folder_lock.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::run {

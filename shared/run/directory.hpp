@@ -9,14 +9,14 @@
 //     recoveries.jsonl  cost of each crash (supervisor/stores/recovery_log.hpp)
 //     dashboard.json the process that serves the web UI, with its token (dashboard_record.hpp)
 //     port-SEAT-EPOCH.lock  locked by a port's program while it has memory of the run
-//     lock           locked by the supervisor until it exits, and by the stages (shm/folder_lock.hpp);
+//     lock           locked by the supervisor until it exits, and by the stages (shm/runtime_folder.hpp);
 //                    ledger-*.bin, logs/, pictures/, dead-letters/ (dead_letter.hpp)
 // What is kept of a run that lost its supervisor is in a separate folder (lost_run.hpp).
 //
 // May be called from any process of the user. A record is written atomically (temporary file, rename) and
 // removed with its folder. A pid and a start time identify a process only in the pid and time namespace, and
 // the boot, in which they were read. A record from another namespace or boot is therefore judged by the locks
-// of its run (shm/folder_lock.hpp), which the kernel releases when the processes exit.
+// of its run (shm/runtime_folder.hpp), which the kernel releases when the processes exit.
 
 #include <optional>
 #include <string>

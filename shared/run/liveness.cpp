@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/errors.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/runtime_folder.hpp"
 #include "telemetry/run_end.hpp"
 
 namespace carousel::run {

@@ -1,13 +1,11 @@
 #pragma once
 // Determines which pages of the control block this process can write to, and when.
-//
 // A stage's process guards the block once, at set-up: the block becomes read-only, except for the pages that
 // the protocol's steps of its own seat write (ring/own_pages.hpp). If the CPU has memory protection keys,
 // those pages get a key and are also closed to writes; a thread opens them with a block_open on its stack
 // while it executes a function that writes. A wild write of the stage's own code to any address in the block
 // then faults, while the ring's functions write without restriction. This stops accidental writes, not
 // malicious ones: any code may open the pages.
-//
 // Callers: guard_block() is called by the main thread before it creates threads that write into the block
 // (PKRU is per thread and inherited at creation; a thread that existed before can't even read pages with the
 // key). block_open may be used by any thread and nested to any depth; it must not span a stage's own code, a
@@ -15,10 +13,8 @@
 // rights, in which every key is also closed to reads, so it calls open_block_for_good(). The kernel applies
 // the key of the calling thread: a thread can wait on a futex on a closed page (a read), but change it only
 // while the page is open.
-//
 // Each outermost scope costs two writes of the thread's rights, so the runner keeps one scope over several
 // consecutive functions of the ring; tests/stages/test_closed_run.cpp counts the scopes per frame.
-//
 // In processes that guard nothing (supervisor, observers, programs with ports, tests) a scope costs one
 // branch that is not taken. Crash: the rights belong to the process and end with it.
 
@@ -120,5 +116,39 @@ public:
 private:
     std::optional<block_open> open_{std::in_place};
 };
+
+// Maps an offset in the control block to the object that lies there, for reports of wild writes.
+
+/// The numeric values are stored in a word (ring/wild_write.hpp) and must not change.
+enum class block_part : u8 {
+    head = 0,  ///< identity, sizes, END, the supervisor's own words; static, or written by the supervisor
+    pace = 1,  ///< the time when the next frame is due
+    parameters = 2,    ///< the frames from which each parameter set applies, and the sets
+    stage = 3,         ///< a stage's description; the index is that of the stage, likewise below
+    doorbell = 4,      ///< of a stage
+    telemetry = 5,     ///< a stage's counters
+    seat = 6,          ///< the process on a seat
+    seat_asked = 7,    ///< the requests to a seat, and its bell
+    ring = 8,          ///< a ring's description
+    ring_words = 9,    ///< a ring's tail, slots, groups, event tags
+    source = 10,       ///< a source's description
+    numbers = 11,      ///< a source's lap words and claim
+    asset = 12,        ///< description and state of an asset
+    turn = 13,         ///< a GPU's token
+    jobs = 14,         ///< the job words of all seats
+    job_records = 15,  ///< timestamps and the sequence of each job
+    entry = 16,        ///< the entry of an incarnation
+    events = 17,       ///< event handles of an incarnation
+    headers = 18,      ///< frame headers of a ring
+};
+
+struct block_place {
+    block_part part = block_part::head;
+    u32 index = 0;   ///< index of the stage, ring, incarnation ...
+    u64 offset = 0;  ///< in that part
+};
+
+/// Returns the part at `offset`, which must be below sizeof(control_block).
+[[nodiscard]] block_place place_in_block(u64 offset) noexcept;
 
 }  // namespace carousel::shm

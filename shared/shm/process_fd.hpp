@@ -1,13 +1,11 @@
 #pragma once
 // A descriptor that belongs only to this process: fork() closes it in the child.
-//
 // Reason: a child that keeps a copy of a connection hides the death of its parent from the peer (no EOF), and
 // one that keeps a copy of a locked file keeps the lock: flock() belongs to the open file description, which
 // parent and child share. An fcntl() record lock would belong to the process and is not inherited; but the
 // kernel releases it at any close() of any descriptor of that file in this process, and a lock that is lost
 // while memory is still mapped breaks a fence. A lock that is kept too long only delays a successor. The lock
 // is therefore a flock(), and the child closes its copy.
-//
 // A pthread_atfork() handler closes it, so this also works for fork() calls in libraries of the process.
 // vfork() and posix_spawn() run no handlers; their children share nothing after exec (CLOEXEC). A child of a
 // raw clone() keeps its copies until it ends or calls exec: the parent's place then stays occupied, which is
@@ -37,5 +35,27 @@ private:
     int fd_ = -1;
     process_fd *previous_ = nullptr, *next_ = nullptr;
 };
+
+// Locks that prove that a process is alive: open file description locks (fcntl F_OFD_SETLK) on a whole file.
+// A process that takes part in a run holds a shared lock on the run's control block and one on the lock file
+// in the run's folder. The kernel releases such a lock with the last descriptor of the open file: at the end
+// of the process, however it ends, and of each child that inherited the descriptor by fork(). exec() closes
+// the descriptor (CLOEXEC), so that a program which a stage starts does not make a dead run appear alive. A
+// process that is stopped or frozen keeps its lock. The lock is visible in every pid, time and mount
+// namespace in which the file is visible, unlike a pid or a heartbeat. A memory mapping holds no lock, so the
+// descriptor stays open.
+// The functions are thread-safe. These locks are independent of flock() on the same file, except on a network
+// file system that implements flock() by such locks.
+
+/// Takes a shared lock without waiting; the descriptor must be readable. Returns 0, or errno: EAGAIN if
+/// another open file has an exclusive lock.
+[[nodiscard]] int lock_shared(int fd) noexcept;
+/// Takes an exclusive lock without waiting, or turns this open file's shared lock into one; the descriptor
+/// must be writable. Returns 0, or errno: EAGAIN if another open file has a lock.
+[[nodiscard]] int lock_exclusive(int fd) noexcept;
+/// Releases the lock of this open file, also for the processes that share it.
+void unlock(int fd) noexcept;
+/// True if another open file has a lock, or if that can't be determined.
+[[nodiscard]] bool is_locked_elsewhere(int fd) noexcept;
 
 }  // namespace carousel::shm

@@ -1,6 +1,8 @@
 #include "shm/process_id.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,12 +12,20 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
 
 #include "core/cgroup.hpp"
+#include "core/clock.hpp"
 #include "core/io.hpp"
+#include "shm/fd_socket.hpp"
+#include "shm/segment.hpp"
 
 namespace carousel::shm {
 namespace {
+
 struct stat_line {
     char state = '?';
     u64 start_time = 0;
@@ -45,6 +55,39 @@ bool read_stat(i32 pid, stat_line& out) noexcept {
     out.start_time = std::strtoull(at, nullptr, 10);
     return true;
 }
+
+constexpr int so_peerpidfd = 77;  // SO_PEERPIDFD: not in the system headers of 2023
+
+/// Returns -1 with errno: ENOPROTOOPT before Linux 6.5.
+unique_fd kernel_pidfd(int socket) noexcept {
+    int fd = -1;
+    socklen_t size = sizeof fd;
+    return unique_fd(::getsockopt(socket, SOL_SOCKET, so_peerpidfd, &fd, &size) == 0 ? fd : -1);
+}
+
+namespace fs = std::filesystem;
+
+/// Returns an empty string for a process that has ended.
+std::string read_all(const fs::path& path) { return read_file(path.string()).value_or(""); }
+
+/// The environment is a sequence of strings, each terminated by a 0.
+bool has_word(const std::string& environment, const std::string& word) {
+    for (std::size_t at = 0; at < environment.size();) {
+        const std::size_t end = std::min(environment.find('\0', at), environment.size());
+        if (environment.compare(at, end - at, word) == 0) return true;
+        at = end + 1;
+    }
+    return false;
+}
+
+/// Field 4 of /proc/PID/stat, which follows the command in parentheses.
+i32 parent_of(const std::string& stat) {
+    const std::size_t at = stat.rfind(')');
+    return at == std::string::npos || at + 4 >= stat.size()
+               ? 0
+               : static_cast<i32>(std::atoi(stat.c_str() + at + 4));
+}
+
 }  // namespace
 
 u64 start_time_of(i32 pid) noexcept {
@@ -105,6 +148,114 @@ bool is_stopped(i32 pid) noexcept {
     } catch (const std::exception&) {  // no memory for the text
         return false;
     }
+}
+
+peer_process peer_process_of(int socket, u64 reported_start_time) noexcept {
+    peer_process p;
+    p.pidfd = kernel_pidfd(socket);
+    if (!p.pidfd && errno == ENOPROTOOPT) return peer_process_by_start_time(socket, reported_start_time);
+    p.id.pid = peer_of(socket).pid;
+    if (p.pidfd && p.id.pid > 0) p.id.start_time = start_time_of(p.pidfd.get(), p.id.pid);
+    if (!p.pidfd || has_ended(p.pidfd.get())) {
+        p.pidfd.reset();
+        errno = ESRCH;
+    }
+    return p;
+}
+
+peer_process peer_process_by_start_time(int socket, u64 reported_start_time) noexcept {
+    peer_process p;
+    p.id = {peer_of(socket).pid, reported_start_time};
+    if (p.id.pid <= 0) return p;
+    if (reported_start_time != 0) {
+        p.pidfd.reset(open_pidfd(p.id));
+        return p;
+    }
+    p.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, p.id.pid, 0)));
+    if (p.pidfd) p.id.start_time = start_time_of(p.pidfd.get(), p.id.pid);
+    if (p.id.start_time != 0 && (events_of(socket, POLLRDHUP) & (POLLHUP | POLLRDHUP | POLLERR)) == 0)
+        return p;
+    p.pidfd.reset();
+    errno = ESRCH;
+    return p;
+}
+
+std::string mps_mark(const std::string& folder) { return "CAROUSEL_MPS_DOMAIN=" + folder; }
+std::string mps_part_mark(const std::string& folder) { return "CAROUSEL_MPS_PART=" + folder; }
+std::string mps_folder(const std::string& runtime_directory) { return runtime_directory + "/mps"; }
+
+std::vector<process_id> marked_processes(const std::string& assignment) {
+    struct found {
+        i32 parent = 0;
+        u64 start_time = 0;
+    };
+    std::map<i32, found> all;
+    std::set<i32> marked;
+    std::error_code failed;
+    for (fs::directory_iterator at("/proc", failed), end; !failed && at != end; at.increment(failed)) {
+        const i32 pid = std::atoi(at->path().filename().c_str());
+        if (pid <= 0 || pid == ::getpid()) continue;
+        // The fields belong to one process if the pid's start time is the same before and after they are
+        // read.
+        const u64 start_time = start_time_of(pid);
+        const i32 parent = parent_of(read_all(at->path() / "stat"));
+        const bool has_mark = has_word(read_all(at->path() / "environ"), assignment);
+        if (start_time == 0 || start_time_of(pid) != start_time) continue;
+        all[pid] = {parent, start_time};
+        if (has_mark) marked.insert(pid);
+    }
+    for (bool grown = !marked.empty(); grown;) {
+        grown = false;
+        for (const auto& [pid, p] : all) {
+            // If the parent is alive now, it already had its pid when the child's stat was read.
+            if (marked.count(p.parent) == 0 || !is_alive({p.parent, all[p.parent].start_time})) continue;
+            grown = marked.insert(pid).second || grown;
+        }
+    }
+    std::vector<process_id> out;
+    for (const i32 pid : marked) {
+        const process_id id{pid, all[pid].start_time};
+        if (is_alive(id)) out.push_back(id);
+    }
+    return out;
+}
+
+bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept try {
+    const u64 until = now_ns() + timeout_ns;
+    for (;;) {  // a process that was being started during the scan is found in the next pass
+        std::vector<process_id> all = marked_processes(assignment);
+        if (all.empty()) return true;
+        for (const process_id& id : all) {
+            const unique_fd fd(open_pidfd(id));
+            if (fd) signal_pidfd(fd.get(), SIGKILL);
+            if (fd) (void)events_of(fd.get(), POLLIN, until);
+        }
+        if (now_ns() >= until) return marked_processes(assignment).empty();
+    }
+} catch (const std::exception&) {
+    return false;  // out of memory
+}
+
+bool maps_file(i32 pid, const std::string& name) {
+    std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+    for (std::string line; std::getline(maps, line);)
+        if (line.find(name) != std::string::npos) return true;
+    return false;
+}
+
+bool maps_run(i32 pid, const std::string& run_id) {
+    return maps_file(pid, fmt::format("/{}", segment::object_name(run_id)));
+}
+
+unique_fd open_member(process_id id, const std::string& run_id) {
+    if (id.pid <= 0 || id.pid == ::getpid()) return {};
+    const bool guessed = id.start_time == 0;
+    if (guessed) id.start_time = start_time_of(id.pid);
+    unique_fd fd(id.start_time != 0 ? open_pidfd(id) : -1);
+    if (!fd || events_of(fd.get(), POLLIN) != 0) return {};
+    // The maps are read after the open, so they are those of the process to which the pidfd refers.
+    if (guessed && !maps_run(id.pid, run_id)) return {};
+    return fd;
 }
 
 }  // namespace carousel::shm

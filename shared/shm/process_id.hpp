@@ -1,12 +1,17 @@
 #pragma once
-// A unique process identity: pids are reused, (pid, start time) is not. No process is ever signalled by its
-// pid alone.
+// The identity of processes: (pid, start time), the process at the other end of a socket, processes that are
+// found again by a mark, and whether a process belongs to a run.
 
 #include <string>
+#include <vector>
 
 #include "core/types.hpp"
+#include "shm/fd_socket.hpp"
 
 namespace carousel::shm {
+
+// A unique process identity: pids are reused, (pid, start time) is not. No process is ever signalled by its
+// pid alone.
 
 struct process_id {
     i32 pid = 0;
@@ -32,5 +37,55 @@ int signal_pidfd(int pidfd, int signal) noexcept;
 [[nodiscard]] u64 resident_bytes(i32 pid) noexcept;
 /// Returns true if the process is stopped by a signal (state T) or its control group is frozen.
 [[nodiscard]] bool is_stopped(i32 pid) noexcept;
+
+// The process at the other end of a unix socket, identified by a pidfd. SO_PEERCRED returns the pid that the
+// peer had when it connected; by the time of the lookup that pid may belong to another process. Therefore a
+// pidfd of exactly this process is requested from the kernel (SO_PEERPIDFD, Linux 6.5). On an older kernel
+// the peer reports its start time in its first message, and the pid is opened only if the process that now
+// has the pid has this start time.
+
+struct peer_process {
+    process_id id;    ///< pid 0: the process is in a pid namespace that is not visible from here
+    unique_fd pidfd;  ///< empty: the process has ended (errno ESRCH), or no pidfd is available
+};
+
+/// `reported_start_time`: from the peer's message; 0: the peer has sent none, which is the case for a
+/// listener. With an older kernel the pid is then accepted as the peer's if the connection is still open
+/// after the pidfd was opened: a process's descriptors are closed before its pid becomes free, unless another
+/// process shares them. Any thread.
+[[nodiscard]] peer_process peer_process_of(int socket, u64 reported_start_time) noexcept;
+/// The same without SO_PEERPIDFD.
+[[nodiscard]] peer_process peer_process_by_start_time(int socket, u64 reported_start_time) noexcept;
+
+// Finds processes that an earlier process has started: they have NAME=VALUE in their environment. Used for
+// helpers that detach themselves (daemons) and therefore have no parent in the run. The value is the run's
+// runtime directory, so no pid file is needed that could be out of date.
+// May be called from any process and any thread. Reads /proc; only processes of this user are visible. A
+// child of a marked process counts as marked even if its environment does not show the mark.
+
+/// The mark of all MPS daemons and servers of a run: CAROUSEL_MPS_DOMAIN=FOLDER.
+[[nodiscard]] std::string mps_mark(const std::string& folder);
+/// The mark of one of these, given by the folder of its sockets: CAROUSEL_MPS_PART=FOLDER.
+[[nodiscard]] std::string mps_part_mark(const std::string& folder);
+/// Folder of a run's MPS domain (its unix sockets), inside the run's runtime directory.
+[[nodiscard]] std::string mps_folder(const std::string& runtime_directory);
+
+/// Returns the marked processes that are alive, except this process. `assignment` is NAME=VALUE.
+[[nodiscard]] std::vector<process_id> marked_processes(const std::string& assignment);
+/// Sends SIGKILL to the marked processes and waits until they have ended, at most `timeout_ns`. Returns true
+/// if none is left.
+bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept;
+
+// Determines whether a process belongs to a run if the control block alone does not show it: an entry is
+// claimed by one CAS, and the claimer's start time is stored after it. A process that pauses or dies between
+// these two steps is identified by its memory mappings.
+
+/// Returns whether the process maps a file whose path contains `name`.
+[[nodiscard]] bool maps_file(i32 pid, const std::string& name);
+/// Returns whether the process maps the control block of that run.
+[[nodiscard]] bool maps_run(i32 pid, const std::string& run_id);
+/// Returns a pidfd of the process that an entry names; start time 0 means that it is not stored yet. Empty if
+/// the process has ended or the pid belongs to a process outside the run.
+[[nodiscard]] unique_fd open_member(process_id id, const std::string& run_id);
 
 }  // namespace carousel::shm

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shm/trace_segment.hpp"
+#include "shm/segment.hpp"
 #include "telemetry/trace_ring.hpp"
 
 namespace carousel::telemetry {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "shm/trace_segment.hpp"
+#include "shm/segment.hpp"
 #include "telemetry/trace_ring.hpp"
 
 namespace carousel::telemetry {

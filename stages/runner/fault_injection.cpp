@@ -7,7 +7,7 @@
 
 #include "core/log.hpp"
 #include "ring/own_pages.hpp"
-#include "shm/block_parts.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/injected_fault.hpp"
 #include "stages/runner/exit_note.hpp"
 

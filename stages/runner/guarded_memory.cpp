@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "shm/block_guard.hpp"
-#include "shm/block_parts.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -1,7 +1,7 @@
 #include "stages/runner/membership.hpp"
 
-#include "shm/file_lock.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/process_fd.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
 
 namespace carousel::stages {

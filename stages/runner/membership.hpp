@@ -1,6 +1,6 @@
 #pragma once
 // Makes it visible in every namespace that this stage takes part in a run, by a shared lock on the control
-// block and one on the lock file of the run's folder (shm/file_lock.hpp). A process takes part in only one
+// block and one on the lock file of the run's folder (shm/process_fd.hpp). A process takes part in only one
 // run.
 
 #include <string>

@@ -12,12 +12,9 @@
 #include "run/liveness.hpp"
 #include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/folder_lock.hpp"
-#include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
-#include "shm/run_member.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "shm/trace_segment.hpp"
 #include "stages/runner/membership.hpp"
 
 namespace carousel::stages {

@@ -11,8 +11,8 @@
 #include "ipc/place.hpp"
 #include "ipc/spaces.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/file_lock.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/process_fd.hpp"
+#include "shm/runtime_folder.hpp"
 #include "space_fixture.hpp"
 #include "tests/support/catch.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "shm/block_parts.hpp"
+#include "shm/block_guard.hpp"
 #include "tests/ring/seated.hpp"
 #include "tests/support/catch.hpp"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "run/directory.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/runtime_folder.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "run/liveness.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
 #include "telemetry/run_end.hpp"
 #include "tests/support/catch.hpp"

@@ -5,7 +5,7 @@
 #include <csignal>
 
 #include "shm/fd_socket.hpp"
-#include "shm/file_lock.hpp"
+#include "shm/process_fd.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

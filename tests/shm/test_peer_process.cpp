@@ -15,8 +15,7 @@
 
 #include "core/clock.hpp"
 #include "core/io.hpp"
-#include "shm/marked_process.hpp"
-#include "shm/peer_process.hpp"
+#include "shm/process_id.hpp"
 #include "tests/support/reused_pid.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"

@@ -10,7 +10,7 @@
 
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/file_lock.hpp"
+#include "shm/process_fd.hpp"
 #include "shm/segment.hpp"
 #include "tests/support/catch.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "ring/own_pages.hpp"
 #include "ring/wild_write.hpp"
-#include "shm/block_parts.hpp"
+#include "shm/block_guard.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "tests/stages/in_process.hpp"
 #include "tests/support/in_child.hpp"

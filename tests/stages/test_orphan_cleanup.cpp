@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "run/directory.hpp"
-#include "shm/folder_lock.hpp"
 #include "shm/process_id.hpp"
+#include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
 #include "stages/runner/orphan_cleanup.hpp"
 #include "tests/support/catch.hpp"

@@ -12,7 +12,7 @@
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "os/descriptors.hpp"
-#include "shm/peer_process.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
 namespace {

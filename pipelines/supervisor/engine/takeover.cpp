@@ -9,7 +9,6 @@
 #include "control/answer_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
-#include "shm/peer_process.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/handshake.hpp"
 #include "supervisor/processes/start.hpp"

@@ -7,7 +7,7 @@
 
 #include "control/request_message.hpp"
 #include "control/trace_message.hpp"
-#include "shm/trace_segment.hpp"
+#include "shm/segment.hpp"
 #include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/trace_files.hpp"
 

@@ -17,7 +17,7 @@
 #include "core/io.hpp"
 #include "os/spawn.hpp"
 #include "os/subprocess.hpp"
-#include "shm/marked_process.hpp"
+#include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
 namespace {

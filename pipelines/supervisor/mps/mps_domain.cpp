@@ -10,7 +10,6 @@
 
 #include "core/errors.hpp"
 #include "core/io.hpp"
-#include "shm/marked_process.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {

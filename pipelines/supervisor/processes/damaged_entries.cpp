@@ -9,7 +9,6 @@
 #include "ring/check/word_repair.hpp"
 #include "ring/names.hpp"
 #include "shm/process_id.hpp"
-#include "shm/run_member.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -3,7 +3,7 @@
 // receives the connection as a descriptor, which the engine owns.
 
 #include "control/stage_message.hpp"
-#include "shm/peer_process.hpp"
+#include "shm/process_id.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {

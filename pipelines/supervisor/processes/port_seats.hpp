@@ -13,7 +13,7 @@
 //     releases that lock only after it has released the process's memory and device.
 
 #include "control/stage_message.hpp"
-#include "shm/peer_process.hpp"
+#include "shm/process_id.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {

@@ -1,7 +1,7 @@
 #pragma once
 // Starts processes, and watches them after that.
 
-#include "shm/peer_process.hpp"
+#include "shm/process_id.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {

@@ -10,7 +10,7 @@
 #include "core/json.hpp"
 #include "frame/frame_format.hpp"
 #include "ring/wild_write.hpp"
-#include "shm/block_parts.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::supervisor {
 namespace {

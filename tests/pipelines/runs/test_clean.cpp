@@ -12,8 +12,7 @@
 #include "runs/clean.hpp"
 #include "runs/run_lock.hpp"
 #include "shm/fd_socket.hpp"
-#include "shm/file_lock.hpp"
-#include "shm/folder_lock.hpp"
+#include "shm/process_fd.hpp"
 #include "shm/runtime_folder.hpp"
 #include "tests/pipelines/spec/world.hpp"
 

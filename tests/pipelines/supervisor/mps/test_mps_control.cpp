@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/clock.hpp"
-#include "shm/marked_process.hpp"
+#include "shm/process_id.hpp"
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "tests/pipelines/spec/world.hpp"
