@@ -44,7 +44,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
-#include "device/cuda/make_memory.hpp"
+#include "device/cuda/memory.hpp"
 #endif
 
 namespace {

@@ -1,22 +1,22 @@
 #pragma once
 // The canary after a slot without a gap: 64 KiB that the slot's producer fills with a pattern before any code
 // of the stage first runs on that slot, and checks after each frame. A byte that has changed was written by
-// an out-of-bounds write. One implementation for both backends; a queue runs it (guarded_status.hpp).
-//
+// an out-of-bounds write. One implementation for both backends; a queue runs it.
 // The pattern depends on the slot and on its producer's incarnation, so a pattern that was copied from
 // another slot, or left by a dead incarnation, does not pass as intact. The pattern is kept from frame to
 // frame: a byte that changes while the slot is free is detected with the slot's next frame. The pattern is
 // not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's own value
 // changes nothing and is not detected.
-//
 // A write that skips all 64 KiB is not detected either. A write that covers the canary and continues has
 // damaged the next slot by the time it is detected; the next slot's status word reports the damage to its
 // readers.
 
 #include <bit>
+#include <span>
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"
+#include "device/backend.hpp"
 
 namespace carousel::device {
 
@@ -65,5 +65,30 @@ struct canary_check {
     return static_cast<u32>(std::countr_zero(found ^ expected)) / 8;
 #endif
 }
+
+// Status words and canaries as one step of a queue; on a GPU the step is one launch, which a frame's graph
+// may contain. Threading: the thread that may enqueue on the queue.
+
+struct canary_step {
+    u64* at = nullptr;              ///< canary_bytes of ring memory, 16-byte aligned
+    u64 key = 0;                    ///< canary_key()
+    canary_check* found = nullptr;  ///< host-visible (allocate_host), cleared; unused by plant_canaries()
+};
+inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs and outputs
+
+/// queue::status(), plus a check of each of the canaries, at most `most_canaries`. The checks run after the
+/// work in the queue and before later work, in no order relative to the status words and to each other.
+///
+/// `at_once`: a CPU queue checks on this thread, before the work that the caller's own code does instead of
+/// its queue. No entry of the queue may then still use such a canary.
+void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries,
+                    bool at_once = false);
+
+/// Writes the patterns of at most `most_canaries` canaries. On a GPU this happens after the work in the queue
+/// and before later work. A CPU queue plants immediately, on this thread: there the caller's own code also
+/// writes to ring memory, and its writes after this call must come after the pattern. Therefore no entry of
+/// the queue may still use a canary that is planted; this is so for a caller that fills a slot which was
+/// free.
+void plant_canaries(queue& on, std::span<const canary_step> canaries);
 
 }  // namespace carousel::device

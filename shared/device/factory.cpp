@@ -1,10 +1,8 @@
 #include "core/errors.hpp"
 #include "device/backend.hpp"
-#include "device/bind_thread.hpp"
 #include "device/cpu/context.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
-#include "device/cuda/context.hpp"
-#include "device/cuda/thread_context.hpp"
+#include "device/cuda/devices.hpp"
 #endif
 
 namespace carousel::device {

@@ -7,7 +7,7 @@
 #include "core/errors.hpp"
 
 #if CAROUSEL_WITH_CUDA
-#include "device/cuda/graph.hpp"
+#include "device/cuda/launch.hpp"
 #endif
 
 namespace carousel::device {

@@ -1,12 +1,41 @@
 #pragma once
+// The kernel launches of a frame, and work that is the same for every frame.
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "device/backend.hpp"
+
+namespace carousel::device {
+
+// A kernel launch as plain data, for code that passes it on without a dependency on CUDA.
+
+struct kernel_launch {
+    static constexpr std::size_t most = 16;
+    struct argument {
+        const void* at = nullptr;
+        u32 bytes = 0;
+    };
+    const char* name = "";         ///< for messages
+    const void* kernel = nullptr;  ///< the function's address on the host
+    std::array<u32, 3> blocks{1, 1, 1}, threads{1, 1, 1};
+    u32 shared_bytes = 0;
+    bool overlaps = false;  ///< the kernel may begin before its predecessor has ended, and waits for it
+                            ///< itself
+    std::array<argument, most> arguments{};
+    u32 count = 0;  ///< number of arguments
+};
+
 // A frame's work that is the same for every frame: the same kernels in the same order, with the same launch
 // sizes; only their arguments differ (slots, parameters). On a GPU it is captured into a graph once; a later
 // frame costs one launch instead of one per kernel.
-//
 //   work->begin();   from here to end() kernels are recorded, not launched
 //   ...              the launches of one frame, only through launch() of device/cuda/launch.hpp
 //   work->end();     the frame's work is enqueued
-//
 // Arguments. A kernel reads its arguments from constant memory, as in any other launch: no kernel has to
 // change, and a stage that does not run as a graph has no extra cost. Arguments that differ from the last
 // frame's are set in the graph's nodes. The alternative is a descriptor that the first node copies to GPU
@@ -15,24 +44,12 @@
 // with a descriptor; tests/device/cuda/graph_cost.cu). Also rejected: a graph for each combination of slots,
 // because a frame's parameters (a camera, for example) change as well; capturing each frame again, which
 // costs as much as the launches.
-//
 // Check. Every frame's launches are compared with those of the first: kernel, number, sizes. Copies, fills,
 // and launches that bypass launch() are detected when the work is captured: at the first frame, the second,
 // and every 256th frame. A difference throws error (exit_code::stage_exception) that describes both; the
 // runner adds the frame's number.
-//
 // Threading: the thread that enqueues on the queue. One object per lane, because its arguments belong to its
 // last frame, which must be complete before the next begin(). Crash: nothing here outlives the process.
-
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "device/backend.hpp"
-#include "device/kernel_launch.hpp"
-
-namespace carousel::device {
 
 class same_work {
 public:

@@ -10,7 +10,7 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/log.hpp"
-#include "device/cpu/threads.hpp"
+#include "device/cpu/pool.hpp"
 #include "shm/runtime_folder.hpp"
 
 namespace carousel::hosts {

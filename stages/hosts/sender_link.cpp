@@ -7,8 +7,8 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "device/bind_thread.hpp"
-#include "device/cpu/threads.hpp"
+#include "device/backend.hpp"
+#include "device/cpu/pool.hpp"
 
 namespace carousel::hosts {
 namespace {

@@ -24,7 +24,7 @@
 #include <mutex>
 #include <span>
 
-#include "device/guarded_status.hpp"
+#include "device/canary.hpp"
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {

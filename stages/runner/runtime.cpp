@@ -12,7 +12,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "device/canary.hpp"
-#include "device/cpu/threads.hpp"
+#include "device/cpu/pool.hpp"
 #include "ring/own_pages.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"

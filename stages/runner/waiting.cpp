@@ -1,6 +1,6 @@
 #include "stages/runner/waiting.hpp"
 
-#include "device/cpu/threads.hpp"
+#include "device/cpu/pool.hpp"
 
 namespace carousel::stages {
 

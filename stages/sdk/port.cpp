@@ -13,7 +13,7 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/user_input.hpp"
-#include "device/bind_thread.hpp"
+#include "device/backend.hpp"
 #include "session/newest_frame.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/sdk/port_attachment.hpp"

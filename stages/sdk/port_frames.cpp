@@ -4,7 +4,7 @@
 
 #include <carousel/port.hpp>
 #include "core/clock.hpp"
-#include "device/bind_thread.hpp"
+#include "device/backend.hpp"
 #include "stages/sdk/port_seat.hpp"
 
 namespace carousel {

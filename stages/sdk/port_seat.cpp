@@ -8,7 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "device/bind_thread.hpp"
+#include "device/backend.hpp"
 #include "frame/format_text.hpp"
 #include "run/directory.hpp"
 

@@ -33,8 +33,8 @@
 
 #include "bench/stopwatch.hpp"
 #include "core/errors.hpp"
-#include "device/cuda/make_memory.hpp"
-#include "device/guarded_status.hpp"
+#include "device/canary.hpp"
+#include "device/cuda/memory.hpp"
 #include "device/same_work.hpp"
 #include "kernels/kernels.hpp"
 #include "kernels/plane_hash.hpp"

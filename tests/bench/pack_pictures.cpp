@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
-#include "device/cpu/threads.hpp"
+#include "device/cpu/pool.hpp"
 #include "stages/display/picture_file.hpp"
 #include "stages/display/picture_format.hpp"
 

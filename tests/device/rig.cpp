@@ -17,7 +17,7 @@
 #include "device/cpu/memfd.hpp"
 #if defined(CAROUSEL_WITH_CUDA)
 #include "device/cuda/devices.hpp"
-#include "device/cuda/make_memory.hpp"
+#include "device/cuda/memory.hpp"
 #endif
 #if defined(CAROUSEL_WITH_CUDA) && defined(CAROUSEL_TEST_ON_CUDA)
 #include "tests/device/cuda/test_kernels.hpp"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "device/guarded_status.hpp"
+#include "device/canary.hpp"
 #include "tests/device/rig.hpp"
 #include "tests/support/catch.hpp"
 

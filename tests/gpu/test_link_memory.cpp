@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "core/errors.hpp"
-#include "device/bind_thread.hpp"
-#include "device/cuda/make_memory.hpp"
+#include "device/backend.hpp"
+#include "device/cuda/memory.hpp"
 #include "tests/stages/hosts/frame_exchange.hpp"
 #include "tests/support/skip.hpp"
 

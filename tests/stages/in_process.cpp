@@ -12,7 +12,6 @@
 
 #include "device/canary.hpp"
 #include "device/cpu/context.hpp"
-#include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
 #include "ring/recovery.hpp"
 #include "stages/runner/exit_note.hpp"

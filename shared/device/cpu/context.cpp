@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
-#include "device/cpu/event.hpp"
 #include "device/cpu/memfd.hpp"
-#include "device/cpu/queue.hpp"
+#include "device/cpu/pool.hpp"
+#include "device/cpu/status.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::device::cpu {
 namespace {
@@ -37,6 +40,23 @@ public:
             log::error("unmapping {} bytes failed: {}", bytes_, errno_text(errno));
     }
 };
+
+constexpr u64 copy_grain = 512 * 1024;  // bytes; for smaller copies a second core costs more than it gains
+
+std::shared_ptr<const failure> current_failure() {
+    auto why = std::make_shared<failure>();
+    try {
+        throw;
+    } catch (const error& e) {
+        *why = {e.code(), e.what()};
+    } catch (const std::exception& e) {
+        *why = {exit_code::stage_exception, fmt::format("a task on the CPU queue threw: {}", e.what())};
+    } catch (...) {
+        *why = {exit_code::stage_exception,
+                "a task on the CPU queue threw an object that is not a std::exception"};
+    }
+    return why;
+}
 
 }  // namespace
 
@@ -71,5 +91,171 @@ std::unique_ptr<mapping> context::map(const memory_handle& handle, access wanted
 }
 
 std::unique_ptr<mapping> context::allocate(u64 bytes) { return std::make_unique<private_memory>(bytes); }
+
+queue::queue(std::shared_ptr<pool> threads) : pool_(std::move(threads)) {
+    const signals_blocked quiet;
+    try {
+        worker_ = std::thread([this] { work_loop(); });
+    } catch (const std::system_error& e) {
+        throw out_of_resources(fmt::format("CPU backend: the queue's thread could not be started: {}",
+                                           no_thread_text(e.code().value())));
+    }
+}
+
+queue::~queue() {
+    {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+    }
+    work_.notify_one();
+    worker_.join();
+}
+
+void queue::push(entry&& e) {
+    bool wake = false;
+    {
+        const std::lock_guard lock(mutex_);
+        if (failure_) throw error(failure_->code, failure_->message);
+        if (e.on) e.number = e.on->begin();
+        waiting_.push_back(std::move(e));
+        wake = sleeping_;
+    }
+    if (wake) work_.notify_one();
+}
+
+void queue::submit(std::function<void(pool&)> task) {
+    CAROUSEL_ASSERT(task);
+    push({.task = std::move(task), .on = nullptr});
+}
+
+void queue::record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64 tag) {
+    push({.task = {}, .on = on, .word = word, .tag = tag});
+}
+
+void queue::run(entry& e) {
+    if (e.on) {
+        if (failure_) {
+            e.on->fail(e.number, failure_);
+            return;
+        }
+        if (e.word != nullptr) {
+            const shm::block_open open;
+            e.word->store(e.tag, std::memory_order_release);
+        }
+        e.on->complete(e.number);
+        return;
+    }
+    if (failure_) return;
+    try {
+        e.task(*pool_);
+    } catch (...) {
+        auto why = current_failure();
+        // Only this thread writes failure_; enqueuing threads read it under the mutex.
+        const std::lock_guard lock(mutex_);
+        failure_ = std::move(why);
+    }
+}
+
+void queue::work_loop() {
+    name_this_thread("cpu queue");
+    std::vector<entry> mine;
+    for (;;) {
+        {
+            std::unique_lock lock(mutex_);
+            sleeping_ = true;
+            work_.wait(lock, [&] { return stop_ || !waiting_.empty(); });
+            sleeping_ = false;
+            if (waiting_.empty()) return;  // the queue is stopped, and every entry has run
+            mine.swap(waiting_);
+        }
+        for (entry& e : mine) {
+            run(e);
+            e = {};  // destroys a task's captures as soon as the task is done
+        }
+        mine.clear();
+    }
+}
+
+void queue::drain() {
+    const auto here = std::make_shared<fence>();
+    record(here, nullptr, 0);
+    here->wait();
+}
+
+void queue::fault() {
+    throw error(exit_code::stage_exception, "a GPU fault was requested on a CPU queue, which can't have one");
+}
+
+void queue::copy(void* to, const void* from, u64 bytes) {
+    if (bytes == 0) return;
+    submit([to, from, bytes](pool& threads) {
+        threads.parallel_for(bytes, copy_grain, [&](u64 begin, u64 end, unsigned) {
+            std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin,
+                        end - begin);
+        });
+    });
+}
+
+void queue::fill(void* to, u8 value, u64 bytes) {
+    if (bytes == 0) return;
+    submit([to, value, bytes](pool& threads) {
+        threads.parallel_for(bytes, copy_grain, [&](u64 begin, u64 end, unsigned) {
+            std::memset(static_cast<std::byte*>(to) + begin, value, end - begin);
+        });
+    });
+}
+
+void queue::status(const status_step& step) {
+    submit([step](pool&) {
+        for (u32 k = 0; k < step.count; ++k)
+            if (!status_equals(step.checks[k].at, step.checks[k].expected))
+                std::atomic_ref<u32>(*step.torn).fetch_add(1, std::memory_order_relaxed);
+        for (u32 k = 0; k < step.writes; ++k)
+            if (step.write[k] != nullptr) store_status(step.write[k], step.value);
+    });
+}
+
+u64 fence::begin() noexcept {
+    const std::lock_guard lock(mutex_);
+    return ++begun_;
+}
+
+void fence::complete(u64 number) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        completed_ = number;
+    }
+    changed_.notify_all();
+}
+
+void fence::fail(u64 number, std::shared_ptr<const failure> why) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        completed_ = number;
+        failure_ = std::move(why);
+    }
+    changed_.notify_all();
+}
+
+void fence::throw_if_failed() const {
+    if (failure_) throw error(failure_->code, failure_->message);
+}
+
+bool fence::done() {
+    const std::lock_guard lock(mutex_);
+    throw_if_failed();
+    return completed_ == begun_;
+}
+
+void fence::wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return completed_ == begun_ || failure_; });
+    throw_if_failed();
+}
+
+void event::record(device::queue& on, u64 tag) {
+    CAROUSEL_ASSERT(on.kind() == device_kind::cpu);
+    static_cast<queue&>(on).record(fence_, shared_, tag);
+}
 
 }  // namespace carousel::device::cpu

@@ -1,7 +1,13 @@
 #pragma once
 // The CPU as a device: memfd memory, and queues with one worker each that share one pool.
 
+#include <condition_variable>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "device/backend.hpp"
 #include "device/cpu/pool.hpp"
@@ -25,6 +31,110 @@ public:
 
 private:
     std::shared_ptr<pool> pool_;
+};
+
+// Events of the CPU backend. An event has two parts: a fence inside this process, on which wait() sleeps, and
+// a word in shared memory next to the slot, which other processes compare with their expected tag.
+// Sync point: the queue's worker stores the word with release after the last task's last write (parallel
+// loops have joined by then), so a process that reads the tag with acquire reads the whole payload. Crash: a
+// recorder that dies before that store never stores the tag, so its frame never reads as complete.
+
+/// The reason why a queue stopped working; the next call that queries the queue throws it as a
+/// carousel::error.
+struct failure {
+    int code = 0;
+    std::string message;
+};
+
+/// Counts the records of one event. Shared by the event and the records that are still queued, so either may
+/// be destroyed first.
+class fence {
+public:
+    u64 begin() noexcept;  ///< returns the number of the new record
+    void complete(u64 number) noexcept;
+    void fail(u64 number, std::shared_ptr<const failure> why) noexcept;
+    [[nodiscard]] bool done();  ///< throws carousel::error if the queue of the record has failed
+    void wait();                ///< likewise
+
+private:
+    void throw_if_failed() const;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    u64 begun_ = 0, completed_ = 0;
+    std::shared_ptr<const failure> failure_;
+};
+
+class event final : public device::event {
+public:
+    /// `shared` may be null; then only this process can query the event.
+    explicit event(std::atomic<u64>* shared) : fence_(std::make_shared<fence>()), shared_(shared) {}
+    void record(device::queue& on, u64 tag) override;
+    [[nodiscard]] bool done() override { return fence_->done(); }
+    void wait() override { fence_->wait(); }
+    [[nodiscard]] handle export_handle() const override { return {}; }
+
+private:
+    std::shared_ptr<fence> fence_;
+    std::atomic<u64>* shared_;
+};
+
+/// Compares the word in shared memory with the tag. Usable on any device: a GPU stage downstream of a CPU
+/// stage polls it as well.
+class imported_event final : public device::imported_event {
+public:
+    explicit imported_event(const std::atomic<u64>* shared) : shared_(shared) {}
+    [[nodiscard]] bool done(u64 tag) noexcept override {
+        return shared_->load(std::memory_order_acquire) == tag;
+    }
+
+private:
+    const std::atomic<u64>* shared_;
+};
+
+// The CPU backend's queue: one worker thread that runs tasks in the order of their submission, using the
+// context's pool for parallel loops. An idle worker sleeps. Enqueueing is a push under a mutex.
+// Failure is sticky, as for a CUDA context: the first task that throws stops the queue, later tasks are
+// dropped, and every record after it (and every later call) reports the failure as carousel::error. None of
+// these records reads as complete. Lifetime: the destructor runs the pending entries; pointers and shared
+// words passed to the queue must stay valid until then.
+
+class queue final : public device::queue {
+public:
+    explicit queue(std::shared_ptr<pool> threads);
+    ~queue() override;
+
+    [[nodiscard]] device_kind kind() const noexcept override { return device_kind::cpu; }
+    void copy(void* to, const void* from, u64 bytes) override;
+    void fill(void* to, u8 value, u64 bytes) override;
+    void status(const status_step& step) override;
+    void drain() override;
+    void fault() override;
+    void submit(std::function<void(pool&)> task) override;
+    [[nodiscard]] void* native_stream() const noexcept override { return nullptr; }
+
+    /// After all work enqueued so far: stores `tag` in `word` (unless null), then completes a new record of
+    /// `on`.
+    void record(const std::shared_ptr<fence>& on, std::atomic<u64>* word, u64 tag);
+
+private:
+    struct entry {
+        std::function<void(pool&)> task;  // empty: a record
+        std::shared_ptr<fence> on;
+        std::atomic<u64>* word = nullptr;
+        u64 tag = 0, number = 0;
+    };
+    void push(entry&& e);
+    void run(entry& e);
+    void work_loop();
+
+    std::shared_ptr<pool> pool_;
+    std::mutex mutex_;
+    std::condition_variable work_;
+    std::vector<entry> waiting_;  // swapped with the worker's own vector, so there are no allocations after
+                                  // both have grown
+    std::shared_ptr<const failure> failure_;
+    bool sleeping_ = false, stop_ = false;
+    std::thread worker_;
 };
 
 }  // namespace carousel::device::cpu

@@ -14,7 +14,6 @@
 
 #include "core/errors.hpp"
 #include "core/resource_limit.hpp"
-#include "device/cpu/threads.hpp"
 
 namespace carousel::device::cpu {
 namespace {

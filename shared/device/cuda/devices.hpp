@@ -2,8 +2,10 @@
 // The GPUs that this process sees, and the names by which other processes identify them. Listing creates no
 // context.
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,5 +48,22 @@ void open_gpu(const gpu& on);
 
 /// "13.0" from 13000.
 [[nodiscard]] std::string version_text(int version);
+
+// One GPU as a device of this process.
+
+/// Opens the GPU `id` in the order that CUDA requires (module loading, blocking sync, context), and runs the
+/// status-word kernel once. Throws device_error.
+[[nodiscard]] std::unique_ptr<device::context> open_context(const device_id& id);
+
+/// `to` was returned by open_context(). Throws cuda_error.
+void bind_thread(const device::context& to);
+
+// The calling thread's current context. Queries the driver only if it is already loaded in this process;
+// never loads or initialises it, so that a program can still fork later.
+
+/// Null if the thread has no context, or the driver is not loaded in this process.
+[[nodiscard]] CUcontext current_context() noexcept;
+/// `context` was returned by current_context(). No effect if the context has been destroyed in the meantime.
+void make_current(CUcontext context) noexcept;
 
 }  // namespace carousel::device::cuda

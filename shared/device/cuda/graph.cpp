@@ -1,10 +1,9 @@
-#include "device/cuda/graph.hpp"
+#include "device/cuda/launch.hpp"
 
 #include <fmt/format.h>
 
 #include "core/errors.hpp"
 #include "device/cuda/check.hpp"
-#include "device/cuda/launch.hpp"
 #include "device/cuda/queue.hpp"
 
 namespace carousel::device::cuda {

@@ -1,15 +1,18 @@
 #pragma once
-// Named kernel launches on a queue: for a frame's own work, which a runner may run as a graph
-// (device/same_work.hpp).
+// Kernel launches of a frame's own work: by name, and as a CUDA graph.
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <type_traits>
 
 #include "device/backend.hpp"
-#include "device/kernel_launch.hpp"
+#include "device/same_work.hpp"
 
 namespace carousel::device::cuda {
+
+// Named kernel launches on a queue: for a frame's own work, which a runner may run as a graph
+// (device/same_work.hpp).
 
 /// Launches on a CUDA queue, or records the launch if a same_work is open on it. Returns the launch's error.
 [[nodiscard]] cudaError_t launch(queue& q, const kernel_launch& k) noexcept(false);
@@ -31,5 +34,39 @@ template <typename... P>
     ((k.arguments[k.count++] = {&arguments, static_cast<u32>(sizeof arguments)}), ...);
     return launch(q, k);
 }
+
+// A frame's work as a CUDA graph (device/same_work.hpp: purpose and threading). The graph is captured from
+// the stream at the first frame, so that it equals what the stream would have run, including overlapping
+// launches where CUDA can capture them (12.3 and later; otherwise the graph runs them one after another). It
+// has one node per launch, in a chain.
+// At frames that are captured for comparison the launches themselves are not enqueued, so any node in the
+// capture bypassed launch().
+
+class queue;
+
+[[nodiscard]] std::unique_ptr<same_work> make_graph(device::queue& on);
+
+class graph final : public same_work {
+public:
+    explicit graph(queue& on) : queue_(&on) {}
+    ~graph() override;
+    void begin() override;
+    void end() override;
+    void drop() override;
+    /// Handles a launch between begin() and end().
+    [[nodiscard]] cudaError_t launch(const kernel_launch& k);
+
+private:
+    void build(cudaGraph_t captured);
+    void refuse_others(cudaGraph_t captured);
+    [[nodiscard]] cudaGraph_t end_capture();
+
+    queue* queue_;
+    launch_list list_;
+    bool capturing_ = false;
+    cudaGraph_t graph_ = nullptr;
+    cudaGraphExec_t exec_ = nullptr;
+    std::vector<cudaGraphNode_t> nodes_;  ///< one per launch
+};
 
 }  // namespace carousel::device::cuda

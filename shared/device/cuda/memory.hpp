@@ -1,14 +1,21 @@
 #pragma once
-// Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this
-// process's own memory. All memory is mapped at set-up and unmapped at exit; nothing in this file runs during
-// frames.
+// The memory of GPUs: allocated for the supervisor, mapped by stages, and the addresses at which it is
+// mapped.
+
+#include <cuda.h>
 
 #include <memory>
+#include <vector>
 
+#include "core/types.hpp"
 #include "device/backend.hpp"
 #include "device/cuda/devices.hpp"
 
 namespace carousel::device::cuda {
+
+// Memory as a GPU sees it: imported VMM allocations, legacy IPC memory, page-locked memfds, and this
+// process's own memory. All memory is mapped at set-up and unmapped at exit; nothing in this file runs during
+// frames.
 
 /// Maps any handle for the GPU `on`. Throws device_error if peer access is missing, the GPU is wrong or
 /// invisible, the owner has died, or the handle is damaged.
@@ -22,5 +29,70 @@ namespace carousel::device::cuda {
 
 /// Returns "1.5 GiB free of 139.8 GiB", or "" if the GPU's free memory is unknown.
 [[nodiscard]] std::string free_text(const gpu& on) noexcept;
+
+// A range of addresses of one GPU, with physical allocations mapped at some of them. Unmapped addresses are a
+// gap: a kernel that accesses it fails with an illegal address.
+
+class vmm_range {
+public:
+    /// Reserves addresses for `bytes`. Throws device_error.
+    vmm_range(const gpu& on, u64 bytes);
+    ~vmm_range();
+    vmm_range(const vmm_range&) = delete;
+    vmm_range& operator=(const vmm_range&) = delete;
+    /// Maps `bytes` of `memory` at `offset` of the range. Throws device_error. `memory` may be released
+    /// afterwards: the mapping keeps the allocation. With access::read, a kernel that writes to the mapping
+    /// fails with an illegal address, and a cudaMemset is refused.
+    void map(CUmemGenericAllocationHandle memory, u64 offset, u64 bytes, access wanted);
+    [[nodiscard]] std::byte* data() const noexcept { return reinterpret_cast<std::byte*>(at_); }
+
+private:
+    struct part {
+        CUdeviceptr at;
+        u64 bytes;
+    };
+    const gpu& on_;
+    CUdeviceptr at_ = 0;
+    u64 bytes_;
+    std::vector<part> parts_;
+};
+
+/// Releases the handle of an allocation; the memory exists as long as it is mapped or its fd is open.
+class vmm_handle {
+public:
+    vmm_handle() = default;
+    ~vmm_handle();
+    vmm_handle(const vmm_handle&) = delete;
+    vmm_handle& operator=(const vmm_handle&) = delete;
+    CUmemGenericAllocationHandle value = 0;
+    bool valid = false;
+};
+
+// Creates shareable GPU memory: used by carousel-alloc for the supervisor. Not for stages, which only map the
+// memory that they receive.
+
+class memory_maker {
+public:
+    /// Opens the GPU. Throws device_error.
+    explicit memory_maker(const device_id& id);
+    ~memory_maker();
+    memory_maker(const memory_maker&) = delete;
+    memory_maker& operator=(const memory_maker&) = delete;
+
+    /// Creates zero-filled memory with a POSIX fd that belongs to the caller and is the only reference to the
+    /// memory. Throws device_error if this GPU or driver does not support such fds, or if memory is short
+    /// (with the requested and the free size).
+    [[nodiscard]] memory_handle make_vmm(u64 bytes);
+    /// Creates zero-filled memory with a cudaIpcMemHandle_t. The memory exists as long as this object, or
+    /// longer where it is mapped.
+    [[nodiscard]] memory_handle make_ipc(u64 bytes);
+
+    [[nodiscard]] const gpu& on() const noexcept { return on_; }
+
+private:
+    void require_free(u64 bytes, const char* kind) const;
+    gpu on_;
+    std::vector<std::unique_ptr<mapping>> owned_;
+};
 
 }  // namespace carousel::device::cuda

@@ -1,6 +1,9 @@
 #include "device/cuda/queue.hpp"
 
+#include <cstring>
+
 #include "core/errors.hpp"
+#include "core/log.hpp"
 #include "device/cuda/check.hpp"
 #include "device/cuda/status.hpp"
 
@@ -58,6 +61,81 @@ void queue::fault() {
 void queue::submit(std::function<void(cpu::pool&)>) {
     throw error(exit_code::stage_exception,
                 label_ + ": queue::submit runs tasks on CPU queues; launch kernels on native_stream() here");
+}
+
+static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(device::event::handle));
+
+event::event(const gpu& on) : on_(on), label_(on.label()) {
+    on_.bind();
+    CAROUSEL_CUDA_SETUP(label_,
+                        cudaEventCreateWithFlags(&shared_, cudaEventDisableTiming | cudaEventInterprocess));
+    CAROUSEL_CUDA_SETUP(label_,
+                        cudaEventCreateWithFlags(&private_, cudaEventDisableTiming | cudaEventBlockingSync));
+}
+
+event::~event() {
+    if (!on_.try_bind()) return;
+    CAROUSEL_CUDA_LOG(cudaEventDestroy(private_));
+    CAROUSEL_CUDA_LOG(cudaEventDestroy(shared_));
+}
+
+void event::record(device::queue& on, u64) {
+    CAROUSEL_ASSERT(on.kind() == device_kind::cuda);
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, cudaEventRecord(shared_, static_cast<cudaStream_t>(on.native_stream())));
+    CAROUSEL_CUDA_RUN(label_, cudaEventRecord(private_, static_cast<cudaStream_t>(on.native_stream())));
+}
+
+bool event::done() {
+    on_.bind();
+    const cudaError_t status = cudaEventQuery(private_);
+    if (status == cudaSuccess) return true;
+    if (status != cudaErrorNotReady) fail_run(status, "cudaEventQuery", label_);
+    (void)cudaGetLastError();  // "not ready" is not an error; the next launch check must not return it
+    return false;
+}
+
+void event::wait() {
+    on_.bind();
+    CAROUSEL_CUDA_RUN(label_, cudaEventSynchronize(private_));
+}
+
+event::handle event::export_handle() const {
+    on_.bind();
+    cudaIpcEventHandle_t raw{};
+    CAROUSEL_CUDA_SETUP(label_, cudaIpcGetEventHandle(&raw, shared_));
+    handle out{};
+    std::memcpy(out.data(), &raw, sizeof raw);
+    return out;
+}
+
+std::unique_ptr<imported_event> imported_event::open(const gpu& on, const device::event::handle& from) {
+    on.bind();
+    cudaIpcEventHandle_t raw{};
+    std::memcpy(&raw, from.data(), sizeof raw);
+    cudaEvent_t opened = nullptr;
+    const cudaError_t status = cudaIpcOpenEventHandle(&opened, raw);
+    if (status != cudaSuccess) {
+        if (is_fault(status)) fail_run(status, "cudaIpcOpenEventHandle", on.label());
+        (void)cudaGetLastError();
+        log::warning(
+            "{}: an event of another process could not be imported: {}; its frames are committed only by "
+            "their owner",
+            on.label(), cudaGetErrorName(status));
+        return nullptr;
+    }
+    return std::make_unique<imported_event>(on, opened);
+}
+
+imported_event::~imported_event() {
+    if (on_.try_bind()) CAROUSEL_CUDA_LOG(cudaEventDestroy(event_));
+}
+
+bool imported_event::done(u64) noexcept {
+    if (!on_.try_bind()) return false;
+    if (cudaEventQuery(event_) == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    return false;
 }
 
 }  // namespace carousel::device::cuda

@@ -7,14 +7,14 @@
 #include <span>
 
 #include "device/backend.hpp"
-#include "device/guarded_status.hpp"
+#include "device/canary.hpp"
 
 namespace carousel::device::cuda {
 
 /// Enqueues the step, or records it (launch.hpp); returns the launch's error.
 [[nodiscard]] cudaError_t launch_status(device::queue& q, const status_step& step);
 
-/// The functions of device/guarded_status.hpp on a CUDA queue: one warp for each part of a canary.
+/// The functions of device/canary.hpp on a CUDA queue: one warp for each part of a canary.
 void guarded_status(device::queue& q, const status_step& step, std::span<const canary_step> canaries);
 [[nodiscard]] cudaError_t launch_guarded(device::queue& q, const status_step& step,
                                          std::span<const canary_step> canaries);

@@ -7,7 +7,6 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "device/cuda/check.hpp"
-#include "device/cuda/driver.hpp"
 
 namespace carousel::ipc {
 namespace cuda = device::cuda;

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "device/bind_thread.hpp"
+#include "device/backend.hpp"
 #include "device/cuda/check.hpp"
-#include "device/cuda/thread_context.hpp"
+#include "device/cuda/devices.hpp"
 
 namespace carousel::python {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "device/bind_thread.hpp"
-#include "device/cuda/thread_context.hpp"
+#include "device/backend.hpp"
+#include "device/cuda/devices.hpp"
 #include "tests/device/rig.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,11 +1,11 @@
-#include "device/guarded_status.hpp"
+#include "device/canary.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "core/errors.hpp"
-#include "device/cpu/canary.hpp"
+#include "device/cpu/status.hpp"
 
 #if CAROUSEL_WITH_CUDA
 #include "device/cuda/status.hpp"
