@@ -1,16 +1,13 @@
 #pragma once
 // Gates: words in page-locked host memory at which a stream waits (cuStreamWaitValue32). Each wait of a
 // stream has its own gate, which only CPUs change; the GPU reads it.
-//
 // clang-format off
 //   gate word   {generation:30, state:2}   PENDING(g) -> GRANTED(g), EXPIRED(g) or CLOSED(g); then PENDING(g + 1)
 //   deadline    when the stream continues in any case, CLOCK_MONOTONIC
-//
 // A stream continues when the word is no longer PENDING(g), and later kernels may read the reason. A stream
 // never waits for another client process: its own process opens the gate, and closes it when the permit is
-// granted or the timeout has expired (gate_wait.hpp). If that process fails to do so (because its thread does
+// granted or the timeout has expired. If that process fails to do so (because its thread does
 // not run), the holder closes the gate, one second late.
-//
 // step                       | a crash right after it leaves     | repaired by
 // the deadline, far          | a deadline that no process reads  | not needed
 // PENDING                    | a gate at which no stream waits   | the next client with that entry continues
@@ -19,12 +16,14 @@
 // PENDING -> GRANTED         | a permit                          | the semaphore's repair
 // PENDING -> EXPIRED, CLOSED | nothing                           |
 // clang-format on
-//
 // Memory order: the word is changed by CAS (acq_rel) after the CAS that took the permit; the stream's wait
 // reads it before its next kernel. The deadline is stored before PENDING, and the holder reads it after the
 // word. So a process that reads a word then reads the deadline of that word, or a later deadline of another
 // generation, in which case its CAS fails.
 
+#include <optional>
+
+#include "ipc/semaphore.hpp"
 #include "ipc/words.hpp"
 
 namespace carousel::ipc {
@@ -55,5 +54,34 @@ inline constexpr u64 gate_grace_ns = 1'000'000'000;
 inline constexpr u64 no_deadline_ns = ~u64{0} - gate_grace_ns;  ///< never expires
 /// For the holder: closes gates that were not closed in time.
 void close_overdue(gate_row& row, u64 now_ns);
+
+// One wait of a stream for a permit, independent of the stream and the thread (cuda/stream_gates.hpp): the
+// result of the wait, and which call gives the permit back. A process guards each of its waits by a mutex;
+// other processes see only the words of the gate and of the semaphore.
+// The order of calls: open; request_permit, when the stream has reached the wait; decide, when the thread has
+// left the line. drop may be called at any time: in stream order after the kernels, or when the permit is no
+// longer needed.
+// A crash at any point leaves the states that gate.hpp and semaphore.hpp describe; everything else is memory
+// of that process.
+
+struct gate_wait {
+    ipc::gate* gate = nullptr;
+    u32 generation = 0;
+    u64 deadline_ns = 0;
+    std::optional<permit> held;
+    bool decided = false, dropped = false;
+};
+
+/// Until the stream makes its request, the deadline is far in the future, because the stream may reach the
+/// wait late.
+void open(gate_wait& w);
+void request_permit(gate_wait& w, u64 deadline_ns);
+/// A stream that the holder has released, or whose wait was dropped, has no permit: the permit goes back.
+void decide(gate_wait& w, semaphore s, std::optional<permit> got);
+/// Gives the permit back at once, or, if the wait is not decided yet, when it is decided: the gate is then
+/// CLOSED, and kernels after it have no permit.
+void drop(gate_wait& w, semaphore s);
+/// Also CLOSED if the gate has been opened for another wait.
+[[nodiscard]] gate_state state_of(const gate_wait& w);
 
 }  // namespace carousel::ipc

@@ -7,8 +7,8 @@
 #include "core/types.hpp"
 #include "ipc/attachment.hpp"
 #include "ipc/carousel/ipc.hpp"
+#include "ipc/pool.hpp"
 #include "ipc/semaphore.hpp"
-#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 

@@ -33,7 +33,7 @@
 // after its write, and before the next lap's write.
 //
 // A queue may carry blocks of a pool: then the element begins with a block_ref (pool.hpp), and it is leased
-// and never popped (send.hpp).
+// and never popped (pool.hpp).
 
 #include <optional>
 #include <type_traits>

@@ -12,7 +12,6 @@
 
 #include "ipc/owner_word.hpp"
 #include "ipc/steps.hpp"
-#include "ipc/tally.hpp"
 
 namespace carousel::ipc {
 

@@ -8,8 +8,8 @@
 #include "core/errors.hpp"
 #include "core/types.hpp"
 #include "ipc/gpu_layout.hpp"
+#include "ipc/pool.hpp"
 #include "ipc/semaphore.hpp"
-#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 

@@ -5,10 +5,101 @@
 #include <map>
 
 #include "core/clock.hpp"
-#include "ipc/holdings.hpp"
+#include "ipc/pool.hpp"
+#include "ipc/queue.hpp"
+#include "ipc/semaphore.hpp"
+#include "ipc/work_queue.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::ipc {
+namespace {
+
+struct amount {
+    u64 count = 0, bytes = 0;
+};
+/// Counts by the kind of holding and the epoch.
+using account = std::map<std::pair<std::string, u32>, amount>;
+using figures = std::map<std::string, u64>;
+
+figures inspect(semaphore_block& b, account& to) {
+    u64 free = 0, waiting = 0;
+    for (u32 k = 0; k < b.permits; ++k) {
+        const permit_word w = permit_word::of(load(b.permit()[k]));
+        if (w.state == permit_state::held)
+            ++to[{"permits", w.epoch}].count;
+        else
+            ++free;
+    }
+    for (u32 k = 0; k < b.line; ++k) {
+        const line_word w = line_word::of(load(b.place()[k]));
+        if (w.state != line_state::waiting) continue;
+        ++to[{"in line", w.epoch}].count;
+        ++waiting;
+    }
+    return {{"free", free}, {"taken", b.permits - free}, {"waiting", waiting}};
+}
+
+figures inspect(queue_block& b, account& to) {
+    u64 ready = 0, claimed = 0, taken = 0;
+    for (u32 k = 0; k < b.capacity; ++k) {
+        const cell_word w = cell_word::of(load(b.cell()[k]));
+        if (w.state == cell_state::ready) ++ready;
+        if (w.state == cell_state::claimed) ++claimed, ++to[{"cells claimed", w.epoch}].count;
+        if (w.state == cell_state::popping) ++taken, ++to[{"cells popping", w.epoch}].count;
+        if (w.state == cell_state::leased) ++taken, ++to[{"cells leased", w.epoch}].count;
+    }
+    return {{"ready", ready},
+            {"claimed", claimed},
+            {"taken", taken},
+            {"lost", counted(b.lost)},
+            {"tombs", counted(b.tombs)}};
+}
+
+figures inspect(work_queue_block& b, account& to) {
+    u64 waiting = 0, claimed = 0, dead_letters = 0;
+    for (u32 k = 0; k < b.capacity; ++k) {
+        const task_word w = task_word::of(load(b.place()[k]));
+        if (w.state == task_state::waiting) ++waiting;
+        if (w.state == task_state::dead_letter) ++dead_letters;
+        if (w.state == task_state::claimed) ++claimed, ++to[{"tasks", w.epoch}].count;
+        if (w.state == task_state::filling) ++to[{"tasks being written", w.epoch}].count;
+        if (w.state == task_state::reading) ++dead_letters, ++to[{"dead letters being read", w.epoch}].count;
+    }
+    return {{"waiting", waiting}, {"claimed", claimed}, {"dead_letters", dead_letters}};
+}
+
+// A block is its first unit, which names its owner, and the BODY units after it that name the first.
+figures inspect(pool_block& b, account& to) {
+    u64 free = 0, largest = 0, run = 0, blocks = 0, travelling = 0;
+    amount* of = nullptr;
+    u64 first = 0;
+    for (u32 k = 0; k < b.units; ++k) {
+        const unit_word w = unit_word::of(load(b.unit()[k]));
+        run = w.state == unit_state::free ? run + 1 : 0;
+        free += w.state == unit_state::free ? 1 : 0;
+        largest = std::max(largest, run);
+        if (w.state == unit_state::body) {
+            if (of != nullptr && w.count == first) of->bytes += b.unit_bytes;
+            continue;
+        }
+        of = nullptr;
+        if (w.state == unit_state::free) continue;
+        if (w.state == unit_state::in_queue) {
+            ++travelling;
+            continue;
+        }
+        ++blocks;
+        of = &to[{"blocks", w.epoch}];
+        ++of->count, of->bytes += b.unit_bytes;
+        first = k;
+    }
+    return {{"blocks", blocks},
+            {"travelling", travelling},
+            {"free_bytes", free * b.unit_bytes},
+            {"largest_free_bytes", largest * b.unit_bytes}};
+}
+
+}  // namespace
 
 BOOST_DESCRIBE_ENUM(entry_state, free, attached, dead, fenced)
 
@@ -70,6 +161,40 @@ std::string text_of(space_view v) {
     v.truncated = true;
     for (client_view& c : v.clients) c.holds.clear();
     return text(v);
+}
+
+bool is_ready(const space_block& s, u32 place) {
+    return place_word::of(load(s.place[place].state)).state == place_state::ready;
+}
+
+u64 free_bytes(const space_block& s) {
+    u64 end = sizeof(space_block);
+    for (u32 k = 0; k < max_primitives; ++k)
+        if (is_ready(s, k)) end = std::max(end, s.place[k].offset + s.place[k].bytes);
+    return s.bytes > end ? s.bytes - end : 0;
+}
+
+u64 gpu_free_bytes(const space_block& s) {
+    u64 end = 0;
+    for (u32 k = 0; k < max_primitives; ++k)
+        if (is_ready(s, k)) end = std::max(end, s.place[k].gpu_offset + s.place[k].gpu_bytes);
+    return s.gpu_bytes > end ? s.gpu_bytes - end : 0;
+}
+
+primitive_view gather(space_block& s, u32 place, std::map<u32, std::vector<holding>>& of_epoch) {
+    const directory_entry& e = s.place[place];
+    const shape is = e.shaped();
+    primitive_view v{e.name, name_of(is.what), text_of(is)};
+    account held;
+    if (is.what == kind::semaphore) v.figures = inspect(s.block_of<semaphore_block>(place), held);
+    if (is.what == kind::queue) v.figures = inspect(s.block_of<queue_block>(place), held);
+    if (is.what == kind::work_queue) v.figures = inspect(s.block_of<work_queue_block>(place), held);
+    if (is_pool(is.what)) v.figures = inspect(s.block_of<pool_block>(place), held);
+    // Only kernels can read the content and the owners of a queue in GPU memory.
+    if (e.gpu_bytes > 0) v.figures["gpu_bytes"] = e.gpu_bytes;
+    for (const auto& [what, much] : held)
+        of_epoch[what.second].push_back({v.name, what.first, much.count, much.bytes});
+    return v;
 }
 
 }  // namespace carousel::ipc

@@ -22,7 +22,6 @@
 #include <atomic>
 
 #include "ipc/owner_word.hpp"
-#include "ipc/tally.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::ipc {

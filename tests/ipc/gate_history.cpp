@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "ipc/gate_wait.hpp"
+#include "ipc/gate.hpp"
 #include "zeroed.hpp"
 
 namespace carousel::test {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "histories.hpp"
-#include "ipc/send.hpp"
+#include "ipc/pool.hpp"
 #include "zeroed.hpp"
 
 namespace carousel::test {

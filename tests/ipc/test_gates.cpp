@@ -1,7 +1,7 @@
 // The functions of a gate, each tested separately. For deaths in between see gate_history.cpp and
 // model/gate_model.cpp.
 #include "core/clock.hpp"
-#include "ipc/gate_wait.hpp"
+#include "ipc/gate.hpp"
 #include "tests/support/catch.hpp"
 #include "zeroed.hpp"
 

@@ -17,8 +17,8 @@
 
 #include "core/clock.hpp"
 #include "ipc/attachment.hpp"
+#include "ipc/pool.hpp"
 #include "ipc/semaphore.hpp"
-#include "ipc/send.hpp"
 #include "ipc/step.hpp"
 #include "ipc/work_queue.hpp"
 #include "kill_shapes.hpp"

@@ -1,4 +1,4 @@
-#include "ipc/send.hpp"
+#include "ipc/pool.hpp"
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 // In stream order: a host function notifies the thread, the stream waits at the gate, kernels run, and a host
 // function gives the permit back. The host functions never block, so no stream delays another one.
 //
-// ipc/gate_wait.hpp determines the result of a wait, and which call gives its permit back. A crash leaves a
+// ipc/gate.hpp determines the result of a wait, and which call gives its permit back. A crash leaves a
 // permit, a place in the line and a gate at which no stream waits: semaphore.hpp, gate.hpp.
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@
 #include <thread>
 
 #include "ipc/attachment.hpp"
-#include "ipc/gate_wait.hpp"
+#include "ipc/gate.hpp"
 
 namespace carousel::ipc {
 

@@ -1,5 +1,5 @@
 #pragma once
-// The gates of ipc/gate.hpp and what a stream does at one (ipc/gate_wait.hpp, cuda/stream_gates.cpp): one
+// The gates of ipc/gate.hpp and what a stream does at one (ipc/gate.hpp, cuda/stream_gates.cpp): one
 // step for each load, store and CAS of a gate's words. Each incarnation has one gate, a thread that waits in
 // the semaphore's line, and two streams, so that a gate can be opened again while an abandoned stream still
 // waits at it. The semaphore is reduced to its permits: semaphore_model.hpp has its line. A stopped

