@@ -6,7 +6,7 @@
 
 #include "core/json_text.hpp"
 #include "core/user_input.hpp"
-#include "frame/format_text.hpp"
+#include "frame/frame_format.hpp"
 #include "spec/pipeline_keys.hpp"
 
 namespace carousel::supervisor {

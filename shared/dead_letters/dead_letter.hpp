@@ -18,8 +18,7 @@
 
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "frame/frame_facts.hpp"
-#include "frame/used_extents.hpp"
+#include "frame/metadata.hpp"
 #include "parameters/parameter_schema.hpp"
 
 namespace carousel::run {

@@ -17,7 +17,7 @@
 
 #include "control/mapped_ring.hpp"
 #include "device/backend.hpp"
-#include "frame/frame_facts.hpp"
+#include "frame/metadata.hpp"
 #include "session/newest_reader.hpp"
 
 namespace carousel::session {

@@ -4,7 +4,6 @@
 
 #include "core/json.hpp"
 #include "frame/metadata.hpp"
-#include "frame/used_extents.hpp"
 #include "ring/words.hpp"
 
 namespace carousel::telemetry {

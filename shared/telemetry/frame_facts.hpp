@@ -9,8 +9,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "frame/frame_facts.hpp"
 #include "frame/frame_format.hpp"
+#include "frame/metadata.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::telemetry {

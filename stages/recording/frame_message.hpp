@@ -18,8 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "frame/frame_facts.hpp"
-#include "frame/used_extents.hpp"
+#include "frame/metadata.hpp"
 #include "stages/recording/mcap/record.hpp"
 
 namespace carousel::stages {

@@ -6,7 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "frame/used_extents.hpp"
+#include "frame/metadata.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/host_device.hpp"
 #include "core/types.hpp"
 #include "frame/frame_format.hpp"
-#include "frame/used_extents.hpp"
+#include "frame/metadata.hpp"
 
 namespace carousel {
 

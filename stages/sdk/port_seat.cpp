@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "device/backend.hpp"
-#include "frame/format_text.hpp"
+#include "frame/frame_format.hpp"
 #include "run/directory.hpp"
 
 namespace carousel {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/errors.hpp"
-#include "frame/frame_facts.hpp"
+#include "frame/metadata.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
 

@@ -1,6 +1,6 @@
 // The text form of a plane, as in pipeline files and programs.
 #include "core/errors.hpp"
-#include "frame/format_text.hpp"
+#include "frame/frame_format.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

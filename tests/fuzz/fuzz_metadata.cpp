@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "frame/metadata.hpp"
-#include "frame/used_extents.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace {

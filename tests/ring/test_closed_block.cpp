@@ -9,7 +9,6 @@
 #include "core/clock.hpp"
 #include "device/cpu/context.hpp"
 #include "frame/metadata.hpp"
-#include "frame/used_extents.hpp"
 #include "ring/helper.hpp"
 #include "ring/latest.hpp"
 #include "ring/own_pages.hpp"

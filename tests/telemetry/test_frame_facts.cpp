@@ -3,7 +3,6 @@
 
 #include "core/json.hpp"
 #include "frame/metadata.hpp"
-#include "frame/used_extents.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "core/clock.hpp"
 #include "frame/metadata.hpp"
-#include "frame/used_extents.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

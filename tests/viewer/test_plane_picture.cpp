@@ -1,7 +1,7 @@
 // Any plane as a picture: which planes of a ring qualify, and where their pixels are.
 #include "viewer/watch/plane_picture.hpp"
 
-#include "frame/used_extents.hpp"
+#include "frame/metadata.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include "frame/metadata.hpp"
-#include "frame/used_extents.hpp"
 
 namespace carousel::viewer {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frame/used_extents.hpp"
+#include "frame/metadata.hpp"
 
 namespace carousel::viewer {
 namespace {

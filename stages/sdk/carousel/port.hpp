@@ -44,7 +44,7 @@
 #include "core/process.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "frame/frame_facts.hpp"
+#include "frame/metadata.hpp"
 #include "parameters/parameter_schema.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
