@@ -7,7 +7,7 @@
 #include "cli/command.hpp"
 #include "core/json.hpp"
 #include "os/table.hpp"
-#include "run/lost_run.hpp"
+#include "run/liveness.hpp"
 #include "runs/clean.hpp"
 
 namespace carousel::supervisor {

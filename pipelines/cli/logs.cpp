@@ -17,7 +17,7 @@
 #include "core/user_input.hpp"
 #include "os/log_pipe.hpp"
 #include "os/table.hpp"
-#include "run/lost_run.hpp"
+#include "run/liveness.hpp"
 #include "runs/client.hpp"
 #include "runs/log_reader.hpp"
 #include "shm/runtime_folder.hpp"

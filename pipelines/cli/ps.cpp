@@ -11,7 +11,7 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "os/table.hpp"
-#include "run/lost_run.hpp"
+#include "run/liveness.hpp"
 #include "runs/client.hpp"
 #include "runs/spaces.hpp"
 

@@ -19,7 +19,6 @@
 #include "core/io.hpp"
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
-#include "run/lost_run.hpp"
 #include "runs/run_lock.hpp"
 #include "runs/spaces.hpp"
 #include "shm/fd_socket.hpp"

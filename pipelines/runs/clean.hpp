@@ -2,7 +2,7 @@
 // Leftovers of dead runs: folders whose supervisor is gone, shared memory objects that no process has locked
 // or mapped, folders of spaces that no process uses. Only `carousel clean` uses this: the start of a run
 // removes only the leftovers of a dead run of the same name. The data known about a run that lost its
-// supervisor is saved before its runtime directory is removed (run/lost_run.hpp). Never touches anything that
+// supervisor is saved before its runtime directory is removed (run/liveness.hpp). Never touches anything that
 // belongs to another user or to a living run, including a run that is stopped, or frozen in another container
 // (run/liveness.hpp).
 

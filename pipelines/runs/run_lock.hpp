@@ -25,7 +25,7 @@ public:
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
     /// Ends the processes that a dead supervisor of this name left alive (identified by pid and start time in
     /// its control block) and removes its shared memory. `lost`: first saves the data known about the run
-    /// (run/lost_run.hpp).
+    /// (run/liveness.hpp).
     void end_leftovers(bool lost = false) const;
     /// Calls end_leftovers(true) and removes the files that the dead run left in the folder, except pictures.
     /// Other runs are not touched.

@@ -1,9 +1,11 @@
 #include "dead_letters/dead_letter.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <tuple>
 
@@ -12,8 +14,28 @@
 #include "core/json_text.hpp"
 #include "core/user_input.hpp"
 #include "device/described.hpp"
+#include "shm/runtime_folder.hpp"
 
 namespace carousel::run {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* prefix = "traceback-";
+
+std::string path_of(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence) {
+    return fmt::format("{}/{}{}.txt", dead_letters_folder(runtime_directory), prefix,
+                       dead_letter_name(stage, ring_sequence));
+}
+
+u32 tracebacks_in(const std::string& folder) {
+    u32 count = 0;
+    std::error_code failed;
+    for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+        if (at->path().filename().string().starts_with(prefix)) ++count;
+    return count;
+}
+
+}  // namespace
 
 // The other members have a JSON form that differs from their type's.
 BOOST_DESCRIBE_STRUCT(dead_letter::asset, (), (name, bytes))
@@ -205,6 +227,29 @@ std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory) {
         return std::tie(a.facts.ring_sequence, a.stage) < std::tie(b.facts.ring_sequence, b.stage);
     });
     return all;
+}
+
+void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
+                    const std::string& text) {
+    const std::string folder = dead_letters_folder(runtime_directory);
+    const std::string path = path_of(runtime_directory, stage, ring_sequence);
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+        throw output_error(
+            fmt::format("the traceback is not saved: creating {}: {}", folder, errno_text(errno)));
+    std::error_code failed;
+    if (!fs::exists(path, failed) && tracebacks_in(folder) >= most_tracebacks) return;
+    try {
+        shm::write_whole_file(path, text);
+    } catch (const error& e) {
+        throw output_error(fmt::format("the traceback is not saved: {}", e.what()));
+    }
+}
+
+void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
+                    const std::string& dead_letter_folder) noexcept {
+    // Most frames have no traceback.
+    (void)std::rename(path_of(runtime_directory, stage, ring_sequence).c_str(),
+                      (dead_letter_folder + "/traceback.txt").c_str());
 }
 
 }  // namespace carousel::run

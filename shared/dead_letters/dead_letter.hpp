@@ -1,12 +1,10 @@
 #pragma once
 // A dead letter: an abandoned frame, saved with everything that its stage needs to process it again.
-//
 //   RUN/dead-letters/STAGE-SEQUENCE/letter.json    stage, settings and frame
 //                                  /input-N.bin    the slot of input N as it was in the ring, with its status
 //                                                  word
 //                                  /sampled-N.bin  the frame's copy of sampled input N, if it had one
 //   RUN/dead-letters/asset-NAME.bin                an asset made by another stage, shared by all dead letters
-//
 // Writer: the stage's next process, which holds the frame's inputs and forwards the frame as a tombstone
 // (stages/runner/save_dead_letter.hpp). Readers: `carousel replay` and that stage's program. A dead letter is
 // written under another name and renamed, so that a folder with a letter.json is complete. The folder
@@ -74,5 +72,21 @@ struct dead_letter {
 [[nodiscard]] dead_letter read_dead_letter(const std::string& folder);
 /// Returns all complete dead letters in a run's runtime directory, sorted by ring sequence, then stage.
 [[nodiscard]] std::vector<dead_letter> dead_letters_in(const std::string& runtime_directory);
+
+// Text that a process leaves about the frame that ends the process, such as a traceback, for a later analysis
+// of the frame.
+//   RUN/dead-letters/traceback-STAGE-SEQUENCE.txt    written by the process that ends
+//   RUN/dead-letters/STAGE-SEQUENCE/traceback.txt    moved there by the next process, which saves the frame
+// A frame that succeeds at another attempt leaves the first file; there are at most most_tracebacks such
+// files.
+
+inline constexpr u32 most_tracebacks = 64;
+
+/// Writes the text. Does nothing if there are already most_tracebacks files. Throws output_error.
+void keep_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
+                    const std::string& text);
+/// Moves the text, if there is one, into the dead letter's folder.
+void move_traceback(const std::string& runtime_directory, std::string_view stage, u64 ring_sequence,
+                    const std::string& dead_letter_folder) noexcept;
 
 }  // namespace carousel::run

@@ -2,7 +2,6 @@
 // A sink's ledger: one record per frame; the supervisor computes lost frames, repeated frames, and one hash
 // over all pictures from these records. The ledger is deliberately separate from the protocol's own words,
 // because the protocol cannot verify itself.
-//
 // Threading: the writer belongs to a sink's process (the runner's completion thread) and, for marks on behalf
 // of dead processes, to the supervisor; the reader can be used by any process, also during the run. Several
 // writers of one file (instances, a successor concurrent with its dying predecessor) do not interfere: each
@@ -10,7 +9,6 @@
 // predecessor that was stopped and is continued may overwrite its successor's record with its own late
 // record, computed from a buffer that contains another frame by then. Therefore the mark also contains the
 // hash, from the memory of the process that committed; no other process writes this mark.
-//
 // Layout of `<runtime directory>/ledger-<stage>.bin`, little-endian: the record of sequence n at byte 64 n,
 // see ledger_record. No record crosses a page, so neither a full disk nor a kill, which both cut a write at a
 // page boundary, leaves half a record or half a mark; and if a record was written, there is also space for
@@ -20,7 +18,6 @@
 // is appended in one write(2) before the first record with its tag, so a kill leaves no record without its
 // name. A name may be listed twice if two writers begin at the same time. Hashes with different names are
 // never compared.
-//
 // Order: record(), the frame's commit (its job word becomes COMMITTED), mark_committed(), and only then the
 // remaining steps (the input DONE, the job word IDLE). What a crash leaves:
 //   before record():            nothing; the frame is delivered again.
@@ -136,7 +133,7 @@ private:
 struct ledger_summary {
     u64 records = 0;               ///< frames of the range that have a record and have not bypassed the sink
     u64 lost = 0;                  ///< frames of the range that the sink has a claim on and has not committed
-    u64 passed = 0;                ///< frames of the range that bypassed the sink (frame_claims.hpp)
+    u64 passed = 0;                ///< frames of the range that bypassed the sink
     u64 repeated = 0;              ///< commits beyond each frame's first
     u64 tombstones = 0;            ///< frames that were abandoned upstream
     u64 unmarked = 0;              ///< lost frames that are recorded, but not committed
@@ -166,7 +163,7 @@ public:
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
     /// Number of frames that the file has room for: the highest recorded sequence + 1.
     [[nodiscard]] u64 size() const;
-    /// The lowest sequence from `from` on that the sink has a claim on (frame_claims.hpp) and that has no
+    /// The lowest sequence from `from` on that the sink has a claim on and that has no
     /// mark: no commit of that frame is known, so it must be delivered (again). no_frame: all claimed frames
     /// have a mark, and the claim is suspended. Reads only files, independent of the control block. Throws
     /// output_error.
@@ -184,5 +181,71 @@ private:
 
 /// XXH3_64bits: the hash of a picture's bytes.
 [[nodiscard]] u64 hash_bytes(std::span<const std::byte> bytes) noexcept;
+
+// The frames for which a sink counts; this is the only record of "which readers count". A sink has a claim on
+// every frame, except on ranges of frames that bypass it according to its own rule:
+//   - a sink that may miss frames (group = "latest", or a port with vacant = "skip"): it never has a claim;
+//   - an optional sink that has failed: it has no claim until it is started again.
+// A frame without a claim is neither awaited nor lost. The supervisor (stores/ledger_store.hpp) sets the
+// claims and is the only writer. The supervisor, its successor, the report, and the stage that acknowledges
+// frames to another host (runner/delivered.hpp) read the same file, so that they cannot disagree. Damage or a
+// rebuild of the control block has no effect on the claims.
+// `<ledger>.unclaimed` is text: a range of frames per line, "FIRST END", in ascending order. "FIRST -" is the
+// last line while the claim is suspended. The file is replaced as a whole (temporary file, rename), so a
+// crash leaves the previous or the next text. A claim is suspended before frames may bypass the sink, and
+// resumed after they no longer can: a crash in between leaves a suspended claim, which the next supervisor
+// resumes.
+
+/// Used instead of a frame number: the sink has no claim on any frame.
+inline constexpr u64 no_frame = ~u64{0};
+
+class frame_claims {
+public:
+    /// Loads the claims of the sink with this ledger. Without a file the sink has a claim on every frame.
+    /// Throws output_error if the file cannot be read or is not valid.
+    [[nodiscard]] static frame_claims load(const std::string& ledger);
+    /// Throws output_error; the previous claims then remain valid.
+    void save(const std::string& ledger) const;
+
+    [[nodiscard]] bool includes(u64 frame) const noexcept { return first_from(frame) == frame; }
+    /// The lowest claimed frame that is not below `frame`; no_frame if there is none.
+    [[nodiscard]] u64 first_from(u64 frame) const noexcept;
+    [[nodiscard]] bool suspended() const noexcept;
+    /// The number of frames below `end` without a claim.
+    [[nodiscard]] u64 unclaimed_below(u64 end) const noexcept;
+
+    /// Ends the claim on frames from `first` on. Does nothing while the claim is suspended.
+    void suspend(u64 first);
+    /// Starts a claim on frames from `first` on. Does nothing unless the claim is suspended.
+    void resume(u64 first);
+    /// Called if the frames from `first` on are produced again: the sink receives them, unless its claim is
+    /// suspended.
+    void produced_again_from(u64 first);
+
+private:
+    struct range {
+        u64 first, end;  ///< end: no_frame while the claim is suspended
+    };
+    std::vector<range> unclaimed_;
+};
+
+/// Path of a ledger's claims.
+[[nodiscard]] std::string claims_path(const std::string& ledger);
+
+/// A sink of a run.
+struct counted_sink {
+    std::string name;
+    u64 without_ledger;  ///< the first frame that it has yet to deliver while it has no ledger
+};
+/// A frame that a sink has a claim on and has not delivered.
+struct undelivered_frame {
+    u64 frame = no_frame;  ///< no_frame: no sink has an open claim
+    std::string sink;
+};
+/// The lowest frame, not below `from`, that any of the sinks has a claim on and has not delivered: every
+/// lower frame is in the files of all sinks that count. Correct even if claims are resumed concurrently.
+/// Reads only files. Throws output_error.
+[[nodiscard]] undelivered_frame find_undelivered(const std::string& runtime_directory,
+                                                 const std::vector<counted_sink>& sinks, u64 from);
 
 }  // namespace carousel::telemetry

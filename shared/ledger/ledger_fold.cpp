@@ -20,7 +20,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "core/resource_limit.hpp"
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::telemetry {
 namespace {

@@ -7,12 +7,11 @@
 //     pipeline.json  what runs (run_identity.hpp); state.json: the supervisor's counters (seat_state.hpp).
 //                    Both are for a second supervisor, after the first one died.
 //     recoveries.jsonl  cost of each crash (supervisor/stores/recovery_log.hpp)
-//     dashboard.json the process that serves the web UI, with its token (dashboard_record.hpp)
+//     dashboard.json the process that serves the web UI, with its token
 //     port-SEAT-EPOCH.lock  locked by a port's program while it has memory of the run
 //     lock           locked by the supervisor until it exits, and by the stages (shm/runtime_folder.hpp);
 //                    ledger-*.bin, logs/, pictures/, dead-letters/ (dead_letter.hpp)
-// What is kept of a run that lost its supervisor is in a separate folder (lost_run.hpp).
-//
+// What is kept of a run that lost its supervisor is in a separate folder (liveness.hpp).
 // May be called from any process of the user. A record is written atomically (temporary file, rename) and
 // removed with its folder. A pid and a start time identify a process only in the pid and time namespace, and
 // the boot, in which they were read. A record from another namespace or boot is therefore judged by the locks
@@ -22,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "core/address.hpp"
 #include "core/clock.hpp"
 #include "core/types.hpp"
 #include "shm/process_id.hpp"
@@ -65,5 +65,28 @@ void write_record(const std::string& folder, record r);
 [[nodiscard]] std::vector<record> recorded_runs();
 /// The runs whose supervisor is alive, sorted by name.
 [[nodiscard]] std::vector<record> living_runs();
+
+// Record of the process that serves the web UI of `carousel run --http`, written by that process into the
+// run's folder. Like the stages, the process survives a killed supervisor. The next supervisor reads the
+// record and keeps the process, or starts another one with the same address and token: open browser pages and
+// scrapers continue to work.
+
+struct dashboard_record {
+    shm::process_id process;
+    std::string run_id;
+    std::string asked;               ///< as given to --http; "0" for any port
+    std::vector<std::string> hosts;  ///< as given to --http-host
+    http_address address;            ///< that it listens on
+    std::string token;               ///< required by actions
+};
+
+/// Writes FOLDER/dashboard.json, mode 0600. Throws shm_error.
+void write_dashboard_record(const std::string& folder, const dashboard_record& r);
+/// Empty if there is no readable record.
+[[nodiscard]] std::optional<dashboard_record> read_dashboard_record(const std::string& folder);
+/// Terminates exactly that process: Sends SIGTERM, and after 1 s SIGKILL. Blocks for at most 2 s.
+void end_dashboard(const shm::process_id& process) noexcept;
+/// The address to open in a browser: "http://127.0.0.1:8080/?token=...".
+[[nodiscard]] std::string dashboard_url(const http_address& address, const std::string& token);
 
 }  // namespace carousel::run

@@ -5,7 +5,7 @@
 
 #include "core/log.hpp"
 #include "core/runs_on.hpp"
-#include "dead_letters/traceback.hpp"
+#include "dead_letters/dead_letter.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"

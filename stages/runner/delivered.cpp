@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 
 namespace carousel::stages {
 namespace {

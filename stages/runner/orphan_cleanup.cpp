@@ -10,7 +10,6 @@
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "run/liveness.hpp"
-#include "run/lost_run.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 // Exit of a stage whose supervisor has not been replaced. The last stage that leaves a run saves the data
-// known about the run (run/lost_run.hpp) and removes everything else: shared memory and runtime directory
+// known about the run (run/liveness.hpp) and removes everything else: shared memory and runtime directory
 // (pictures and dead letters are kept). The last stage is determined under the run's file lock, which a
 // supervisor holds until it ends; so no stage cleans up while a supervisor runs, and no two stages clean up
 // concurrently. A process that leaves releases its locks on the run (membership.hpp); while another process

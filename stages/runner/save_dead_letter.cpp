@@ -14,7 +14,6 @@
 #include "core/log.hpp"
 #include "core/resource_limit.hpp"
 #include "dead_letters/dead_letter.hpp"
-#include "dead_letters/traceback.hpp"
 #include "shm/fd_socket.hpp"
 #include "shm/runtime_folder.hpp"
 #include "stages/runner/running_clock.hpp"

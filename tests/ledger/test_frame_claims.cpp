@@ -2,7 +2,7 @@
 #include <filesystem>
 
 #include "core/errors.hpp"
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "ledger/ledger_fold.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

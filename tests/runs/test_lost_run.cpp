@@ -1,5 +1,5 @@
 // The records that are kept of runs that lost their supervisor.
-#include "run/lost_run.hpp"
+#include "run/liveness.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,4 @@
 // The position up to which the sinks of a run have delivered, as a receiving stage reports it to its sender.
-#include "ledger/frame_claims.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/topology.hpp"
 #include "shm/segment.hpp"

@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "ledger/frame_claims.hpp"
 #include "ledger/ledger.hpp"
 #include "stages/runner/delivered.hpp"
 #include "tests/stages/in_process.hpp"

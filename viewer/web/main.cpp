@@ -12,7 +12,6 @@
 #include "core/errors.hpp"
 #include "core/process.hpp"
 #include "core/secret.hpp"
-#include "run/dashboard_record.hpp"
 #include "run/directory.hpp"
 #include "viewer/watch/command_line.hpp"
 #include "viewer/web/server.hpp"

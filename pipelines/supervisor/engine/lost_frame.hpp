@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/run_setup.hpp"
 

@@ -11,7 +11,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "core/json_text.hpp"
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "ledger/ledger_fold.hpp"
 #include "ring/words.hpp"
 #include "shm/block_guard.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "ledger/ledger_fold.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"

@@ -1,13 +1,13 @@
 #pragma once
 // The supervisor's access to the sinks' ledgers: adds the marks that dead processes could not make, folds old
 // delivered records, and is the only writer of the sinks' claims, which state the frames for which each
-// sink's ledger counts (ledger/frame_claims.hpp). One thread; accesses only files of the run's runtime
+// sink's ledger counts (ledger/ledger.hpp). One thread; accesses only files of the run's runtime
 // directory.
 
 #include <map>
 #include <string>
 
-#include "ledger/frame_claims.hpp"
+#include "ledger/ledger.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {

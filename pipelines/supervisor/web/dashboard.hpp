@@ -2,7 +2,7 @@
 // The web UI of `carousel run --http`: the program carousel-web, as a separate process. The web UI is not a
 // part of the run: if it dies, hangs or never starts, the pipeline continues, and the log reports the
 // failure. The web UI outlives a supervisor that is killed, for as long as the stages run, and the next
-// supervisor keeps it (run/dashboard_record.hpp). One thread; the destructor and start() wait, for two
+// supervisor keeps it (run/directory.hpp). One thread; the destructor and start() wait, for two
 // seconds at most.
 
 #include <memory>
@@ -13,7 +13,7 @@
 #include "os/event_loop.hpp"
 #include "os/log_pipe.hpp"
 #include "os/spawn.hpp"
-#include "run/dashboard_record.hpp"
+#include "run/directory.hpp"
 #include "supervisor/engine/run_extension.hpp"
 
 namespace carousel::supervisor {

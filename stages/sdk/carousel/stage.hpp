@@ -98,7 +98,7 @@ public:
     /// rings were rebuilt during the run.
     [[nodiscard]] virtual u64 first_frame() const { return 0; }
     /// Every frame below the returned number is committed by each sink of this run that has a claim on it
-    /// (ledger/frame_claims.hpp), and recorded in that sink's ledger. Reads files; to be called from one
+    /// (ledger/ledger.hpp), and recorded in that sink's ledger. Reads files; to be called from one
     /// thread at a time. Throws output_error.
     [[nodiscard]] virtual u64 delivered_below() { return 0; }
     /// Makes the runner call stage::ready() again. Any thread.
