@@ -8,7 +8,7 @@
 // With --repair it repairs the words of a space in GPU memory for `carousel hold` (repair.hpp) and allocates
 // nothing. Without --requests the requests are read from stdin.
 //
-// N is one end of a SOCK_SEQPACKET pair; control/alloc_message.hpp defines its messages. Blocks of kind vmm
+// N is one end of a SOCK_SEQPACKET pair; control/memory_message.hpp defines its messages. Blocks of kind vmm
 // are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
 // Blocks of kind ipc are kept alive by this process, which then stays, asleep, until its socket reads EOF:
 // its supervisor is dead. For S seconds it then tries to connect to the next supervisor of run ID at
@@ -33,7 +33,7 @@
 #include <string_view>
 #include <thread>
 
-#include "control/alloc_message.hpp"
+#include "control/memory_message.hpp"
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "control/answer_message.hpp"
 #include "control/ps_message.hpp"
 #include "control/request_message.hpp"
 #include "core/json.hpp"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/completers.hpp"
-#include "control/answer_message.hpp"
 #include "control/client.hpp"
+#include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "os/table.hpp"
 #include "runs/client.hpp"

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "control/client.hpp"
-#include "control/parameter_message.hpp"
 #include "control/ps_message.hpp"
+#include "control/request_message.hpp"
 #include "runs/client.hpp"
 #include "runs/spaces.hpp"
 

@@ -4,9 +4,8 @@
 
 #include "cli/clients.hpp"
 #include "cli/completers.hpp"
-#include "control/answer_message.hpp"
 #include "control/client.hpp"
-#include "control/parameter_message.hpp"
+#include "control/request_message.hpp"
 #include "os/table.hpp"
 #include "runs/client.hpp"
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "control/client.hpp"
-#include "control/observer.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/table.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <future>
 
-#include "control/answer_message.hpp"
 #include "control/client.hpp"
 #include "control/ps_message.hpp"
+#include "control/request_message.hpp"
 #include "control/trace_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"

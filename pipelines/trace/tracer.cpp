@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "control/answer_message.hpp"
 #include "control/client.hpp"
 #include "control/mapped_ring.hpp"
 #include "control/ps_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"

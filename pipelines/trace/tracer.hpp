@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "control/observer.hpp"
+#include "control/client.hpp"
 #include "control/trace_message.hpp"
 #include "core/types.hpp"
 #include "frame/frame_format.hpp"

@@ -1,15 +1,22 @@
 #pragma once
-// Client of a run's supervisor: one request and one reply over its control socket (SOCK_SEQPACKET), each
-// JSON. Every wait has a timeout. Used by the commands, the viewer and the dashboard. May be used by any
-// process of the user, from any thread.
+// A run as seen from outside: requests to its supervisor, and its control block.
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "run/directory.hpp"
+#include "run/liveness.hpp"
+#include "telemetry/snapshot_events.hpp"
 
 namespace carousel::run {
+
+// Client of a run's supervisor: one request and one reply over its control socket (SOCK_SEQPACKET), each
+// JSON. Every wait has a timeout. Used by the commands, the viewer and the dashboard. May be used by any
+// process of the user, from any thread.
 
 class client {
 public:
@@ -18,7 +25,7 @@ public:
     /// Connects to the process that listens at that path; error messages call it "the supervisor".
     client(std::string socket_path, std::string run_id);
 
-    /// Sends a request and returns the answer, which may be a refusal (answer_message.hpp). The request
+    /// Sends a request and returns the answer, which may be a refusal (request_message.hpp). The request
     /// carries the run's id, so that another run of the same name refuses it. Throws shm_error if no process
     /// listens (retried for wait_s seconds), if there is no reply within timeout_s seconds, or if the reply
     /// is not a JSON object. Throws config_error if the request exceeds 60 KiB.
@@ -33,6 +40,62 @@ private:
 
     std::string path_, run_id_;
     std::string supervisor_;  ///< "": unknown
+};
+
+// Observes a run from outside: maps its control block, and follows the run to another supervisor and into
+// rebuilt memory. An observer is bound to one run, (folder, run id). Used by the viewer, the dashboard, `top`
+// and `trace`. One thread per observer; other threads may use a mapped block while they hold a reference to
+// it.
+
+/// One control block of a run. A run that restarts has another one.
+struct mapped_block {
+    record run;                              ///< the record at the time when this block was mapped
+    std::shared_ptr<shm::segment> observed;  ///< read-only; source of everything that is displayed
+    std::shared_ptr<shm::segment> attached;  ///< writable, for a tap's lease words; null: none
+};
+
+/// An event that concerns the run itself.
+struct run_update {
+    telemetry::event_kind kind = telemetry::event_kind::info;
+    std::string text;
+};
+
+/// Result of one poll.
+struct observation {
+    liveness_report liveness;
+    bool recreated = false;  ///< another block was mapped: all data derived from the old block starts again
+    std::vector<run_update> updates;  ///< since the last poll
+};
+
+class observer {
+public:
+    enum class access : u8 { poll, take_leases };
+    /// Throws shm_error if there is no control block (yet), or none of this version; config_error if the run
+    /// uses another clock.
+    explicit observer(record r, access a = access::poll);
+
+    /// Checks for a supervisor, a change of supervisor, the end of the run and a rebuilt block. Between two
+    /// blocks the old one stays mapped. To be called a few times per second.
+    [[nodiscard]] observation poll();
+    /// Record of the current supervisor.
+    [[nodiscard]] const record& run() const noexcept { return run_; }
+    [[nodiscard]] const shm::control_block& block() const noexcept { return mapped_->observed->block(); }
+    /// Keep a copy of this to use the block after the next poll().
+    [[nodiscard]] const std::shared_ptr<const mapped_block>& mapped() const noexcept { return mapped_; }
+    /// Returns one sentence about the supervisor, based on the last poll and its last heartbeat; "": no
+    /// problem.
+    [[nodiscard]] std::string notice(u64 now_ns, u64 heartbeat_ns) const;
+    /// Continues read-only: releases the writable mapping of the run's memory.
+    void stop_leasing();
+
+private:
+    [[nodiscard]] bool follow();
+    void report_supervisor_change(const liveness_report& now, i32 old_pid, std::vector<run_update>& updates);
+
+    record run_;
+    access access_;
+    std::shared_ptr<const mapped_block> mapped_;
+    std::optional<u32> alone_;  ///< set: the supervisor has ended, and N stages continue
 };
 
 }  // namespace carousel::run

@@ -1,13 +1,13 @@
 #pragma once
 // Every message that a process sends to a supervisor over DIR/control.sock: {"type": "...", fields}, one
 // struct per type, listed here. Answers have "ok": with true, the fields of the struct named at the message;
-// with false, why it was refused (answer_message.hpp).
+// with false, why it was refused (request_message.hpp).
 
 #include <variant>
 
+#include "control/mapped_ring.hpp"
 #include "control/request_message.hpp"
 #include "control/stage_message.hpp"
-#include "control/tap_message.hpp"
 
 namespace carousel::run {
 

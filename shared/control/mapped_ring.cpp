@@ -6,10 +6,11 @@
 #include <cerrno>
 
 #include "control/memory_message.hpp"
-#include "control/tap_message.hpp"
+#include "control/request_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
+#include "shm/control_block.hpp"
 
 namespace carousel::run {
 namespace {
@@ -70,6 +71,14 @@ mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path
     }
     check_extent(c, r);
     return r;
+}
+
+tap_answer read_tap(const nlohmann::json& answer) {
+    if (const verdict v = read_verdict(answer); !v.ok)
+        throw config_error(v.message.value_or("the supervisor does not share pictures"));
+    auto a = answer.get<tap_answer>();
+    a.entry = std::max(shm::max_incarnations, a.entry);
+    return a;
 }
 
 }  // namespace carousel::run

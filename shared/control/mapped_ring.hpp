@@ -1,8 +1,7 @@
 #pragma once
 // A ring's memory, leased by a run's supervisor to a program that reads the ring's frames: a viewer, or any
-// program with a port. One request and one answer over the control socket (tap_message.hpp), checked against
+// program with a port. One request and one answer over the control socket, checked against
 // the run's control block before any of it is used.
-//
 // The connection stays open as long as this object exists. When the connection closes, the supervisor frees
 // the place in the ring's latest groups; this also works after a kill, and if a forked child outlives the
 // process. May be used from any thread, by one thread at a time.
@@ -12,7 +11,9 @@
 #include <vector>
 
 #include "core/clock.hpp"
+#include "core/described.hpp"
 #include "device/backend.hpp"
+#include "device/described.hpp"
 #include "frame/frame_format.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
@@ -40,5 +41,33 @@ struct mapped_ring {
 /// damage).
 [[nodiscard]] mapped_ring map_ring(const shm::control_block& c, const std::string& socket_path,
                                    const std::string& stage, u64 patience_ns = 2 * ns_per_s);
+
+// How a viewer gets the memory of a ring: one request and one answer with file descriptors over
+// DIR/control.sock. The connection stays open; its end frees the viewer's place in the ring. This file writes
+// and reads both.
+//   {"type": "tap", "stage": "fragment"}            "": the ring that the last sink reads
+//   {"ok": true, "run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...},
+//    "memory": {...}, "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}     "memory": memory_message.hpp
+// or a refusal (request_message.hpp).
+
+struct tap_request {
+    static constexpr const char* type = "tap";
+    std::string stage;
+    static constexpr field_rules rules{.sparse = true};
+};
+BOOST_DESCRIBE_STRUCT(tap_request, (), (stage))
+struct tap_answer {
+    std::string run_id;
+    u32 link = 0;
+    std::string stage;
+    u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
+    nlohmann::json format, memory;  ///< of the ring: frame/frame_format.hpp; memory_message.hpp
+    device::device_id device;       ///< of the stage that writes it
+    bool ok = true;
+};
+BOOST_DESCRIBE_STRUCT(tap_answer, (), (ok, run_id, link, stage, entry, format, memory, device))
+
+/// Throws config_error for a refusal, json::exception for an answer of another version.
+[[nodiscard]] tap_answer read_tap(const nlohmann::json& answer);
 
 }  // namespace carousel::run

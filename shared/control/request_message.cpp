@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "core/errors.hpp"
 
 namespace carousel::shm {
@@ -19,7 +21,6 @@ void from_json(const nlohmann::json& j, injected_fault& fault) {
 }  // namespace carousel::shm
 
 namespace carousel::run {
-
 using nlohmann::json;
 
 const char* command_of(const request& r) noexcept {
@@ -55,6 +56,49 @@ request read_request(const json& message) {
 
 std::string unreadable_request(const std::exception& why) {
     return fmt::format("the request can't be read: {}", why.what());
+}
+
+verdict carried_out(std::string message) { return {true, std::move(message), std::nullopt, false}; }
+verdict refused(int code, std::string message) { return {false, std::move(message), code, false}; }
+verdict refused(std::string message) { return {false, std::move(message), std::nullopt, false}; }
+
+json to_json(const verdict& v) {
+    json j = v;
+    if (!v.later) j.erase("later");
+    return j;
+}
+
+verdict read_verdict(const json& answer) {
+    verdict v;
+    read_known_fields(answer, v);
+    return v;
+}
+
+json to_json(const parameter_state& s) {
+    json j{{"ok", true},
+           {"schema", s.schema ? s.schema.to_json() : json()},
+           {"values", s.values},
+           {"number", s.number},
+           {"from", s.from}};
+    if (!s.message.empty()) j["message"] = s.message;
+    return j;
+}
+
+parameter_state parameters_from(const json& answer) {
+    try {
+        parameter_state s;
+        if (!answer.at("schema").is_null()) s.schema = ring::parameter_schema::from_json(answer["schema"]);
+        s.values = answer.at("values");
+        s.number = answer.at("number");
+        s.from = answer.at("from");
+        s.message = answer.value("message", "");
+        return s;
+    } catch (const json::exception& e) {
+        throw config_error(
+            fmt::format("the supervisor's answer on the parameters can't be read ({}): check that both "
+                        "programs have the same version",
+                        e.what()));
+    }
 }
 
 }  // namespace carousel::run

@@ -1,4 +1,18 @@
 #pragma once
+// Requests to a run's supervisor, and its answers.
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "core/described.hpp"
+#include "core/errors.hpp"
+#include "core/types.hpp"
+#include "parameters/parameter_schema.hpp"
+#include "shm/injected_fault.hpp"
+
+namespace carousel::shm {
+
 // Requests of a client to a run's supervisor over DIR/control.sock: one struct per request, whose type is
 // "type" in its JSON.
 //   {"type": "ps"}, {"type": "parameters"}, {"type": "shutdown"}, {"type": "rebuild"}
@@ -12,15 +26,6 @@
 //   {"type": "trace_file", "host": "b", "id": 7, "stop": true, "at": 65536}
 // Each may carry "run_id", the id of the intended run: another run at that path refuses the request. Unknown
 // keys are ignored. Any process, any thread.
-
-#include <optional>
-#include <string>
-#include <variant>
-
-#include "core/described.hpp"
-#include "shm/injected_fault.hpp"
-
-namespace carousel::shm {
 
 void to_json(nlohmann::json& j, injected_fault fault);
 /// Throws config_error, which lists the known faults.
@@ -116,5 +121,55 @@ using request = std::variant<ps_request, parameters_request, set_request, trace_
 [[nodiscard]] request read_request(const nlohmann::json& message);
 /// Text of such a refusal.
 [[nodiscard]] std::string unreadable_request(const std::exception& why);
+
+// The supervisor's verdict on a request: carried out, or refused and why. This file writes and reads it.
+//   {"ok": true, "message": "..."}
+//   {"ok": false, "code": 2, "message": "..."}      "code": an exit code
+// With "later": true the request can be repeated. Answers with more content (parameters, ps_message.hpp,
+// trace_message.hpp) also have "ok": true; every refusal has the form above. Any process, any thread.
+
+struct verdict {
+    bool ok = false;
+    std::optional<std::string> message;
+    std::optional<i64> code;  ///< of a refusal: an exit code
+    bool later = false;       ///< refused because of a temporary state: a later attempt can succeed
+};
+BOOST_DESCRIBE_STRUCT(verdict, (), (ok, message, code, later))
+
+[[nodiscard]] verdict carried_out(std::string message);
+[[nodiscard]] verdict refused(int code, std::string message);
+/// Without an exit code: to a stage or a viewer.
+[[nodiscard]] verdict refused(std::string message);
+
+[[nodiscard]] nlohmann::json to_json(const verdict& v);
+/// Never throws: a field that is missing or has another type stays empty; an answer without "ok": true is a
+/// refusal.
+[[nodiscard]] verdict read_verdict(const nlohmann::json& answer);
+
+/// Refused because of a temporary state: a later attempt can succeed.
+class refused_for_now : public config_error {
+public:
+    using config_error::config_error;
+};
+
+// The supervisor's answers to {"type": "parameters"} and {"type": "set"}. This
+// file writes and reads them.
+//   {"type": "parameters"}     -> {"ok": true, "schema": {...}, "values": {...}, "number": 3, "from": 120}
+//   {"type": "set", "values": {"spin": 0.5}}  -> the same, and "message": "spin is 0.5 from frame 120 on"
+//   {"type": "set", "reset": true}            -> the same: all values as at the start of the run
+// A refusal has changed nothing. A refusal with "later": true can be retried: too many
+// changes are waiting for frames to come.
+
+struct parameter_state {
+    ring::parameter_schema schema;                     ///< empty: this pipeline has no parameters
+    nlohmann::json values = nlohmann::json::object();  ///< by name: values of frames to come
+    u64 number = 0;                                    ///< changes since the start
+    u64 from = 0;                                      ///< first frame of the newest set
+    std::string message = {};                          ///< result of "set"; "" in the answer to "parameters"
+};
+
+[[nodiscard]] nlohmann::json to_json(const parameter_state& s);
+/// Throws config_error for an answer of another version.
+[[nodiscard]] parameter_state parameters_from(const nlohmann::json& answer);
 
 }  // namespace carousel::run

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "control/answer_message.hpp"
 #include "control/memory_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/json_text.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 // How a process joins a run: it sends HELLO over the supervisor's socket and receives ATTACH with the
-// descriptors of the memory (control/stage_message.hpp, control/attach_message.hpp); and the rings as the
+// descriptors of the memory (control/stage_message.hpp, control/stage_message.hpp); and the rings as the
 // process then maps them. The connection stays open as long as the process takes part: its EOF informs the
 // supervisor of a death.
 
@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "control/attach_message.hpp"
 #include "control/stage_message.hpp"
 #include "core/errors.hpp"
 #include "device/backend.hpp"

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "control/attach_message.hpp"
 #include "control/memory_message.hpp"
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"

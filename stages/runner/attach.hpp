@@ -5,7 +5,7 @@
 // order of their numbers, and closing those of a GPU driver takes about 90 ms.
 //
 //   stage      -> hello (control/stage_message.hpp)
-//   supervisor -> attach with fds (control/attach_message.hpp), or a refusal
+//   supervisor -> attach with fds (control/stage_message.hpp), or a refusal
 //   stage -> ready, after it is LIVE
 //
 // The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" (seat, entry, epoch) in its environment; a

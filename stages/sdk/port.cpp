@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "control/client.hpp"
-#include "control/parameter_message.hpp"
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the ports of one open run: the observed run (control/observer.hpp) and the devices on which
+// Shared by the ports of one open run: the observed run (control/client.hpp) and the devices on which
 // frames are delivered. One thread at a time.
 
 #include <memory>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include <carousel/port.hpp>
+#include "control/client.hpp"
 #include "control/mapped_ring.hpp"
-#include "control/observer.hpp"
 #include "core/process.hpp"
 
 namespace carousel {

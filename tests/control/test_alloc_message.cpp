@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "control/alloc_message.hpp"
 #include "control/memory_message.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,9 +1,8 @@
 // The answers of a supervisor, written and read: verdicts, ps, traces, parameters.
 
-#include "control/answer_message.hpp"
-#include "control/parameter_message.hpp"
+#include "control/mapped_ring.hpp"
 #include "control/ps_message.hpp"
-#include "control/tap_message.hpp"
+#include "control/request_message.hpp"
 #include "control/trace_message.hpp"
 #include "core/errors.hpp"
 #include "shm/control_block.hpp"

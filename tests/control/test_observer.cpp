@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "control/observer.hpp"
+#include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/words.hpp"

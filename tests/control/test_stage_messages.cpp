@@ -1,8 +1,8 @@
 // The messages between stages, owners of memory and supervisors, written and read.
 
-#include "control/answer_message.hpp"
-#include "control/attach_message.hpp"
 #include "control/control_message.hpp"
+#include "control/request_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 

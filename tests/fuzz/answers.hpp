@@ -2,9 +2,8 @@
 // Any text as a supervisor's reply: what each reader of replies makes of it. Data that was read is written
 // again exactly as it was read.
 
-#include "control/answer_message.hpp"
-#include "control/parameter_message.hpp"
 #include "control/ps_message.hpp"
+#include "control/request_message.hpp"
 #include "control/trace_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"

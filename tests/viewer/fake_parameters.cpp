@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "control/parameter_message.hpp"
+#include "control/request_message.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "ring/parameter_box.hpp"

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <utility>
 
-#include "control/parameter_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "telemetry/run_end.hpp"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "control/observer.hpp"
+#include "control/client.hpp"
 #include "viewer/session/model.hpp"
 #include "viewer/session/parameter_sync.hpp"
 #include "viewer/watch/sampler.hpp"

@@ -7,10 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "control/answer_message.hpp"
 #include "control/client.hpp"
-#include "control/parameter_message.hpp"
 #include "control/ps_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "control/parameter_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/enum_names.hpp"
 #include "core/errors.hpp"

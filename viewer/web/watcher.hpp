@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "control/observer.hpp"
+#include "control/client.hpp"
 #include "parameters/parameter_schema.hpp"
 #include "telemetry/snapshot_events.hpp"
 #include "telemetry/snapshot_history.hpp"

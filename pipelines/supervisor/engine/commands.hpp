@@ -4,8 +4,6 @@
 #include <functional>
 #include <string>
 
-#include "control/answer_message.hpp"
-#include "control/parameter_message.hpp"
 #include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "supervisor/engine/parameters.hpp"

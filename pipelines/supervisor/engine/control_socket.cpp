@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "os/descriptors.hpp"

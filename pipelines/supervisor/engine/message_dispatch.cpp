@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"

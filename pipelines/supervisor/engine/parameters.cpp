@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/parameter_box.hpp"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "control/parameter_message.hpp"
 #include "control/request_message.hpp"
 #include "core/json.hpp"
 #include "ring/parameter_box.hpp"

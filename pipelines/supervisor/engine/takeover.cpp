@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "shm/process_id.hpp"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "control/tap_message.hpp"
+#include "control/mapped_ring.hpp"
 #include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/control_socket.hpp"
 

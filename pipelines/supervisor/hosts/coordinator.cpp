@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "control/answer_message.hpp"
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"

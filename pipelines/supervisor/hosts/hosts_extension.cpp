@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "core/errors.hpp"
 
 namespace carousel::supervisor {

@@ -12,7 +12,7 @@
 #include <iterator>
 #include <utility>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/io.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "control/attach_message.hpp"
+#include "control/stage_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"

@@ -6,7 +6,6 @@
 #include <csignal>
 #include <optional>
 
-#include "control/alloc_message.hpp"
 #include "control/memory_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"

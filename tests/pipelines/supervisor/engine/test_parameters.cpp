@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "control/answer_message.hpp"
+#include "control/request_message.hpp"
 #include "ring/check/block_check.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/topology.hpp"
