@@ -8,7 +8,7 @@
 #include "core/errors.hpp"
 #include "core/log.hpp"
 #include "session/accounts.hpp"
-#include "session/newest_reader.hpp"
+#include "session/newest_frame.hpp"
 #include "session/status_words.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/disk_full_pause.hpp"

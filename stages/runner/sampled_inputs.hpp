@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "session/newest_reader.hpp"
+#include "session/newest_frame.hpp"
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {
