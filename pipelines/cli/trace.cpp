@@ -13,7 +13,7 @@
 #include "os/interrupts.hpp"
 #include "os/table.hpp"
 #include "runs/client.hpp"
-#include "telemetry/trace_join.hpp"
+#include "telemetry/trace_file.hpp"
 #include "trace/remote_traces.hpp"
 #include "trace/tracer.hpp"
 

@@ -15,7 +15,7 @@
 #include "os/terminal.hpp"
 #include "runs/client.hpp"
 #include "spec/own_programs.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 #include "top/picture_pipe.hpp"
 #include "top/top_view.hpp"
 

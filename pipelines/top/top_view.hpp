@@ -7,7 +7,7 @@
 
 #include "control/ps_message.hpp"
 #include "telemetry/snapshot_events.hpp"
-#include "telemetry/snapshot_rates.hpp"
+#include "telemetry/snapshot_series.hpp"
 
 namespace carousel::supervisor {
 

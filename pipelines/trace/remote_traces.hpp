@@ -14,7 +14,6 @@
 #include "core/types.hpp"
 #include "run/directory.hpp"
 #include "telemetry/trace_file.hpp"
-#include "telemetry/trace_join.hpp"
 
 namespace carousel::supervisor {
 

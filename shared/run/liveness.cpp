@@ -20,7 +20,7 @@
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 
 namespace carousel::run {
 namespace {

@@ -285,7 +285,7 @@ struct control_block {
     /// END: first sequence that does not exist; ring/words.hpp: end_unknown, end_stopping
     alignas(64) end_word end;
     word stop_asked;  ///< 1: an early end of the run was requested
-    word supervisor;  ///< low half: pid of the supervisor; high half: how it ended (telemetry/run_end.hpp)
+    word supervisor;  ///< low half: pid of the supervisor; high half: how it ended (telemetry/snapshot.hpp)
     word supervisor_heartbeat_ns;
     word trace_until_ns;  ///< until this time stages record timestamps of every frame in the trace block
                           ///< (trace_block.hpp); 0: no trace was ever requested

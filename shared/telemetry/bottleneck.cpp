@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/enum_names.hpp"
-#include "telemetry/grown.hpp"
+#include "telemetry/busy_time.hpp"
 #include "telemetry/snapshot.hpp"
-#include "telemetry/snapshot_rates.hpp"
+#include "telemetry/snapshot_series.hpp"
 
 namespace carousel::telemetry {
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 // The time of a stage by activity, as counted by its processes (shm::stage_counters). Each value is a sum
 // over the stage's seats:
-//
 //   busy_ns         at least one frame is in flight: claimed and not yet committed by its owner
 //   wait_input_ns   the thread that claims frames has a free lane and no frame to claim: none is ready or, at
 //                   a source with a rate, none is due yet
@@ -10,11 +9,9 @@
 //   wait_own_ns     this stage's own frames must complete first: every lane is in use, a suspect frame runs
 //                   alone, or the frame that the output ring waits for is this stage's own
 //   wait_turn_ns    it has a frame to begin, and another stage has its turn on the GPU (ring/turn.hpp)
-//
 // A thread waits for one of these at a time, so the sum of a seat's waits never exceeds the elapsed time.
 // Busy time overlaps with the waits: for example, a stage with several lanes waits for its input while frames
 // are in flight.
-//
 // `busy_ns` is increased while a frame is in progress, at each commit and each heartbeat (50 ms), and never
 // by a reader, so every reader reads one value that only grows. `busy_since_ns` of the process's entry is the
 // time up to which busy time has been counted: the thread that advances this word counts the span by which it
@@ -22,6 +19,7 @@
 // between the advance and the addition, or between two heartbeats, loses that span (tens of milliseconds) and
 // leaves a word in a dead entry that no process reads, and that the next owner of the entry sets to 0.
 
+#include "core/types.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
@@ -44,5 +42,10 @@ inline void count_busy(shm::incarnation& e, shm::stage_counters& n, u64 now, boo
     } while (!e.busy_since_ns.compare_exchange_weak(since, idle ? 0 : now, std::memory_order_relaxed));
     if (now > since) n.busy_ns.fetch_add(now - since, std::memory_order_relaxed);
 }
+
+// The difference of two readings of a counter.
+
+/// Counters only grow; a value smaller than before belongs to another run, and the difference is then 0.
+[[nodiscard]] constexpr u64 grown(u64 now, u64 before) noexcept { return now > before ? now - before : 0; }
 
 }  // namespace carousel::telemetry

@@ -1,7 +1,6 @@
 #pragma once
 // A snapshot of a run: all values that viewers, tables and the dashboard show, copied from the control block
 // as plain data.
-//
 // Threading: any process and any thread, on any mapping, including a read-only one (shm::segment::observe).
 // Nothing is written and no lease is held, so a reader that is stopped during the read has no effect. The
 // values of a snapshot are read one after the other; each is correct by itself, but two of them may be some
@@ -10,6 +9,7 @@
 // index is either in range of the snapshot's own vectors or shm::none.
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -145,5 +145,24 @@ void read_snapshot(const shm::control_block& c, snapshot& out);
 [[nodiscard]] std::string describe_exit_note(u64 note);
 /// "4.2 ms", "1.25 s".
 [[nodiscard]] std::string describe_span(u64 ns);
+
+// For observers: whether a run continues without its supervisor and, if it has ended, its exit code. The
+// supervisor records the end in the control block, because observers keep their mapping when the block's name
+// and the run's runtime directory are gone: the high half of control_block::supervisor, whose low half is the
+// supervisor's pid. 0: not ended; else a mark, the complement of the exit code, and the exit code, so that a
+// flipped bit in a run that continues does not read as an end.
+
+/// Called only by the supervisor, when the run's exit code is known.
+void note_end(shm::control_block& c, int exit_code) noexcept;
+/// Returns the run's exit code; empty: the run has not ended, or no supervisor was left to record it.
+[[nodiscard]] std::optional<int> end_of(const shm::control_block& c) noexcept;
+/// Number of live processes on the run's seats, identified by (pid, start time).
+[[nodiscard]] u32 living_stages(const shm::control_block& c) noexcept;
+/// True if, of two blocks with the same run id, `present` is a different one: the run has been restarted with
+/// new memory.
+[[nodiscard]] inline bool is_recreated(const shm::control_block& watched,
+                                       const shm::control_block& present) noexcept {
+    return watched.created_ns != present.created_ns;
+}
 
 }  // namespace carousel::telemetry

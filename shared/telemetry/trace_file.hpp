@@ -2,10 +2,11 @@
 // A trace in the JSON format of ui.perfetto.dev and chrome://tracing: one process track per stage, threads
 // for the lanes of its instances, one bar per frame with its phases inside, flows that join one frame's bars,
 // counters, and events of the stages.
-//
 // A frame belongs to the trace if its source claimed it after the start of the trace; in that case every
 // later stage did, too. If an owner died between its commit and its last timestamp, the bar ends where the
 // frame was next observed downstream.
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <map>
 #include <string>
@@ -64,5 +65,19 @@ struct trace_summary {
 
 /// The complete trace as JSON; fills in `out`. Throws no errors of its own.
 [[nodiscard]] std::string trace_json(const trace_content& c, trace_summary& out);
+
+// Joins traces of one pipeline over several hosts into one: times of the other hosts are converted to the
+// clock of the host of `carousel run`, their stages are called HOST/STAGE, and each frame has one flow
+// through all hosts.
+
+struct named_trace {
+    std::string host;  ///< name of the host in the pipeline file
+    std::string text;  ///< trace_json(), recorded on that host
+};
+/// `coordinator`: trace_json() of the host of `carousel run`, which has the other hosts' clocks. `warnings`:
+/// one sentence for each host whose trace is incomplete. Throws config_error for a text that is not a trace,
+/// or a host whose clock is missing in `coordinator`.
+[[nodiscard]] std::string join_traces(const std::string& coordinator, const std::vector<named_trace>& others,
+                                      std::vector<std::string>* warnings = nullptr);
 
 }  // namespace carousel::telemetry

@@ -1,4 +1,4 @@
-#include "telemetry/trace_join.hpp"
+#include "telemetry/trace_file.hpp"
 
 #include <fmt/format.h>
 

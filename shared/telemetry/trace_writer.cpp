@@ -1,4 +1,4 @@
-#include "telemetry/trace_writer.hpp"
+#include "telemetry/trace_ring.hpp"
 
 #include <cstring>
 

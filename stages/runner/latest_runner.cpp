@@ -15,7 +15,7 @@
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
 #include "stages/sdk/process_call.hpp"
-#include "telemetry/trace_writer.hpp"
+#include "telemetry/trace_ring.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -37,7 +37,7 @@
 #include "stages/runner/reach.hpp"
 #include "stages/runner/sampled_inputs.hpp"
 #include "stages/runner/work_meter.hpp"
-#include "telemetry/trace_writer.hpp"
+#include "telemetry/trace_ring.hpp"
 
 namespace carousel::stages {
 

@@ -13,7 +13,7 @@
 #include "shm/fd_socket.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 
 namespace carousel {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/words.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

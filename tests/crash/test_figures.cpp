@@ -3,7 +3,7 @@
 
 #include "shm/segment.hpp"
 #include "telemetry/snapshot.hpp"
-#include "telemetry/snapshot_rates.hpp"
+#include "telemetry/snapshot_series.hpp"
 #include "tests/crash/run_fixture.hpp"
 #include "tests/support/catch.hpp"
 

@@ -12,8 +12,7 @@
 #include "ring/latest.hpp"
 #include "ring/recovery.hpp"
 #include "telemetry/snapshot_events.hpp"
-#include "telemetry/snapshot_history.hpp"
-#include "telemetry/snapshot_timeline.hpp"
+#include "telemetry/snapshot_series.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/viewer/rig.hpp"
 

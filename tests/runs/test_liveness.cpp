@@ -7,7 +7,7 @@
 #include "run/liveness.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

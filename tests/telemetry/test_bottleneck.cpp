@@ -3,7 +3,7 @@
 
 #include "core/clock.hpp"
 #include "telemetry/snapshot.hpp"
-#include "telemetry/snapshot_rates.hpp"
+#include "telemetry/snapshot_series.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

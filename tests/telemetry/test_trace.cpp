@@ -13,8 +13,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "telemetry/trace_file.hpp"
-#include "telemetry/trace_join.hpp"
-#include "telemetry/trace_writer.hpp"
+#include "telemetry/trace_ring.hpp"
 #include "tests/support/catch.hpp"
 
 namespace carousel {

@@ -20,7 +20,7 @@
 #include "ring/parameter_box.hpp"
 #include "shm/process_id.hpp"
 #include "telemetry/histogram.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 
 namespace carousel::test {
 namespace {

@@ -10,8 +10,7 @@
 #include "shm/segment.hpp"
 #include "telemetry/histogram.hpp"
 #include "telemetry/snapshot_events.hpp"
-#include "telemetry/snapshot_history.hpp"
-#include "telemetry/snapshot_timeline.hpp"
+#include "telemetry/snapshot_series.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/viewer/rig.hpp"
 

@@ -9,7 +9,7 @@
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 #include "viewer/session/picture_store.hpp"
 #include "viewer/window/make_interop.hpp"
 

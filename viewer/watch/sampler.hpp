@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "telemetry/snapshot_events.hpp"
-#include "telemetry/snapshot_timeline.hpp"
+#include "telemetry/snapshot_series.hpp"
 
 namespace carousel::viewer {
 

@@ -10,7 +10,7 @@
 #include "core/clock.hpp"
 #include "core/enum_names.hpp"
 #include "core/errors.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 
 namespace carousel::viewer::web {
 namespace {

@@ -18,7 +18,7 @@
 #include "control/client.hpp"
 #include "parameters/parameter_schema.hpp"
 #include "telemetry/snapshot_events.hpp"
-#include "telemetry/snapshot_history.hpp"
+#include "telemetry/snapshot_series.hpp"
 #include "viewer/watch/control.hpp"
 #include "viewer/watch/sampler.hpp"
 

@@ -44,7 +44,7 @@
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/stores/memory_store.hpp"
-#include "telemetry/run_end.hpp"
+#include "telemetry/snapshot.hpp"
 
 namespace carousel::supervisor {
 
