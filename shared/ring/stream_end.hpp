@@ -1,8 +1,17 @@
 #pragma once
+// Frames that a stream does not have: those after its end, and those of a reader with several inputs that one
+// of them lacks.
+
+#include <optional>
+
+#include "ring/link.hpp"
+#include "ring/words.hpp"
+
+namespace carousel::ring {
+
 // The end of a stream that only its source knows: frame n does not exist, and neither does any later frame.
 // The source reports it by a claim in its own block; END belongs to the supervisor, which lowers END to the
 // lowest valid claim.
-//
 //   E[source]   {sequence + 1:40, job:9, parity:1, version:14}   0: none
 // A claim is valid as long as its job is OPEN in that version and the number's word is LEASED to it. Its
 // source keeps both until END is at most n (worker::end_stream), so that the supervisor finds a valid claim.
@@ -10,16 +19,9 @@
 // incarnation that leases the number next makes the same claim, because the end is a function of the
 // sequence. A wild write cannot end a run, because it would have to write the number of a job that holds the
 // claimed ring sequence.
-//
 // Callers: claim_end() is for a source that has leased the number; all other functions are for the supervisor
 // only. Memory order: as for all words (ring/words.hpp). Claims and END contain only numbers; they publish no
 // other data.
-
-#include <optional>
-
-#include "ring/words.hpp"
-
-namespace carousel::ring {
 
 /// The sequence of a word without a valid claim; it is above every number, so it never lowers END.
 inline constexpr u64 no_claim_ring_sequence = ~u64{0};
@@ -55,5 +57,16 @@ struct stream_end {
 /// END -> `ring_sequence`, from unknown, from STOPPING or from a higher number; then wakes all stages.
 /// Returns false if END is already at most `ring_sequence`.
 bool lower_end(shm::control_block& c, u64 ring_sequence) noexcept;
+
+// Frames that a reader with several inputs can no longer get at all of its inputs.
+
+/// While the groups of a stage with several inputs are closed and opened, one after the other, one ring may
+/// let a frame bypass the stage while another ring keeps the same frame for it. The stage then never gets
+/// that frame at all inputs, and the ring and the stage would wait for each other. So the stage lets the
+/// frame bypass it at all of its inputs, WAIT -> SKIPPED. Called by any process of the stage when it searches
+/// for work. `ready` was read before the call, so the frame had bypassed the stage before the WAIT was read.
+/// A crash between two changes leaves the remaining ones to the next process that searches for work.
+void let_partial_frames_pass(const shm::stage_block& stage, std::optional<link_ref> (&input)[shm::max_inputs],
+                             const ready_map (&ready)[shm::max_inputs]) noexcept;
 
 }  // namespace carousel::ring

@@ -6,7 +6,6 @@
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
 #include "ring/header_check.hpp"
-#include "ring/partial_frames.hpp"
 #include "ring/stream_end.hpp"
 #include "shm/doorbell.hpp"
 

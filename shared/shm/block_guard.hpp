@@ -119,7 +119,7 @@ private:
 
 // Maps an offset in the control block to the object that lies there, for reports of wild writes.
 
-/// The numeric values are stored in a word (ring/wild_write.hpp) and must not change.
+/// The numeric values are stored in a word (ring/exit_notes.hpp) and must not change.
 enum class block_part : u8 {
     head = 0,  ///< identity, sizes, END, the supervisor's own words; static, or written by the supervisor
     pace = 1,  ///< the time when the next frame is due

@@ -193,7 +193,7 @@ struct alignas(own_page) incarnation {
     u32 device;            ///< device::device_kind
     u32 guard;             ///< memory_guard, set after its rings are mapped; written only by the process
                            ///< itself
-    word wild_write;       ///< target of a faulting write of this process, ring/wild_write.hpp; 0: unknown
+    word wild_write;       ///< target of a faulting write of this process, ring/exit_notes.hpp; 0: unknown
     // The present activities of the process: CLOCK_MONOTONIC ns at which the activity began; 0: inactive.
     // Written only by the process itself, with plain stores; the words of a dead process keep their last
     // values and are no longer read.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/requested_end.hpp"
+#include "ring/exit_notes.hpp"
 #include "telemetry/snapshot.hpp"
 
 namespace carousel::telemetry {

@@ -13,7 +13,7 @@ namespace carousel::stages {
 /// they store the note (for a write into guarded memory also its target) and let the signal take its default
 /// action. Also notes exit(n) in the stage's own code. Ignores SIGPIPE and SIGHUP.
 void install_exit_note(shm::incarnation& entry) noexcept;
-/// Stores the target of a write of this process (ring/wild_write.hpp). Async-signal-safe. The first one is
+/// Stores the target of a write of this process (ring/exit_notes.hpp). Async-signal-safe. The first one is
 /// kept.
 void note_wild_write(u64 packed) noexcept;
 /// Stores the note and ends the process at once, without destructors: a normal exit can hang on a stuck

@@ -9,7 +9,7 @@
 
 #include "core/errors.hpp"
 #include "core/log.hpp"
-#include "ring/wild_write.hpp"
+#include "ring/exit_notes.hpp"
 #include "stages/runner/exit_note.hpp"
 
 namespace carousel::stages {

@@ -7,7 +7,7 @@
 // complete (release). Rows are never removed: guarded memory stays mapped until the process ends.
 
 #include "device/backend.hpp"
-#include "ring/wild_write.hpp"
+#include "ring/exit_notes.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::stages {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "ring/check/word_repair.hpp"
+#include "ring/check/repair.hpp"
 #include "seated.hpp"
 
 namespace carousel::test {

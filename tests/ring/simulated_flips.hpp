@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
-#include "ring/check/word_repair.hpp"
+#include "ring/check/repair.hpp"
 #include "ring/worker.hpp"
 #include "simulation.hpp"
 

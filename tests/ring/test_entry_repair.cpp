@@ -1,7 +1,7 @@
 // An entry's bit flips while no supervisor runs: the next supervisor determines the owner, for any flipped
 // bit, from the seats' words, the live processes and the dead one's file; where none of these determines it,
 // it reports so.
-#include "ring/check/entry_repair.hpp"
+#include "ring/check/repair.hpp"
 #include "seated.hpp"
 
 namespace {

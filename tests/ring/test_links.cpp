@@ -1,7 +1,7 @@
 // One ring by its words: what advances the tail, what frees a buffer, and which readers pin it.
 
 #include "ring/latest.hpp"
-#include "ring/partial_frames.hpp"
+#include "ring/stream_end.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ring/requested_end.hpp"
+#include "ring/exit_notes.hpp"
 #include "tests/ring/seated.hpp"
 
 using namespace carousel;

@@ -3,7 +3,7 @@
 // it.
 #include <cstring>
 
-#include "ring/check/static_repair.hpp"
+#include "ring/check/repair.hpp"
 #include "ring/parameter_box.hpp"
 #include "seated.hpp"
 #include "tests/support/catch.hpp"

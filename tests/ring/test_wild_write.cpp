@@ -1,5 +1,5 @@
 // The record of a wild write fits into one word.
-#include "ring/wild_write.hpp"
+#include "ring/exit_notes.hpp"
 
 #include "ring/participants.hpp"
 #include "tests/support/catch.hpp"

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "core/crash_point.hpp"
-#include "ring/check/word_repair.hpp"
+#include "ring/check/repair.hpp"
 #include "ring/parameter_box.hpp"
 #include "ring/stream_end.hpp"
 #include "run_with_flips.hpp"

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <thread>
 
+#include "ring/exit_notes.hpp"
 #include "ring/own_pages.hpp"
-#include "ring/wild_write.hpp"
 #include "shm/block_guard.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "tests/stages/in_process.hpp"

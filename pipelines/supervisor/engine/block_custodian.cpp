@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "ring/check/static_repair.hpp"
+#include "ring/check/repair.hpp"
 #include "ring/link.hpp"
 #include "ring/recovery.hpp"
 #include "ring/topology.hpp"

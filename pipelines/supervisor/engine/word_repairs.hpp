@@ -1,11 +1,11 @@
 #pragma once
 // A word of the control block with one flipped bit, between two checks of the engine: it is repaired when two
-// consecutive checks compute the same value (ring/check/word_repair.hpp); if no two consecutive checks agree,
+// consecutive checks compute the same value (ring/check/repair.hpp); if no two consecutive checks agree,
 // the block is rebuilt.
 
 #include <optional>
 
-#include "ring/check/word_repair.hpp"
+#include "ring/check/repair.hpp"
 
 namespace carousel::supervisor {
 

@@ -4,10 +4,8 @@
 
 #include <csignal>
 
-#include "ring/check/entry_repair.hpp"
-#include "ring/check/static_repair.hpp"
-#include "ring/check/word_repair.hpp"
-#include "ring/names.hpp"
+#include "ring/check/block_check.hpp"
+#include "ring/check/repair.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {

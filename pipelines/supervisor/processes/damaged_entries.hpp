@@ -9,7 +9,7 @@
 
 namespace carousel::supervisor {
 
-/// Repairs each entry with one flipped bit (ring/check/entry_repair.hpp) before the entry is used in any
+/// Repairs each entry with one flipped bit (ring/check/repair.hpp) before the entry is used in any
 /// other way. `remembered`: the processes that the dead supervisor knew. If the owner of an entry cannot be
 /// determined, this is logged, and each process of this run that may be the owner is killed; the word is not
 /// repaired, so the block is rebuilt.

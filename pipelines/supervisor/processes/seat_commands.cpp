@@ -9,7 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "ring/requested_end.hpp"
+#include "ring/exit_notes.hpp"
 #include "shm/injected_fault.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/absent_readers.hpp"

@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "frame/frame_format.hpp"
-#include "ring/wild_write.hpp"
+#include "ring/exit_notes.hpp"
 #include "shm/block_guard.hpp"
 
 namespace carousel::supervisor {

@@ -1,6 +1,6 @@
 #pragma once
 // Describes the target of a wild write, based on the data that the dying process has stored in its entry
-// (ring/wild_write.hpp).
+// (ring/exit_notes.hpp).
 
 #include <string>
 

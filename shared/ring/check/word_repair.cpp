@@ -1,4 +1,4 @@
-#include "ring/check/word_repair.hpp"
+#include "ring/check/repair.hpp"
 
 #include <algorithm>
 #include <cstring>

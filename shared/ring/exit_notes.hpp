@@ -1,16 +1,44 @@
 #pragma once
+// What stands next to the exit note of a process: the user's request that ended it, or its own access out of
+// bounds.
+
+#include "core/types.hpp"
+#include "ring/participants.hpp"
+
+namespace carousel::ring {
+
+// Exit notes that the supervisor writes for a process before it ends that process at a user's request.
+// Observers read these notes together with the exit notes of processes (participants.hpp), so a requested end
+// is not shown as a crash. The protocol does not read them: exit_note::of() treats such a word as no note.
+// A supervisor that dies between the note and the retirement leaves the note in the entry of a process that
+// still works. A note by that process itself replaces the supervisor's note; if the process is killed without
+// leaving a note, observers show the wrong reason.
+
+enum class requested_end : u8 {
+    none,
+    down,     ///< `carousel down STAGE`: there is no successor until `carousel up STAGE`
+    restart,  ///< `carousel restart STAGE`: the successor is started at once
+};
+
+/// Differs from note_by_itself and from note_from_outside in 16 bits each.
+inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
+
+[[nodiscard]] constexpr u64 note_requested_end(requested_end why) {
+    return note_of(note_by_supervisor, static_cast<u32>(why));
+}
+/// `raw`: incarnation::exit_note. Returns requested_end::none for every other note, and for a damaged one.
+[[nodiscard]] constexpr requested_end requested_end_of(u64 raw) {
+    for (const requested_end why : {requested_end::down, requested_end::restart})
+        if (raw == note_requested_end(why)) return why;
+    return requested_end::none;
+}
+
 // The record that a process makes about its own out-of-bounds access: one word in its incarnation entry, next
 // to the exit note.
-//
 //   {recorded:1, what:3, index:8, slot:8, offset:44}
-//
 // Writer: the process itself, in its SIGSEGV handler or on the thread that received its device's fault,
 // before the exit note (release). Reader: the supervisor, after the exit note (acquire). A death between the
 // two leaves a word that no process reads, and the word in the next incarnation's entry starts as 0.
-
-#include "core/types.hpp"
-
-namespace carousel::ring {
 
 enum class wild_write_target : u8 {
     nothing = 0,

@@ -1,0 +1,91 @@
+#pragma once
+// Parts of a control block that are damaged, and what they must have been.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/check/block_check.hpp"
+
+namespace carousel::ring {
+
+// Finds words that are damaged by one bit, and their original values. The evidence consists of the
+// supervisor's own data (END, seats, processes, sets) and the protocol's rules over all other words: of the
+// 64 values that are one bit away from the value found, those that violate no rule remain. If all remaining
+// values have the same meaning, one of them is written back; otherwise the value cannot be determined, and
+// the block is rebuilt.
+// Called only by the supervisor's thread, after at least two checks: a value that both checks find is not the
+// effect of a frame that advanced between two reads. write_back() is one CAS of the damaged value: if the
+// supervisor dies before it, the next check or the next supervisor finds the same value.
+// Not handled: several damaged words at the same time; a change of an even number of bits (parity does not
+// detect it, but the audit's rules may); headers, which only their producer can write.
+
+struct damaged_word {
+    word_place at;
+    u64 raw = 0;
+    bool operator==(const damaged_word&) const = default;
+};
+
+/// Returns the damaged words, at most most_findings. A sequence in a header counts only if the frame is
+/// READY.
+[[nodiscard]] std::vector<damaged_word> damaged_words(const shm::control_block& c,
+                                                      const shm::control_block& made);
+/// Returns the value that the word had, or a value with the same meaning. Empty if it cannot be determined at
+/// this check.
+[[nodiscard]] std::optional<u64> repaired_value(const shm::control_block& c, const shm::control_block& made,
+                                                const known_run& known, const damaged_word& w);
+/// Writes the value back and wakes all stages. Returns false if the word has changed since then.
+bool write_back(shm::control_block& c, const shm::control_block& made, const damaged_word& w,
+                u64 value) noexcept;
+
+// Determines the identity of an entry that was damaged by one bit while there was no supervisor. The
+// supervisor that takes the run over has no record of its own about the processes. It has the other words,
+// the records of its predecessor, and the processes that exist.
+// Of the identities that are one bit away, the one with the most evidence is chosen. Evidence is: a seat that
+// names the entry with that epoch; a live process of the run with that pid and with the start time in the
+// entry; the same identity in the file. The state is not derived from the word's bits, but from the entry
+// that holds a seat and from the processes that are alive, as far as a second supervisor needs to know it. A
+// process that still works either holds its seat or must be retired; an entry that no process has claimed and
+// that no job word depends on is UNUSED.
+// Called by a supervisor that takes a run over, before it searches for its processes. Nothing is changed
+// here.
+
+struct entry_evidence {
+    std::vector<known_process> recorded;  ///< from the predecessor's file, which may be older than the last
+                                          ///< event
+    std::function<bool(u32 pid)>
+        is_ours;  ///< a process of this run with that pid is alive and has the start time in the entry
+};
+
+/// Returns the value that the entry's word should have; empty if its identity cannot be determined.
+[[nodiscard]] std::optional<u64> adopted_entry(const shm::control_block& c, u32 entry,
+                                               const entry_evidence& evidence);
+
+// Repairs parts of a control block that are written once and that no process acts on: names and figures for
+// display, descriptions of memory that are also sent by message, and parameter sets that no frame can need.
+// From the supervisor's own data it also repairs whether a seat is paused and when a process started. The
+// supervisor's copy is authoritative, so these parts are written back in place, regardless of how many bits
+// have changed. Data that a process may have acted on in the meantime (a count, a window, a flag, the set of
+// a frame that can still be made) is left to check_static(), after which the block is rebuilt.
+// Called only by the supervisor's thread, at any time. The data is plain bytes that no other process writes:
+// a concurrent reader reads each byte with its old or its new value. If the repair is interrupted between two
+// bytes, the next check finds the remaining ones.
+
+/// Writes back the parts that differ from `made` and that no process acts on. Returns the names of the words
+/// that were wrong. Sources read their sets from the newest one back to the first that applies to the oldest
+/// frame: `known.tails` determines the frames that can still be made.
+[[nodiscard]] std::vector<std::string> repair_static(shm::control_block& c, const shm::control_block& made,
+                                                     const known_run& known);
+
+/// Writes back the start times in `known` of processes that are ready: each word belongs to its process,
+/// which writes it once before it is ready. Returns the names of the words that were wrong.
+[[nodiscard]] std::vector<std::string> repair_start_times(shm::control_block& c,
+                                                          const shm::control_block& made,
+                                                          const known_run& known);
+
+/// The number of sets, from the newest one back, that a source can read when it makes frame `oldest` or a
+/// later one.
+[[nodiscard]] u32 sets_in_use(const shm::parameter_box& made, u64 oldest) noexcept;
+
+}  // namespace carousel::ring
