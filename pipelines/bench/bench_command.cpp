@@ -4,7 +4,7 @@
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
 #include "core/errors.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

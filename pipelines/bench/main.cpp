@@ -18,7 +18,7 @@
 #include "core/output_file.hpp"
 #include "core/process.hpp"
 #include "os/console.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/user_input.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/start.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 

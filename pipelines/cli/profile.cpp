@@ -17,7 +17,7 @@
 #include "os/spawn.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

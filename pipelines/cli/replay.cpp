@@ -12,9 +12,7 @@
 #include "dead_letters/dead_letter.hpp"
 #include "os/table.hpp"
 #include "run/directory.hpp"
-#include "spec/own_programs.hpp"
-#include "spec/python_program.hpp"
-#include "spec/shell_words.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -3,7 +3,7 @@
 #include "cli/options.hpp"
 #include "core/address.hpp"
 #include "runs/client.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "supervisor/web/dashboard.hpp"
 
 namespace carousel::supervisor {

@@ -10,7 +10,7 @@
 #include "core/json_text.hpp"
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

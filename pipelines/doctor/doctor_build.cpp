@@ -8,7 +8,7 @@
 #include "core/json_text.hpp"
 #include "doctor/doctor.hpp"
 #include "os/subprocess.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

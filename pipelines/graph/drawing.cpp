@@ -8,7 +8,7 @@
 
 #include "core/errors.hpp"
 #include "os/table.hpp"
-#include "spec/outputs.hpp"
+#include "spec/links.hpp"
 #include "supervisor/plan/links.hpp"
 
 namespace carousel::supervisor {

@@ -13,7 +13,7 @@
 #include "core/output_file.hpp"
 #include "lab/html_report.hpp"
 #include "lab/lesson_text.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

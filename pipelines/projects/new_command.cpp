@@ -9,8 +9,7 @@
 #include "core/user_input.hpp"
 #include "os/own_command.hpp"
 #include "projects/new_stage.hpp"
-#include "spec/own_programs.hpp"
-#include "spec/python_program.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

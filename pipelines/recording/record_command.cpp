@@ -15,7 +15,7 @@
 #include "control/ps_message.hpp"
 #include "core/user_input.hpp"
 #include "runs/client.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

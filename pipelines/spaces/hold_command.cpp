@@ -10,8 +10,8 @@
 #include "os/table.hpp"
 #include "spaces/gpu_programs.hpp"
 #include "spaces/spaces.hpp"
-#include "spec/own_programs.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

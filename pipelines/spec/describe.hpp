@@ -2,7 +2,6 @@
 // Queries the stages of a pipeline before anything is started: each program is run as `PROGRAM --describe`,
 // in the order of the links, with its settings and its inputs' formats on stdin, and replies with its
 // outputs' formats. So wiring, settings and sizes are checked while there is nothing to clean up.
-//
 // Called by the `carousel` program. The programs use no device and write no file; each has 10 s (in Python 60
 // s). Throws config_error for a missing program (with the places that were searched), an error that a stage
 // reports (at the key that it names, as file:line:col), and a program that hangs, dies or gives an invalid
@@ -70,5 +69,17 @@ struct stage_description : output_spec {
 
 /// Queries every stage. Throws config_error. `timeout_ms`: limit per program, see query_program().
 [[nodiscard]] std::vector<stage_description> describe_stages(const pipeline& p, u32 timeout_ms = 10'000);
+
+// The parameters of a pipeline: the schema that its stages name, and the initial values.
+
+struct parameter_plan {
+    ring::parameter_schema schema;  ///< empty: no stage takes parameters
+    std::vector<std::byte> values;  ///< the schema's default values, overridden by [parameters]
+};
+
+/// Throws config_error if stages name different schemas (the message has both), or, at their place in the
+/// file, for keys and values of [parameters] that the schema does not accept.
+[[nodiscard]] parameter_plan plan_parameters(const pipeline& p,
+                                             const std::vector<stage_description>& described);
 
 }  // namespace carousel::supervisor

@@ -11,8 +11,6 @@
 #include "spec/key_table.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "spec/section_reader.hpp"
-#include "spec/split.hpp"
-#include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {

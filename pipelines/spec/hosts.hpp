@@ -1,13 +1,17 @@
 #pragma once
+// Pipelines of several hosts: their sections, the partition of each host, and stages with instances on two
+// hosts.
+
+#include "spec/describe.hpp"
+#include "spec/pipeline_document.hpp"
+#include "spec/section_reader.hpp"
+
+namespace carousel::supervisor {
+
 // [hosts.NAME] of a pipeline file and `host = "NAME"` of its stages: one file for several machines. The host
 // of `carousel run`, the coordinator, needs no section; a section with `launcher = "here"` gives it a name,
 // otherwise its name is "here". All functions except those for names are internal to the reading of pipeline
 // files.
-
-#include "spec/number_range.hpp"
-#include "spec/pipeline_document.hpp"
-
-namespace carousel::supervisor {
 
 inline constexpr u32 ports_per_link = 65;  ///< one port listens, the 64 ports after it carry frames
 inline constexpr number_range host_ports{1024, 65535 - ports_per_link, "port"};
@@ -29,5 +33,72 @@ void read_hosts(const document& d, pipeline& p);
 /// Called after the wiring: for rings that cross hosts, checks the requirements on both hosts. Throws
 /// config_error.
 void check_hosts(const pipeline& p);
+
+// Splits a pipeline file into one partition per host: the stages of that host, and for each ring that crosses
+// hosts a pair carousel-send and carousel-receive (stages/hosts). A ring is sent once to each other host that
+// reads it, regardless of the number of readers there. The links are numbered over the whole file, so both
+// ends derive the same port.
+
+/// A ring that stages on another host read.
+struct crossing {
+    std::string stage;     ///< the stage that writes the ring
+    std::string from, to;  ///< hosts; "": the coordinator
+    u32 port = 0;
+    std::string send, receive;  ///< names of the two derived stages: "fragment-to-b", "fragment-from-here"
+};
+/// Returns them in the order of the writing stages, then of the hosts' names.
+[[nodiscard]] std::vector<crossing> crossings_of(const pipeline& whole);
+
+/// Returns the stages of one host ("": the coordinator) as a separate pipeline, checked and wired. `all`: the
+/// descriptions for the whole file. `token`: path of the links' token on this host. Throws config_error for
+/// stages that cannot be on two hosts.
+[[nodiscard]] pipeline part_of(const pipeline& whole, const std::string& host,
+                               const std::vector<stage_description>& all, const std::string& token);
+
+/// Time for which the stages of a host ("": the coordinator) outlive their supervisor, in seconds.
+[[nodiscard]] f64 grace_of(const pipeline& whole, const std::string& host);
+
+/// Returns the hosts whose sources end the stream for all hosts when the pipeline ends; "": the coordinator.
+/// The other hosts receive the END with their frames.
+[[nodiscard]] std::vector<std::string> leading_hosts(const pipeline& whole);
+
+/// Returns true for a stage of a link, which the split has added.
+[[nodiscard]] bool is_derived(const stage_spec& s) noexcept;
+
+// Instances of one stage on two hosts: `host = ["", "b", "b"]` is assigned to the instances round robin, like
+// `device`. The ring is on the coordinator. The instances on the coordinator are ordinary ones; those on the
+// other host are represented by one additional seat, which carousel-remote occupies
+// (stages/hosts/remote_stage.hpp). On the other host they form a separate run: carousel-receive, the stage
+// with that number of instances, carousel-send.
+
+/// A stage's instances on another host.
+struct remote_work {
+    std::string stage, host;
+    u32 instances = 0;
+    u32 port = 0, back_port = 0;  ///< port on the other host, for work; back_port: on the coordinator, for
+                                  ///< the results
+    std::string receive, send;    ///< names of the two derived stages on the other host: "fragment-work",
+                                  ///< "fragment-done"
+};
+/// Returns them in the order of the stages.
+[[nodiscard]] std::vector<remote_work> remote_works_of(const pipeline& whole);
+
+/// Reads the key `host` of a stage: one host, or a list for its instances. Throws config_error.
+void read_stage_host(section_reader& r, stage_spec& s);
+/// Checks a list of hosts: the names exist, and the instances can be on two hosts. A list that contains only
+/// one host is replaced by that host. Throws config_error.
+void read_host_list(const pipeline& p, stage_spec& s);
+/// Called after the wiring. Throws config_error.
+void check_workers(const pipeline& p);
+
+/// Adds remote_work to the partition of a host, whose stages have been chosen: the seat on the coordinator,
+/// the stages on the other host. Throws config_error for a stage whose frames or assets cannot be on two
+/// hosts.
+void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
+                 const std::string& token, pipeline& part);
+
+/// True if the host has no stage of its own and no end of a ring: it only computes for the coordinator, and
+/// its loss loses no frame.
+[[nodiscard]] bool only_helps(const pipeline& whole, const std::string& host);
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-#include "spec/pipeline_check.hpp"
+#include "spec/pipeline_document.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,9 @@
 #include "core/user_input.hpp"
 #include "ring/topology.hpp"
 #include "shm/control_block.hpp"
-#include "spec/outputs.hpp"
-#include "spec/port_stage.hpp"
-#include "spec/sampled_inputs.hpp"
-#include "spec/stage_plan.hpp"
+#include "spec/links.hpp"
+#include "spec/pipeline_file.hpp"
+#include "spec/special_stages.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -191,7 +190,7 @@ void check_readers(const pipeline& p) {
     for (u32 k = 0; k < p.stages.size(); ++k) {
         const stage_spec& s = p.stages[k];
         u32 blocking = 0, latest = 0;
-        bool by_name = false;  // each of the stage's outputs has its own readers, which outputs.cpp counts
+        bool by_name = false;  // each of the stage's outputs has its own readers, which links.cpp counts
         for (const stage_spec& reader : p.stages) {
             const auto& inputs = reader.input_indices;
             const auto at = std::find(inputs.begin(), inputs.end(), k);

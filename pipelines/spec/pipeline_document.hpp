@@ -41,4 +41,17 @@ void apply_override(document& d, const key_override& o);
 /// Returns the title of a stage's section, for messages only; the title changes when the stage is renamed.
 [[nodiscard]] std::string stage_title(const document_section& s, std::size_t index);
 
+// Checks on the text of a TOML file that the TOML library itself does not make.
+
+/// Throws config_error with the place for a control character, or a key with more parts than the permitted
+/// nesting depth of settings.
+void check_toml_text(const std::string& text, const std::string& file);
+
+// Checks of a pipeline file that involve more than one section: names, links, cycles, groups, limits.
+// Internal to the reading of pipeline files.
+
+/// Resolves inputs, fills has_output, input_indices and links, and puts producers before consumers. Throws
+/// config_error.
+void check_and_wire(pipeline& p);
+
 }  // namespace carousel::supervisor

@@ -9,10 +9,9 @@
 #include "core/io.hpp"
 #include "core/user_input.hpp"
 #include "spec/hosts.hpp"
-#include "spec/pipeline_check.hpp"
 #include "spec/pipeline_document.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "spec/recorder_stage.hpp"
+#include "spec/special_stages.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -104,6 +103,24 @@ pipeline parse_pipeline(const std::string& text, const std::string& file,
 
 pipeline read_pipeline(const std::string& file, const std::vector<key_override>& overrides) {
     return parse_pipeline(read_text(file), file, overrides);
+}
+
+ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output) {
+    ring::stage_plan to;
+    to.name = s.name;
+    to.inputs = s.input_indices;
+    to.sampled_inputs = s.sampled_indices;
+    to.has_output = s.has_output;
+    to.in_flight = s.in_flight.value_or(to.in_flight);
+    to.instances = s.instances;
+    // A frame is not abandoned because of the way in which an external program handles it.
+    to.max_attempts = s.is_port() ? 0 : s.max_attempts;
+    to.frame_timeout_ns = s.frame_timeout_ns();
+    to.latest = s.latest();
+    to.optional = s.optional;
+    to.skips = s.skips();
+    to.window = output.window.value_or(0);
+    return to;
 }
 
 }  // namespace carousel::supervisor

@@ -1,7 +1,6 @@
 #pragma once
 // A pipeline file, read and checked: plain values, each with its source position, so that a later check (of a
 // stage's own keys, or of a device's name) can still report file:line:col.
-//
 // Called by the `carousel` program before anything is started. Uses no CUDA and no device, and creates
 // nothing. Errors: config_error (exit code 2), "file:line:col: what is wrong; what was expected". A value
 // from the command line is named by its option instead.
@@ -16,7 +15,7 @@
 #include "core/json.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "spec/restart_policy.hpp"
+#include "ring/topology.hpp"
 #include "spec/words.hpp"
 
 namespace carousel::supervisor {
@@ -83,7 +82,7 @@ inline constexpr word_table<guard_request, 4> guard_words{{{"auto", guard_reques
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{
     {{"vmm", device::memory_kind::vmm}, {"ipc", device::memory_kind::ipc}}};
 
-/// A seat that represents the instances of a stage on another host (spec/workers.hpp); another program, with
+/// A seat that represents the instances of a stage on another host (spec/hosts.hpp); another program, with
 /// its own settings, occupies it.
 struct remote_seat {
     std::string host;
@@ -99,10 +98,10 @@ struct stage_spec {
     std::vector<std::string> inputs;         ///< names of stages, in the file's order
     std::vector<u32> input_indices;          ///< the same as indices into pipeline::stages
     std::vector<std::string> input_outputs;  ///< the name of the output that each input reads; "": the first
-                                             ///< output (outputs.hpp)
+                                             ///< output (links.hpp)
     std::vector<std::string>
-        sampled_inputs;  ///< key `sampled`: stages whose newest frame it takes (sampled_inputs.hpp)
-    std::vector<u32> sampled_indices;          ///< as input_indices
+        sampled_inputs;                ///< key `sampled`: stages whose newest frame it takes (links.hpp)
+    std::vector<u32> sampled_indices;  ///< as input_indices
     std::vector<std::string> sampled_outputs;  ///< as input_outputs
     bool has_output = false;                   ///< at least one other stage reads the output
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's device unless the stage has
@@ -138,7 +137,7 @@ struct stage_spec {
     source_position at;                                  ///< of the [[stage]] header
     std::map<std::string, source_position> key_at;       ///< places of every key, including the stage's own
                                                          ///< settings
-    /// True for a port, which is a place for an external program (port_stage.hpp).
+    /// True for a port, which is a place for an external program (special_stages.hpp).
     [[nodiscard]] bool is_port() const noexcept { return run == "port"; }
     [[nodiscard]] bool latest() const noexcept { return group == group_kind::latest; }
     [[nodiscard]] bool is_remote(u32 instance) const noexcept { return remote && instance + 1 == instances; }
@@ -161,7 +160,7 @@ struct link_spec {
     std::optional<u32> window;  ///< frames beyond the oldest undelivered one; empty: auto (depth_plan.hpp)
     device::memory_kind memory = device::memory_kind::vmm;
     guard_request guard = guard_request::automatic;
-    bool record = false;  ///< its frames are written to the run's recording (recorder_stage.hpp)
+    bool record = false;  ///< its frames are written to the run's recording (special_stages.hpp)
     source_position at;
     std::map<std::string, source_position> key_at;
 };
@@ -224,7 +223,7 @@ struct pipeline_spec {
 struct pipeline : pipeline_spec {
     std::string file;                                ///< as it was given
     std::map<std::string, placed_value> parameters;  ///< [parameters], the initial values; checked after the
-                                                     ///< stages have named their parameters (parameters.hpp)
+                                                     ///< stages have named their parameters (describe.hpp)
     source_position parameters_at;
     std::vector<stage_spec> stages;                 ///< producers before consumers, else in the file's order
     std::map<std::string, link_spec> links;         ///< one for each stage with an output, whether or not the
@@ -252,5 +251,11 @@ struct key_override {
 /// The same for a text instead of a file; `file` is used for messages and relative paths.
 [[nodiscard]] pipeline parse_pipeline(const std::string& text, const std::string& file,
                                       const std::vector<key_override>& overrides = {});
+
+// The only place where keys of a pipeline file are put into the plan from which a control block is made.
+
+/// Does not set the values that depend on the stage's description: the size of its buffers, and the
+/// committer.
+[[nodiscard]] ring::stage_plan stage_plan_of(const stage_spec& s, const link_spec& output);
 
 }  // namespace carousel::supervisor

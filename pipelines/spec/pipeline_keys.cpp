@@ -12,10 +12,8 @@
 #include "shm/runtime_folder.hpp"
 #include "spec/hosts.hpp"
 #include "spec/key_table.hpp"
-#include "spec/python_program.hpp"
+#include "spec/programs.hpp"
 #include "spec/section_reader.hpp"
-#include "spec/shell_words.hpp"
-#include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -1,12 +1,12 @@
 #pragma once
 // The keys of a pipeline file: one table per section (key_table.hpp), from which all lists of keys are made
 // (messages, `validate --json`, the identity of a run, the reference). Checks that involve more than one
-// section are in pipeline_check.hpp.
+// section are in pipeline_document.hpp.
 
 #include <optional>
 
-#include "spec/number_range.hpp"
 #include "spec/pipeline_document.hpp"
+#include "spec/section_reader.hpp"
 
 namespace carousel::supervisor {
 

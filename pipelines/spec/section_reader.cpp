@@ -19,6 +19,17 @@ std::string shown(const nlohmann::json& value) {
 
 }  // namespace
 
+bool number_range::contains(f64 value) const noexcept {
+    return (value >= low && value <= high) || (*zero != 0 && value == 0);
+}
+
+std::string number_range::text() const {
+    const std::string of_zero = *zero != 0 ? fmt::format(", or 0 for {}", zero) : "";
+    const std::string of_words = *words != 0 ? fmt::format(", or {}", words) : "";
+    return whole ? fmt::format("a whole number from {:.0f} to {:.0f}{}{}", low, high, of_zero, of_words)
+                 : fmt::format("a number from {} to {}{}{}", low, high, of_zero, of_words);
+}
+
 void section_reader::refuse_value(const std::string& key, const document_entry& e,
                                   const std::string& expected) {
     refuse(e.value_at, fmt::format("{} = {}: expected {}", key, shown(e.value), expected));

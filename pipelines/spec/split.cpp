@@ -1,15 +1,13 @@
-#include "spec/split.hpp"
+#include "spec/hosts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "spec/hosts.hpp"
-#include "spec/outputs.hpp"
-#include "spec/pipeline_check.hpp"
+#include "spec/links.hpp"
+#include "spec/pipeline_document.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "spec/workers.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "core/types.hpp"
+
 namespace carousel::supervisor {
 
 template <typename Value>
@@ -22,5 +24,14 @@ template <typename Value, std::size_t N>
         if (each.value == value) return each.word;
     return "?";
 }
+
+// The conditions under which a stage that has ended is started again.
+
+/// Restart policy of a stage in the pipeline file.
+enum class restart_policy : u8 { always, on_failure, no };
+/// The words that the file uses.
+inline constexpr word_table<restart_policy, 3> restart_words{{{"always", restart_policy::always},
+                                                              {"on-failure", restart_policy::on_failure},
+                                                              {"no", restart_policy::no}}};
 
 }  // namespace carousel::supervisor

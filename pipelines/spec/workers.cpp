@@ -1,13 +1,11 @@
-#include "spec/workers.hpp"
+#include "spec/hosts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/user_input.hpp"
-#include "spec/hosts.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "spec/split.hpp"
 
 namespace carousel::supervisor {
 namespace {

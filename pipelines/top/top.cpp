@@ -14,7 +14,7 @@
 #include "os/table.hpp"
 #include "os/terminal.hpp"
 #include "runs/client.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "telemetry/snapshot.hpp"
 #include "top/picture_pipe.hpp"
 #include "top/top_view.hpp"

@@ -8,7 +8,7 @@
 #include "bench/stopwatch.hpp"
 #include "bench/threads/thread_stage.hpp"
 #include "core/clock.hpp"
-#include "spec/parameters.hpp"
+#include "spec/describe.hpp"
 
 namespace carousel::bench {
 namespace {

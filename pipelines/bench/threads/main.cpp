@@ -17,7 +17,7 @@
 #include "core/json.hpp"
 #include "core/process.hpp"
 #include "spec/options.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "supervisor/plan/device_choice.hpp"
 
 namespace {

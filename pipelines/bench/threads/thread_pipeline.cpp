@@ -11,7 +11,7 @@
 #include "core/errors.hpp"
 #include "ledger/ledger.hpp"
 #include "ring/topology.hpp"
-#include "spec/parameters.hpp"
+#include "spec/describe.hpp"
 
 namespace carousel::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/json.hpp"
 #include "ring/parameter_box.hpp"
 #include "shm/control_block.hpp"
-#include "spec/parameters.hpp"
+#include "spec/describe.hpp"
 
 namespace carousel::supervisor {
 

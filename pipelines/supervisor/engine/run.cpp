@@ -18,7 +18,7 @@
 #include "run/directory.hpp"
 #include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/mps/mps_control.hpp"

@@ -6,7 +6,7 @@
 
 #include "core/errors.hpp"
 #include "ring/recovery.hpp"
-#include "spec/outputs.hpp"
+#include "spec/links.hpp"
 
 namespace carousel::supervisor {
 namespace {

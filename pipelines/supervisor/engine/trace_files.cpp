@@ -16,7 +16,7 @@
 #include "core/io.hpp"
 #include "core/output_file.hpp"
 #include "shm/process_id.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -14,7 +14,7 @@
 #include "os/own_command.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/user_input.hpp"
 #include "shm/control_block.hpp"
+#include "spec/hosts.hpp"
 #include "spec/pipeline_keys.hpp"
-#include "spec/workers.hpp"
 #include "supervisor/plan/compared_files.hpp"
 
 namespace carousel::supervisor {

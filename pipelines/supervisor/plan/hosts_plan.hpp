@@ -6,9 +6,8 @@
 #include <map>
 
 #include "core/json.hpp"
+#include "spec/describe.hpp"
 #include "spec/hosts.hpp"
-#include "spec/parameters.hpp"
-#include "spec/split.hpp"
 
 namespace carousel::supervisor {
 

@@ -8,7 +8,6 @@
 
 #include "core/types.hpp"
 #include "spec/describe.hpp"
-#include "spec/parameters.hpp"
 #include "supervisor/plan/test_hooks.hpp"
 
 namespace carousel::supervisor {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "spec/stage_plan.hpp"
+#include "spec/pipeline_file.hpp"
 
 namespace carousel::supervisor {
 

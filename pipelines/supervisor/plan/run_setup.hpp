@@ -9,7 +9,7 @@
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "ring/topology.hpp"
-#include "spec/parameters.hpp"
+#include "spec/describe.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace carousel::supervisor {

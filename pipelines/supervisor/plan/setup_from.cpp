@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "os/console.hpp"
 #include "shm/control_block.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/peer_reach.hpp"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "spec/restart_policy.hpp"
+#include "spec/words.hpp"
 
 namespace carousel::supervisor {
 

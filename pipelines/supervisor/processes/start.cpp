@@ -13,7 +13,7 @@
 #include "os/descriptors.hpp"
 #include "os/spawn.hpp"
 #include "shm/process_id.hpp"
-#include "spec/python_program.hpp"
+#include "spec/programs.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"

@@ -12,7 +12,7 @@
 #include "core/secret.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 
 namespace carousel::supervisor {
 namespace {

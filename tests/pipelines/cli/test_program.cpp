@@ -13,7 +13,7 @@
 #include "os/subprocess.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "tests/pipelines/spec/world.hpp"
 #include "tests/support/skip.hpp"
 

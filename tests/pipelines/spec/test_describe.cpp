@@ -7,7 +7,7 @@
 #include "core/json.hpp"
 #include "os/subprocess.hpp"
 #include "spec/describe.hpp"
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;

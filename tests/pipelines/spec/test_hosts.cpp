@@ -4,7 +4,6 @@
 
 #include "spec/hosts.hpp"
 #include "spec/options.hpp"
-#include "spec/split.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
 #include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"

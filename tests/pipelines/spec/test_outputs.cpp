@@ -5,7 +5,7 @@
 #include "core/json.hpp"
 #include "graph/drawing.hpp"
 #include "spec/describe.hpp"
-#include "spec/outputs.hpp"
+#include "spec/links.hpp"
 #include "supervisor/plan/links.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/setup_from.hpp"

@@ -5,7 +5,7 @@
 
 #include <iostream>
 
-#include "spec/own_programs.hpp"
+#include "spec/programs.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;

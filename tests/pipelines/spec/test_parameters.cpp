@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "spec/parameters.hpp"
+#include "spec/describe.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

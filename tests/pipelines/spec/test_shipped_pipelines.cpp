@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "spec/describe.hpp"
-#include "spec/parameters.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/skip.hpp"
 

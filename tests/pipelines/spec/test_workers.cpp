@@ -1,9 +1,7 @@
 // Instances of one stage on two hosts: `host = ["", "x"]`, and what the plan makes of it.
 
-#include "spec/workers.hpp"
-
 #include "spec/hosts.hpp"
-#include "spec/split.hpp"
+
 #include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 

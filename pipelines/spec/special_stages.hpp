@@ -1,4 +1,11 @@
 #pragma once
+// Stages whose program the pipeline file does not name: ports, and the recorder of rings.
+
+#include "spec/describe.hpp"
+#include "spec/pipeline_file.hpp"
+
+namespace carousel::supervisor {
+
 // A stage with run = "port": a place for an external program, which the run does not start
 // (stages/sdk/port_frames.hpp). A port with inputs reads frames, a port without inputs writes them. The file
 // contains the description
@@ -9,10 +16,6 @@
 //   vacant = "wait"                         without a program the pipeline waits; "skip" (reading
 //                                           ports only): frames pass the port by
 
-#include "spec/describe.hpp"
-
-namespace carousel::supervisor {
-
 inline constexpr const char* port_program = "port";
 
 /// Refuses keys that a port cannot have, and sets those that it must have: one frame in flight, its own GPU
@@ -20,5 +23,15 @@ inline constexpr const char* port_program = "port";
 void check_port(stage_spec& s);
 /// Returns the description, which is derived only from the file. Throws config_error.
 [[nodiscard]] stage_description describe_port(const stage_spec& s);
+
+// `record = true` of a ring: an added stage that is not in the file reads all such rings and writes them into
+// one recording (stages/recording/recorder.hpp). It is an ordinary blocking reader: each frame is recorded
+// exactly once.
+
+inline constexpr const char* recorder_name = "record";
+
+/// Adds that stage after the others if a ring requests it. Throws config_error if there are more rings than a
+/// stage can read, or if a stage of that name exists.
+void add_recorder(pipeline& p);
 
 }  // namespace carousel::supervisor
