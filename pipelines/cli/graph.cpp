@@ -10,7 +10,7 @@
 #include "graph/drawing.hpp"
 #include "runs/client.hpp"
 #include "shm/segment.hpp"
-#include "supervisor/plan/setup_from.hpp"
+#include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -1,7 +1,7 @@
 // `carousel restart`.
 
 #include "cli/clients.hpp"
-#include "supervisor/plan/successor.hpp"
+#include "supervisor/plan/compatibility.hpp"
 
 namespace carousel::supervisor {
 

@@ -13,7 +13,7 @@
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
-#include "supervisor/plan/setup_from.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "supervisor/web/dashboard.hpp"
 
 namespace carousel::supervisor {

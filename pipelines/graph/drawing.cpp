@@ -9,7 +9,7 @@
 #include "core/errors.hpp"
 #include "os/table.hpp"
 #include "spec/links.hpp"
-#include "supervisor/plan/links.hpp"
+#include "supervisor/plan/plan_text.hpp"
 
 namespace carousel::supervisor {
 namespace {

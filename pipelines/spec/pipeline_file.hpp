@@ -52,7 +52,7 @@ enum class packing_kind : u8 { none, lz4, zstd };
 /// GPU's memory, which UCX then reads.
 enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
-/// The area that follows each slot of a ring (slot_guard.hpp).
+/// The area that follows each slot of a ring (guard_plan.hpp).
 enum class guard_request : u8 { automatic, gap, canary, off };
 
 // The words that the file uses.

@@ -8,7 +8,7 @@
 #include "core/clock.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/plan/guard_plan.hpp"
-#include "supervisor/plan/links.hpp"
+#include "supervisor/plan/plan_text.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"

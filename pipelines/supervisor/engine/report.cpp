@@ -17,7 +17,7 @@
 #include "shm/block_guard.hpp"
 #include "supervisor/engine/carried_report.hpp"
 #include "supervisor/engine/stage_times.hpp"
-#include "supervisor/plan/output_directory.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "telemetry/depth.hpp"
 #include "telemetry/histogram.hpp"
 

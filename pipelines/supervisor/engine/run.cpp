@@ -22,10 +22,9 @@
 #include "supervisor/engine/engine.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/mps/mps_control.hpp"
+#include "supervisor/plan/compatibility.hpp"
 #include "supervisor/plan/depth_plan.hpp"
-#include "supervisor/plan/output_directory.hpp"
-#include "supervisor/plan/run_identity.hpp"
-#include "supervisor/plan/setup_from.hpp"
+#include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
 namespace {

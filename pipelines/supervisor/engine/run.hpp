@@ -8,7 +8,7 @@
 namespace carousel::supervisor {
 
 /// Starts the pipeline, or takes over a running run of that name whose supervisor was killed, if it is the
-/// same pipeline (run_identity.hpp). Returns the exit code. Throws carousel::error if the run cannot start.
+/// same pipeline (compatibility.hpp). Returns the exit code. Throws carousel::error if the run cannot start.
 int run_pipeline(const pipeline& p, const run_options& o);
 
 }  // namespace carousel::supervisor

@@ -8,7 +8,7 @@
 #include "core/errors.hpp"
 #include "run/directory.hpp"
 #include "supervisor/hosts/coordinator.hpp"
-#include "supervisor/hosts/first_kept.hpp"
+#include "supervisor/hosts/hosts_extension.hpp"
 
 namespace carousel::supervisor {
 namespace {

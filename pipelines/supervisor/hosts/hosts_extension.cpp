@@ -4,14 +4,22 @@
 
 #include "control/request_message.hpp"
 #include "core/errors.hpp"
+#include "ledger/ledger.hpp"
+#include "ledger/ledger_fold.hpp"
 
 namespace carousel::supervisor {
-
 using nlohmann::json;
-
 namespace {
+
 constexpr std::size_t most_labels = 256;  // each label has a log file
+
+/// Also works for a run that started at a later frame: the frames below that count as folded.
+u64 first_unmarked(const std::string& path) {
+    const auto ledger = telemetry::ledger_reader::open(path);
+    return ledger ? ledger->first_undelivered(0) : telemetry::folded_end(path);
 }
+
+}  // namespace
 
 // A host may run its partition again, as another run.
 void hosts_extension::prepare(const pipeline&, console&) { others_end_run_ = false; }
@@ -89,6 +97,15 @@ void hosts_extension::line_of(const std::string& host, const std::string& stage,
                                         run_->setup().directory + "/logs/" + host + "@" + file + ".jsonl");
     }
     to->line(pid, line);
+}
+
+std::optional<u64> first_kept(const hosts_plan& plan, const std::string& folder, const std::string& from,
+                              const std::string& to) {
+    std::optional<u64> first;
+    for (const crossing& c : plan.links)
+        if (c.from == from && c.to == to)
+            first = std::max(first.value_or(0), first_unmarked(telemetry::ledger_path(folder, c.send)));
+    return first;
 }
 
 }  // namespace carousel::supervisor

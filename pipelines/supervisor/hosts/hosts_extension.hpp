@@ -5,11 +5,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "os/log_pipe.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/hosts/other_hosts.hpp"
+#include "supervisor/plan/hosts_plan.hpp"
 
 namespace carousel::supervisor {
 
@@ -73,5 +75,14 @@ private:
     bool others_end_run_ = false;  ///< this host was asked to end the run, and has notified the other hosts
     std::map<std::string, std::unique_ptr<log_sink>> remote_lines_;  ///< by label, as "b/sink"
 };
+
+// The first frame that a host still has for a durable downstream host, which may have lost the frame.
+
+/// Sending stages of host `from` ("": the host of `carousel run`) mark a frame when all sinks of the durable
+/// host `to` have it. Two links receive this information at different times, so the highest first unmarked
+/// frame of these links is authoritative: frames below it may be released here, and are in those sinks'
+/// files. Returns nothing if no link leads there. `folder`: folder of this host's run. Throws output_error.
+[[nodiscard]] std::optional<u64> first_kept(const hosts_plan& plan, const std::string& folder,
+                                            const std::string& from, const std::string& to);
 
 }  // namespace carousel::supervisor

@@ -8,7 +8,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "supervisor/plan/run_identity.hpp"
+#include "supervisor/plan/compatibility.hpp"
 
 namespace carousel::supervisor {
 namespace {

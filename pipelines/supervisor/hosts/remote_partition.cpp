@@ -20,8 +20,8 @@
 #include "os/pending_signal.hpp"
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"
-#include "supervisor/hosts/first_kept.hpp"
-#include "supervisor/plan/run_identity.hpp"
+#include "supervisor/hosts/hosts_extension.hpp"
+#include "supervisor/plan/compatibility.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -1,13 +1,55 @@
 #pragma once
-// Determines which stages could write to memory that is not theirs. Rings and assets of other stages are
-// mapped read-only, and gaps or canaries follow the slots of rings, unless that is not possible.
+// What follows each slot of a ring, and which stages could write to memory that is not theirs.
 
 #include <string>
 #include <vector>
 
+#include "device/backend.hpp"
+#include "spec/pipeline_file.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
+
+// The area that follows each slot of a ring. A gap: addresses at which nothing is mapped, in every process,
+// so that a write beyond a slot faults its writer (device/backend.hpp, memory_handle). Or a canary: bytes
+// that its writer checks before it commits a frame (device/canary.hpp). Decisions only.
+
+/// The size of a piece of GPU memory is a multiple of this.
+inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
+/// Maximum number of descriptors in one message: a stage gets those of all memory of its run at once.
+inline constexpr u64 most_descriptors = 240;
+
+struct slot_guard {
+    u32 pieces = 0;              ///< 0: no gaps, slots are contiguous
+    u64 piece_bytes = 0;         ///< size of a slot with its padding
+    std::string why;             ///< the reason why there are no gaps; "": there are gaps
+    u64 canary_bytes = 0;        ///< bytes after each slot; 0: no canaries
+    bool others_write = false;   ///< the canaries are writable for processes other than one instance of their
+                                 ///< maker
+    bool readers_write = false;  ///< a reader is among these processes
+    [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
+    [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
+    /// "gap", "canary", "none".
+    [[nodiscard]] const char* name() const noexcept;
+};
+
+/// The properties of the stage that writes a ring which matter for the guard.
+struct slot_writer {
+    bool plants = true;
+    bool same_host_address = true;  ///< false: the stage maps host memory as one block, without gaps
+};
+
+/// Chooses the guard of a ring of `slots` x `slot_bytes` in memory of `kind`. On the CPU a gap costs the
+/// unused rest of a page. On a GPU each slot is a separate allocation: this takes up to 2 MiB more memory per
+/// slot, and a descriptor. So a ring has gaps as long as the `descriptors_left` suffice for it, which bounds
+/// a run's padding to less than 480 MiB; depths are chosen accordingly (depth_plan.hpp). A ring without gaps
+/// gets canaries (64 KiB per slot and a small amount of device time per frame) if its writer `plants` them: a
+/// stage program does, a port does not.
+[[nodiscard]] slot_guard choose_guard(device::memory_kind kind, guard_request requested, u32 slots,
+                                      u64 slot_bytes, u64 descriptors_left, slot_writer by = {});
+
+// Determines which stages could write to memory that is not theirs. Rings and assets of other stages are
+// mapped read-only, and gaps or canaries follow the slots of rings, unless that is not possible.
 
 struct unguarded_input {
     std::string stage;

@@ -3,6 +3,7 @@
 // and the plan that all hosts must agree on before any frame is sent. Every host reads the file itself and
 // derives the same plan; differences are reported, including those of files that stages read (by their hash).
 
+#include <filesystem>
 #include <map>
 
 #include "core/json.hpp"
@@ -47,5 +48,12 @@ struct hosts_plan {
 
 /// Path of the token that the hosts of a pipeline share: NAME.token next to the pipeline file.
 [[nodiscard]] std::string token_path(const pipeline& whole);
+
+// Files that a stage reads. Hosts compare them by size and hash before any frame is sent.
+
+/// Returns name -> size and hash, or "not there", of the file and of the files that it names: buffers and
+/// images of glTF (.gltf, .glb), materials and their textures of OBJ (.obj). Content that cannot be parsed is
+/// left to the stage, which reports the error. Throws config_error if `path` exists and cannot be read.
+[[nodiscard]] nlohmann::json compared_files(const std::filesystem::path& path);
 
 }  // namespace carousel::supervisor

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/run_setup.hpp"
-#include "supervisor/plan/slot_guard.hpp"
 
 namespace carousel::supervisor {
 

@@ -1,5 +1,4 @@
 #include "supervisor/plan/plan_text.hpp"
-#include "supervisor/plan/depth_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -8,13 +7,12 @@
 #include "frame/frame_format.hpp"
 #include "os/table.hpp"
 #include "spec/pipeline_keys.hpp"
+#include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
 
 namespace carousel::supervisor {
-
 using nlohmann::json;
-
 namespace {
 
 std::string name_with_count(const std::string& name, u32 instances) {
@@ -185,6 +183,34 @@ std::string placement_text(const run_setup& s, std::size_t width) {
                        wrapped(depth_text(s, plan), width, 2), wrapped(guard_text(s), width, 2),
                        wrapped(output_guard_text(s), width, 2), wrapped(block_guard_text(s), width, 2),
                        wrapped(last, width, 2));
+}
+
+std::vector<run::ps_link> links_of(const run_setup& s) {
+    const ring::plan plan = plan_of(s);
+    std::vector<run::ps_link> links;
+    const std::vector<ring_place> rings = s.rings();
+    for (const memory_item& m : plan_memory(s)) {
+        if (m.asset) continue;
+        const auto [k, output] = rings.at(m.index);
+        const ring_setup& of = s.stages[k].ring(output);
+        run::ps_link l;
+        l.stage = s.stages[k].ring_name(output);
+        l.format = of.format.value("type", "?");
+        l.memory = device::name_of(m.choice.kind);
+        l.slots = ring::derived_slots(plan, k, output);
+        l.window = ring::derived_window(plan, k, output);
+        l.slot_bytes = of.slot_bytes;
+        l.guard = m.guard.name();
+        l.output = of.output;
+        for (const stage_setup& r : s.stages)
+            if (r.reads(k, output))
+                l.readers.push_back({r.spec.name, word_of(group_words, r.spec.group), r.spec.is_port()});
+        for (const stage_setup& r : s.stages)
+            if (r.samples(k, output))
+                l.readers.push_back({r.spec.name, word_of(group_words, group_kind::latest)});
+        links.push_back(std::move(l));
+    }
+    return links;
 }
 
 }  // namespace carousel::supervisor

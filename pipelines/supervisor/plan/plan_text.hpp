@@ -1,15 +1,19 @@
 #pragma once
-// The text that `carousel validate` and `--dry-run` print: the pipeline as it was parsed.
+// The plan of a run for its readers: as the text of `carousel validate` and `--dry-run`, and its links as
+// `ps` lists them.
 
 #include <string>
 #include <vector>
 
+#include "control/ps_message.hpp"
 #include "core/json.hpp"
 #include "spec/describe.hpp"
 #include "spec/pipeline_file.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
+
+// The text that `carousel validate` and `--dry-run` print: the pipeline as it was parsed.
 
 inline constexpr std::size_t paper_columns = 110;  ///< width of texts if there is no terminal
 
@@ -24,5 +28,9 @@ inline constexpr std::size_t paper_columns = 110;  ///< width of texts if there 
 
 /// "carousel.image.rgba8 {color: u8[720][1280][4]}"; "-" for none.
 [[nodiscard]] std::string format_text(const nlohmann::json& format);
+
+// The links of a run: each ring with its format, memory, size and readers, in the form that `ps` lists.
+
+[[nodiscard]] std::vector<run::ps_link> links_of(const run_setup& s);
 
 }  // namespace carousel::supervisor

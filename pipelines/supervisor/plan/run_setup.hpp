@@ -11,6 +11,8 @@
 #include "ring/topology.hpp"
 #include "spec/describe.hpp"
 #include "spec/pipeline_file.hpp"
+#include "supervisor/plan/device_choice.hpp"
+#include "supervisor/plan/run_options.hpp"
 
 namespace carousel::supervisor {
 
@@ -122,7 +124,7 @@ struct run_setup : pipeline_spec {
     ring::first_counters counters;  ///< initial values of the counters in the words
     /// newest records kept in each sink's ledger; older ones are folded (ledger/ledger_fold.hpp)
     u64 kept_records = 100'000;
-    u64 kill_delay_ns = 0;            ///< for tests: delays the kill of unwanted processes (test_hooks.hpp)
+    u64 kill_delay_ns = 0;            ///< for tests: delays the kill of unwanted processes (run_options.hpp)
     bool overruns_anywhere = false;   ///< for tests: overrun-output is accepted even if no guard covers the
                                       ///< target
     bool scribbles_anywhere = false;  ///< for tests: the same for scribble-control
@@ -147,5 +149,36 @@ struct run_setup : pipeline_spec {
 
 /// The plan from which the ring library makes a control block.
 [[nodiscard]] ring::plan plan_of(const run_setup& s);
+
+// For stages of a ring, or instances of a stage, on several GPUs: checks whether each can access the memory
+// of its rings and assets. Each process measures which way is faster (stages/runner/reach.hpp).
+
+/// Throws device_error with the place of the stage's `device` if one of its instances is on a GPU that cannot
+/// access a ring or an asset of the stage on another GPU. Access that the probe has not reported is assumed
+/// to work.
+void require_reach(const run_setup& s, const machine_offer& machine);
+
+// The run's output directory, ./runs/NAME-TIME/, a different one for each run, and the paths of the pictures.
+// An absolute pattern is used unchanged, and so is --out PATTERN, which is relative to the working directory;
+// a relative one of the pipeline file is put into the output directory. A film (.mp4) uses the pipeline's
+// frame rate.
+
+/// "20260131-235959", local time.
+[[nodiscard]] std::string now_stamp();
+/// Sets run_setup::output_directory, the displays' `out` and run_setup::pictures; creates the directories of
+/// the pictures. Throws output_error if one of them cannot be written.
+void prepare_outputs(run_setup& s, const std::string& stamp);
+/// The output directory if a stage has created it; "" otherwise.
+[[nodiscard]] std::string created_output_directory(const run_setup& s);
+/// Creates DIR/logs. Throws output_error.
+void make_log_folder(const std::string& directory);
+
+// Makes the engine's setup from the pipeline file's values and the stages' descriptions.
+
+/// Probes for GPUs only if a stage may use one.
+[[nodiscard]] machine_offer probe_for(const pipeline& p);
+/// Throws device_error (with the place in the file) for a device that does not exist, and config_error for
+/// assets that do not match.
+[[nodiscard]] run_setup setup_from(const pipeline& p, const run_options& o, const machine_offer& machine);
 
 }  // namespace carousel::supervisor

@@ -6,9 +6,8 @@
 #include "graph/drawing.hpp"
 #include "spec/describe.hpp"
 #include "spec/links.hpp"
-#include "supervisor/plan/links.hpp"
 #include "supervisor/plan/plan_text.hpp"
-#include "supervisor/plan/setup_from.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 #include "tests/pipelines/spec/world.hpp"
 

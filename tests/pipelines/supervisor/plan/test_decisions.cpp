@@ -8,8 +8,7 @@
 #include "supervisor/plan/device_choice.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
-#include "supervisor/plan/output_directory.hpp"
-#include "supervisor/plan/peer_reach.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -1,7 +1,7 @@
 // The values that the hosts of a pipeline compare before the first frame, and the name of each difference.
 #include "shm/control_block.hpp"
+#include "supervisor/plan/compatibility.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
-#include "supervisor/plan/run_identity.hpp"
 #include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -1,4 +1,4 @@
-#include "supervisor/plan/run_identity.hpp"
+#include "supervisor/plan/compatibility.hpp"
 
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"

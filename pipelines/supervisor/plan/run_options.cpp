@@ -1,4 +1,4 @@
-#include "supervisor/plan/test_hooks.hpp"
+#include "supervisor/plan/run_options.hpp"
 
 #include <cstdlib>
 #include <string_view>
