@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/statistics.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 
 namespace carousel::bench {
 

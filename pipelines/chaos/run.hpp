@@ -9,7 +9,7 @@
 #include "chaos/faults.hpp"
 #include "chaos/pauses.hpp"
 #include "core/json.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 #include "spec/options.hpp"
 
 namespace carousel::supervisor::chaos {

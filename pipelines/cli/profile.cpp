@@ -13,7 +13,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/user_input.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 #include "os/spawn.hpp"
 #include "run/directory.hpp"
 #include "shm/process_id.hpp"

@@ -8,7 +8,7 @@
 #include "cli/detach.hpp"
 #include "core/address.hpp"
 #include "core/json.hpp"
-#include "os/own_command.hpp"
+#include "os/console.hpp"
 #include "runs/spaces.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"

@@ -10,7 +10,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 #include "os/table.hpp"
 #include "runs/client.hpp"
 #include "telemetry/trace_file.hpp"

@@ -1,17 +1,22 @@
 #pragma once
-// epoll with one handler per file descriptor. One thread. Handlers may watch and forget any fd, including
-// their own.
+// What a program waits for: events of descriptors by epoll, and signals that end it as conditions to poll.
 
 #include <sys/epoll.h>
 
+#include <algorithm>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <memory>
 
+#include "core/process.hpp"
 #include "core/types.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {
+
+// epoll with one handler per file descriptor. One thread. Handlers may watch and forget any fd, including
+// their own.
 
 class event_loop {
 public:
@@ -33,6 +38,59 @@ private:
     shm::unique_fd epoll_;
     std::map<int, std::shared_ptr<watched>> watched_;
     u32 generation_ = 0;
+};
+
+// Turns Ctrl-C (and SIGTERM) into a condition to poll instead of termination, for commands that must write or
+// clean up first. Use from one thread, one object at a time; threads that are started later inherit the
+// blocked signals.
+
+class interrupts {
+public:
+    interrupts();
+    ~interrupts();
+    interrupts(const interrupts&) = delete;
+    interrupts& operator=(const interrupts&) = delete;
+    /// Sleeps for `ns`, or returns true as soon as a signal arrives. That signal is consumed.
+    bool sleep(u64 ns);
+
+private:
+    sigset_t before_{};
+    shm::unique_fd fd_;
+};
+
+// Handles the termination signals while no handler is installed: they are blocked, and stay pending until
+// they are polled.
+
+/// SIGINT, SIGTERM, SIGHUP, without the signals that were ignored when this program started (`nohup`).
+[[nodiscard]] inline sigset_t end_signals() noexcept { return not_ignored({SIGINT, SIGTERM, SIGHUP}); }
+
+/// Takes a pending termination signal; returns 0 if there is none. Doesn't wait.
+[[nodiscard]] inline int pending_signal() noexcept {
+    const sigset_t wanted = end_signals();
+    const timespec none{};
+    return std::max(0, sigtimedwait(&wanted, nullptr, &none));
+}
+
+/// Keeps the signals pending for its lifetime: Ctrl-C before the engine handles signals must not result in an
+/// orphaned lock folder or an incomplete start.
+class run_signals_blocked {
+public:
+    run_signals_blocked() {
+        const sigset_t wanted = end_signals();
+        ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
+        std::signal(SIGPIPE, SIG_IGN);
+    }
+    ~run_signals_blocked() {
+        // a signal that arrived while the run was ending was meant for the run
+        while (pending_signal() > 0) {
+        }
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    run_signals_blocked(const run_signals_blocked&) = delete;
+    run_signals_blocked& operator=(const run_signals_blocked&) = delete;
+
+private:
+    sigset_t before_{};
 };
 
 }  // namespace carousel::supervisor

@@ -1,7 +1,9 @@
 #pragma once
-// Starts a stage's process: posix_spawn with every fd CLOEXEC, in its own process group, and a pidfd opened
-// at once (it can't refer to another process: an unreaped child keeps its pid).
+// The children of this process: how they are started, and orphans, which it must reap as well.
 
+#include <sys/types.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,9 @@
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor {
+
+// Starts a stage's process: posix_spawn with every fd CLOEXEC, in its own process group, and a pidfd opened
+// at once (it can't refer to another process: an unreaped child keeps its pid).
 
 /// Splits a command line as a shell would: blanks, '...', "..." and backslashes; no expansion. Throws
 /// config_error on an open quote.
@@ -54,5 +59,24 @@ struct exit_status {
 /// and none of its code runs any more.
 [[nodiscard]] bool is_exiting(i32 pid) noexcept;
 using shm::has_ended;
+
+// Children of this process: those that its own code starts and reaps, and orphans.
+// The kernel reparents processes whose parent has ended to PID 1 of the PID namespace, or to the nearest
+// child subreaper. A supervisor that has one of these roles (e.g. the first process of a container) reaps
+// them here; otherwise their entries in the process table would remain for the length of the run. The exit
+// status of a child that other code waits for is never taken: all such children are registered when they
+// start. Any thread may call these functions. Any thread may call.
+
+/// Calls `start`, which returns an error number (0: success) and sets `pid`, and registers the child. A child
+/// that ends at once cannot be mistaken for an orphan.
+int start_child(pid_t& pid, const std::function<int()>& start);
+/// The code that started the child has reaped it.
+void forget_child(pid_t pid) noexcept;
+
+/// Returns true if orphans of other processes become children of this one.
+[[nodiscard]] bool inherits_orphans() noexcept;
+/// Reaps each ended child that start_child() has not registered and that is not `known`. Doesn't block.
+/// Returns the number of reaped children.
+u32 reap_orphans(const std::function<bool(pid_t)>& known);
 
 }  // namespace carousel::supervisor

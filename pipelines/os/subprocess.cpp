@@ -16,7 +16,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "os/descriptors.hpp"
-#include "os/orphans.hpp"
+#include "os/spawn.hpp"
 #include "shm/fd_socket.hpp"
 
 extern char** environ;

@@ -7,7 +7,7 @@
 #include "cli/command.hpp"
 #include "cli/completers.hpp"
 #include "core/user_input.hpp"
-#include "os/own_command.hpp"
+#include "os/console.hpp"
 #include "projects/new_stage.hpp"
 #include "spec/programs.hpp"
 

@@ -6,7 +6,7 @@
 #include "cli/options.hpp"
 #include "ipc/holder.hpp"
 #include "ipc/spaces.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 #include "os/table.hpp"
 #include "spaces/gpu_programs.hpp"
 #include "spaces/spaces.hpp"

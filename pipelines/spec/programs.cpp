@@ -11,7 +11,7 @@
 #include <ostream>
 
 #include "core/errors.hpp"
-#include "os/own_command.hpp"
+#include "os/console.hpp"
 #include "spec/describe.hpp"
 
 namespace carousel::supervisor {

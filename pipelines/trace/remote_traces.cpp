@@ -11,7 +11,7 @@
 #include "control/trace_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "os/interrupts.hpp"
+#include "os/event_loop.hpp"
 #include "telemetry/frame_facts.hpp"
 
 namespace carousel::supervisor {

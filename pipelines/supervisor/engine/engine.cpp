@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "os/pending_signal.hpp"
+#include "os/event_loop.hpp"
 #include "os/subprocess.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"

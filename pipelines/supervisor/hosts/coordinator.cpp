@@ -11,8 +11,8 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "core/secret.hpp"
-#include "os/own_command.hpp"
-#include "os/pending_signal.hpp"
+#include "os/console.hpp"
+#include "os/event_loop.hpp"
 #include "run/directory.hpp"
 
 namespace carousel::supervisor {

@@ -11,7 +11,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/io.hpp"
-#include "os/own_command.hpp"
+#include "os/console.hpp"
 #include "os/subprocess.hpp"
 #include "shm/process_id.hpp"
 #include "spec/programs.hpp"

@@ -17,7 +17,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "core/secret.hpp"
-#include "os/pending_signal.hpp"
+#include "os/event_loop.hpp"
 #include "run/directory.hpp"
 #include "shm/runtime_folder.hpp"
 #include "supervisor/hosts/hosts_extension.hpp"

@@ -12,7 +12,7 @@
 #include "core/io.hpp"
 #include "core/json_text.hpp"
 #include "os/console.hpp"
-#include "os/pending_signal.hpp"
+#include "os/event_loop.hpp"
 #include "run/directory.hpp"
 #include "runs/run_lock.hpp"
 #include "shm/runtime_folder.hpp"

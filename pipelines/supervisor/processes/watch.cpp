@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
-#include "os/orphans.hpp"
+#include "os/spawn.hpp"
 #include "ring/latest.hpp"
 #include "ring/link.hpp"
 #include "ring/participants.hpp"

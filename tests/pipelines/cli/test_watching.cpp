@@ -7,8 +7,8 @@
 
 #include "core/json.hpp"
 #include "graph/drawing.hpp"
+#include "os/console.hpp"
 #include "os/log_pipe.hpp"
-#include "os/own_command.hpp"
 #include "os/table.hpp"
 #include "runs/log_reader.hpp"
 #include "tests/pipelines/spec/world.hpp"

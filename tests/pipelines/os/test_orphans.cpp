@@ -1,5 +1,5 @@
 // Orphans of a child subreaper, which gets them as PID 1 of a PID namespace does.
-#include "os/orphans.hpp"
+#include "os/spawn.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -8,7 +8,6 @@
 #include <chrono>
 #include <thread>
 
-#include "os/spawn.hpp"
 #include "os/subprocess.hpp"
 #include "tests/support/catch.hpp"
 

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "os/own_command.hpp"
+#include "os/console.hpp"
 #include "tests/pipelines/spec/world.hpp"
 
 using namespace carousel;
