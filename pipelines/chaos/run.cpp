@@ -22,7 +22,7 @@
 #include "os/subprocess.hpp"
 #include "os/table.hpp"
 #include "runs/clean.hpp"
-#include "runs/orphaned_run.hpp"
+#include "runs/run_lock.hpp"
 
 namespace carousel::supervisor::chaos {
 namespace {

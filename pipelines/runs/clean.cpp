@@ -13,6 +13,8 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <string>
+#include <system_error>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
@@ -293,6 +295,20 @@ std::string remove_leftover(const leftover& l) {
     const shm::unique_fd lock = shm::lead_folder(folder.string());
     if (!lock) return fs::exists(folder, failed) ? run_has_begun : "";
     return l.on_purpose() ? remove_preserved(l, folder) : remove_run_folder(l);
+}
+
+u32 remove_driver_leftovers(i32 pid, const char* folder) noexcept try {
+    const std::string prefix = fmt::format("cuda.shm.{:x}.{:x}.", ::getuid(), static_cast<u32>(pid));
+    u32 removed = 0;
+    std::error_code why;
+    for (const auto& file : std::filesystem::directory_iterator(folder, why)) {
+        if (!file.path().filename().string().starts_with(prefix)) continue;
+        std::error_code failed;
+        if (std::filesystem::remove(file.path(), failed)) ++removed;
+    }
+    return removed;
+} catch (...) {  // out of memory, or a changing folder: the files take little space, so the run continues
+    return 0;
 }
 
 }  // namespace carousel::supervisor

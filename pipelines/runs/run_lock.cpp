@@ -16,7 +16,6 @@
 #include "ring/words.hpp"
 #include "run/directory.hpp"
 #include "run/liveness.hpp"
-#include "runs/orphaned_run.hpp"
 #include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
@@ -76,6 +75,20 @@ std::optional<run::record> runs_elsewhere(const std::string& folder) {
     if (record && (run::is_of_here(*record) || run::liveness_of(*record, true) == run::liveness::over))
         record.reset();
     return record;
+}
+
+u32 count_living(const std::string& run_id, bool standbys) try {
+    const shm::segment s = shm::segment::observe(run_id);
+    u32 count = 0;
+    for (const shm::incarnation& e : s.block().entry) {
+        const ring::entry_state state = ring::entry_word::of(ring::load(e.identity)).state;
+        const bool counts = state == ring::entry_state::starting || state == ring::entry_state::live ||
+                            (standbys && state == ring::entry_state::standby);
+        count += counts && open_claimer(e, run_id) ? 1 : 0;
+    }
+    return count;
+} catch (const error&) {
+    return 0;
 }
 
 }  // namespace
@@ -142,5 +155,13 @@ void run_lock::clear_leftovers() const {
             fs::remove_all(at->path(), ignored);
     }
 }
+
+shm::unique_fd open_claimer(const shm::incarnation& entry, const std::string& run_id) {
+    const ring::entry_word w = ring::entry_word::of(ring::load(entry.identity));
+    return shm::open_member({static_cast<i32>(w.pid), ring::load(entry.start_time)}, run_id);
+}
+
+u32 living_stages(const std::string& run_id) { return count_living(run_id, false); }
+u32 living_processes(const std::string& run_id) { return count_living(run_id, true); }
 
 }  // namespace carousel::supervisor

@@ -1,14 +1,17 @@
 #pragma once
-// One supervisor per name: an exclusive file lock on FOLDER/lock, which the kernel releases whenever and
-// however the process ends. No stage inherits the lock (CLOEXEC), so it is free as soon as the supervisor has
-// ended, even while other processes of the run are alive.
+// Which supervisor a run has: one per name, and what a dead one has left.
 
 #include <string>
 
 #include "core/types.hpp"
+#include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {
+
+// One supervisor per name: an exclusive file lock on FOLDER/lock, which the kernel releases whenever and
+// however the process ends. No stage inherits the lock (CLOEXEC), so it is free as soon as the supervisor has
+// ended, even while other processes of the run are alive.
 
 class run_lock {
 public:
@@ -38,5 +41,21 @@ private:
     shm::unique_fd lock_;
     bool keep_logs_ = false, leave_ = false;
 };
+
+// The parts of a run that a dead supervisor has left. Its stages continue; the control block identifies each
+// process by (pid, start time), so that a second supervisor can find them and never mistakes a later process
+// with the same pid for one of them. Called by the process that holds the run's lock. All
+// functions are read-only.
+
+/// Returns a pidfd of the process that has claimed the entry; empty if there is none, or it has ended. A
+/// process that died or was stopped between its claim and the store of its start time is identified by its
+/// mappings.
+[[nodiscard]] shm::unique_fd open_claimer(const shm::incarnation& entry, const std::string& run_id);
+
+/// Number of living processes of the run that are not doomed; also returns 0 if there is no such control
+/// block, or one of another version.
+[[nodiscard]] u32 living_stages(const std::string& run_id);
+/// The same plus standbys, which also map the run's memory and can take its seats.
+[[nodiscard]] u32 living_processes(const std::string& run_id);
 
 }  // namespace carousel::supervisor

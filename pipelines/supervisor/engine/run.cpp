@@ -15,7 +15,6 @@
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
 #include "run/directory.hpp"
-#include "runs/orphaned_run.hpp"
 #include "runs/run_lock.hpp"
 #include "spec/programs.hpp"
 #include "supervisor/engine/engine.hpp"

@@ -10,7 +10,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
-#include "runs/orphaned_run.hpp"
+#include "runs/run_lock.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/damaged_entries.hpp"

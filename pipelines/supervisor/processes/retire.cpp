@@ -11,7 +11,7 @@
 #include "os/spawn.hpp"
 #include "ring/blame.hpp"
 #include "ring/latest.hpp"
-#include "runs/driver_leftovers.hpp"
+#include "runs/clean.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 #include "supervisor/processes/adoption.hpp"

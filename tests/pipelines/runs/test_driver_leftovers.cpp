@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "runs/driver_leftovers.hpp"
+#include "runs/clean.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
