@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "os/table.hpp"
 #include "supervisor/engine/report.hpp"
-#include "supervisor/stores/recovery_log.hpp"
+#include "supervisor/stores/run_log.hpp"
 
 namespace carousel::supervisor::chaos {
 namespace {

@@ -6,7 +6,7 @@
 //                    time_namespace, monotonic_offset_ns}
 //     pipeline.json  what runs (compatibility.hpp); state.json: the supervisor's counters (seat_state.hpp).
 //                    Both are for a second supervisor, after the first one died.
-//     recoveries.jsonl  cost of each crash (supervisor/stores/recovery_log.hpp)
+//     recoveries.jsonl  cost of each crash (supervisor/stores/run_log.hpp)
 //     dashboard.json the process that serves the web UI, with its token
 //     port-SEAT-EPOCH.lock  locked by a port's program while it has memory of the run
 //     lock           locked by the supervisor until it exits, and by the stages (shm/runtime_folder.hpp);

@@ -33,8 +33,7 @@
 #include "supervisor/processes/cgroup_watch.hpp"
 #include "supervisor/stores/ledger_store.hpp"
 #include "supervisor/stores/memory_store.hpp"
-#include "supervisor/stores/recovery_log.hpp"
-#include "supervisor/stores/run_notes.hpp"
+#include "supervisor/stores/run_log.hpp"
 
 namespace carousel::supervisor {
 

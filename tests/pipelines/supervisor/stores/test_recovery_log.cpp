@@ -2,7 +2,7 @@
 #include <fstream>
 
 #include "core/json.hpp"
-#include "supervisor/stores/recovery_log.hpp"
+#include "supervisor/stores/run_log.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

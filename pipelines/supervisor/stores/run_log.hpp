@@ -1,22 +1,26 @@
 #pragma once
+// What happened in a run: the cost of each death of a stage, and the events of its stages.
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "control/trace_message.hpp"
+#include "core/described.hpp"
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
+
+namespace carousel::supervisor {
+
 // Log of the cost of each death of a stage, by the machine's clock (CLOCK_MONOTONIC, ns). The report's
 // detection, fence and takeover times come from here, and `carousel chaos` matches its faults to these
 // entries by pid.
-//
 // Kept in memory and in DIR/recoveries.jsonl, one line of JSON per step. Each line is written by one write to
 // a file opened for appending, so a supervisor that is killed leaves complete lines, and the supervisor that
 // takes the run over continues the log. A step that is reported twice (the second supervisor finishes a
 // half-done retirement) overwrites itself. One thread. A run may last for months: the newest deaths are kept,
 // earlier ones are only counted. When the file has many lines, it is rewritten from the kept deaths under
 // another name and renamed: a kill in between leaves either the old or the new file.
-
-#include <string>
-#include <vector>
-
-#include "core/described.hpp"
-#include "shm/fd_socket.hpp"
-
-namespace carousel::supervisor {
 
 /// Times are 0 if the step has not happened, or was not observed.
 struct recovery {
@@ -92,5 +96,28 @@ struct takeover_parts {
 /// Per end of the MPS domain, milliseconds from the first detected death to the first frame of the last of
 /// its stages to return.
 [[nodiscard]] std::vector<f64> domains_back_ms(const std::vector<recovery>& all);
+
+// Events of the stages of a run, kept for later requests (`carousel trace`): the newest ones, numbered from
+// 1. One thread.
+
+struct run_note {
+    u64 id = 0, time_ns = 0;
+    const char* kind = "";  ///< started, ready, died, quarantined, freed, given up, held, goes on
+    u32 seat = 0, epoch = 0;
+    i32 pid = 0;
+    std::string text;  ///< to be printed after the stage's name
+};
+
+class run_notes {
+public:
+    void add(run_note n);
+    /// Returns the notes with a number above `id`, oldest first, as many as fit into one reply. The caller
+    /// fills in the other fields of the reply.
+    [[nodiscard]] run::trace_answer since(u64 id) const;
+
+private:
+    std::deque<run_note> notes_;
+    u64 last_ = 0;
+};
 
 }  // namespace carousel::supervisor

@@ -1,4 +1,4 @@
-#include "supervisor/stores/recovery_log.hpp"
+#include "supervisor/stores/run_log.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <utility>
 
 #include "core/io.hpp"
 #include "core/json_text.hpp"
@@ -33,6 +34,8 @@ std::vector<f64> spans(const std::vector<recovery>& all, From from, To to) {
         if (from(r) != 0 && to(r) >= from(r)) out.push_back(static_cast<f64>(to(r) - from(r)) / 1e6);
     return out;
 }
+
+constexpr std::size_t kept = 2000, max_notes_per_reply = 300;
 
 }  // namespace
 
@@ -140,6 +143,24 @@ std::vector<f64> domains_back_ms(const std::vector<recovery>& all) {
     out.reserve(ends.size());
     for (const auto& [end, s] : ends) out.push_back(static_cast<f64>(s.last - s.first) / 1e6);
     return out;
+}
+
+void run_notes::add(run_note n) {
+    n.id = ++last_;
+    notes_.push_back(std::move(n));
+    if (notes_.size() > kept) notes_.pop_front();
+}
+
+run::trace_answer run_notes::since(u64 id) const {
+    run::trace_answer a;
+    a.next = last_ < id ? 0 : id;  // this is a number of an earlier supervisor, so counting restarts from 0
+    for (const run_note& n : notes_) {
+        if (n.id <= a.next || a.notes.size() >= max_notes_per_reply) continue;
+        a.notes.push_back({n.time_ns, n.kind, n.seat, n.epoch, n.pid, n.text});
+        a.next = n.id;
+    }
+    a.last = last_;
+    return a;
 }
 
 }  // namespace carousel::supervisor
