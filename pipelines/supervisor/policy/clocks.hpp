@@ -1,7 +1,6 @@
 #pragma once
 // Which clock runs while a frame waits, and which process exceeds its limit. Pure functions from plain data
 // to one verdict per process; watch.cpp takes the readings and acts on the verdicts.
-//
 //   the frame (or its process) ...                    clock       limit         when the limit is exceeded
 //   -----------------------------------------------------------------------------------------------------
 //   waits for input, for a free output slot, for its  none        -             -
@@ -31,11 +30,9 @@
 //                                                                 stage loads
 //                                                                 that asset
 //   waits while the supervisor itself was starved     all restart
-//   waits while a CPU quota or a freezer stops the    none        (uncounted_time.hpp)
+//   waits while a CPU quota or a freezer stops the    none
 //     run, or the supervisor does not run
-//
 // Limits are milliseconds; "frame" is frame_timeout_ms.
-//
 // frame_timeout_ms is the stage's value, or otherwise the pipeline's; 0: no limit. Until a process has
 // committed its first frame, first_frame_timeout_ms applies if it is longer. Clocks are words in the
 // process's entry (shm::incarnation), one per kind of work, so the time of one frame is never counted for
@@ -79,5 +76,32 @@ enum class offence : u8 { none, heart, processing, finishing, device };
 [[nodiscard]] std::vector<offence> judge(std::span<const process_view> all, u64 now);
 /// "process() of a frame takes longer than frame_timeout_ms = 2000", for the log.
 [[nodiscard]] std::string describe(offence o, const process_view& p);
+
+// Time that no deadline counts, because a CPU quota or a freezer had stopped the run's control group, or the
+// supervisor itself did not run. Plain data; cgroup_watch.hpp supplies it.
+
+/// All times are CLOCK_MONOTONIC in nanoseconds.
+class uncounted_time {
+public:
+    /// Excludes `ns` of the time from `from` to `until`, at most the length of that interval. Intervals must
+    /// be in order and must not overlap.
+    void add(u64 from, u64 until, u64 ns);
+    /// Returns the excluded time between two times. Within an interval the excluded time is spread evenly.
+    [[nodiscard]] u64 between(u64 from, u64 until) const noexcept;
+    /// Shifts the start time `since` of a clock by the excluded time since then: `now` minus the result is
+    /// the clock's counted age. 0, which stands for a clock that is not running, remains 0.
+    [[nodiscard]] u64 shifted(u64 since, u64 now) const noexcept {
+        return since == 0 ? 0 : since + between(since, now);
+    }
+
+    static constexpr std::size_t most_points = 4096;  ///< above this limit, older intervals are merged
+
+private:
+    struct point {
+        u64 at = 0, sum = 0;  ///< total excluded time up to `at`
+    };
+    [[nodiscard]] u64 sum_at(u64 time) const noexcept;
+    std::vector<point> points_;
+};
 
 }  // namespace carousel::supervisor

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "core/cgroup.hpp"
-#include "supervisor/policy/uncounted_time.hpp"
+#include "supervisor/policy/clocks.hpp"
 
 namespace carousel::supervisor {
 

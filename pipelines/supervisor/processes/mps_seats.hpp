@@ -26,7 +26,7 @@ void domain_breaks(process_table& t, seat& s, process& p);
 /// Condemns all clients; the daemon is renewed when their words are revoked (work::renew_domain).
 void renew_domain(process_table& t, const std::string& why);
 void renew_daemon(process_table& t);
-/// To be called when the verdict on `p` is known: ends a trial (mps_trial.hpp) if this verdict decides it.
+/// To be called when the verdict on `p` is known: ends a trial (mps_policy.hpp) if this verdict decides it.
 void update_trial(process_table& t, const seat& s, const process& p);
 /// Reports which deaths belong together and which of them are not the process's own fault (for `carousel
 /// chaos`).

@@ -27,7 +27,6 @@
 #include "ring/recovery.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/policy/mps_policy.hpp"
-#include "supervisor/policy/mps_trial.hpp"
 #include "supervisor/policy/retirement.hpp"
 #include "supervisor/policy/state_table.hpp"
 #include "supervisor/processes/cgroup_watch.hpp"
@@ -172,7 +171,7 @@ struct death_account {
                           ///< to the same end
     bool domain_restored = true;             ///< all stages of the domain have restarted since its last end
     bool domain_abandoned = false;           ///< since then its stages have had their own GPU contexts
-    std::vector<u32> domain_blamed;          ///< stages that caused the domain's faults (mps_trial.hpp)
+    std::vector<u32> domain_blamed;          ///< stages that caused the domain's faults (mps_policy.hpp)
     std::vector<tombstone_frame> abandoned;  ///< the newest thousand
     u64 abandoned_before = 0;                ///< number of frames before those
 };

@@ -1,6 +1,5 @@
 #include "core/clock.hpp"
 #include "supervisor/policy/clocks.hpp"
-#include "supervisor/policy/uncounted_time.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
