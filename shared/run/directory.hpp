@@ -4,7 +4,8 @@
 //     control.sock   SOCK_SEQPACKET: stages attach; `carousel kill` and other commands send requests
 //     run.json       identity of the run: {pid, start_time, run_id, name, file, pid_namespace, boot_id,
 //                    time_namespace, monotonic_offset_ns}
-//     pipeline.json  what runs (compatibility.hpp); state.json: the supervisor's counters (seat_state.hpp).
+//     pipeline.json  what runs (compatibility.hpp); state.json: the supervisor's counters
+//     (process_table.hpp).
 //                    Both are for a second supervisor, after the first one died.
 //     recoveries.jsonl  cost of each crash (supervisor/stores/run_log.hpp)
 //     dashboard.json the process that serves the web UI, with its token

@@ -12,7 +12,7 @@
 #include "ring/recovery.hpp"
 #include "ring/topology.hpp"
 #include "supervisor/plan/memory_plan.hpp"
-#include "supervisor/processes/stall_reasons.hpp"
+#include "supervisor/processes/watch.hpp"
 
 namespace carousel::supervisor {
 namespace {

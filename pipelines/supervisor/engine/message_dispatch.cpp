@@ -6,8 +6,8 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
-#include "supervisor/processes/handshake.hpp"
 #include "supervisor/processes/process_events.hpp"
+#include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {
 

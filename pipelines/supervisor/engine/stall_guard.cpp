@@ -7,8 +7,8 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "supervisor/engine/lost_frame.hpp"
-#include "supervisor/processes/seat_state.hpp"
-#include "supervisor/processes/stall_reasons.hpp"
+#include "supervisor/processes/process_table.hpp"
+#include "supervisor/processes/watch.hpp"
 #include "supervisor/stores/ledger_store.hpp"
 
 namespace carousel::supervisor {

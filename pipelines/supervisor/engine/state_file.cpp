@@ -6,7 +6,7 @@
 #include "core/io.hpp"
 #include "core/json_text.hpp"
 #include "shm/runtime_folder.hpp"
-#include "supervisor/processes/seat_state.hpp"
+#include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 

@@ -10,7 +10,6 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "shm/process_id.hpp"
-#include "supervisor/processes/handshake.hpp"
 #include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {

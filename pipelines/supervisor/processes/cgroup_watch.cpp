@@ -11,8 +11,8 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u64 tick_ns = 20 * ns_per_ms;
-constexpr u64 late_tick_ns = 3 * tick_ns;
+constexpr u64 normal_tick_ns = 20 * ns_per_ms;
+constexpr u64 late_tick_ns = 3 * normal_tick_ns;
 constexpr u64 window_length_ns = 100 * ns_per_ms;  ///< the usual period of a CPU quota
 constexpr u64 groups_every_ns = ns_per_s;          ///< a process may be moved, and a quota set, at any time
 constexpr u64 claim_within_ns = 5 * ns_per_s;
@@ -29,7 +29,7 @@ void cgroup_watch::tick(u64 now) {
     if (ticked_ns_ == 0) ticked_ns_ = window_ns_ = second_ns_ = now;
     const u64 gap = now - std::min(now, ticked_ns_);
     ticked_ns_ = now;
-    if (gap > late_tick_ns) starved_ns_ += gap - tick_ns;
+    if (gap > late_tick_ns) starved_ns_ += gap - normal_tick_ns;
     if (now < window_ns_ + window_length_ns && gap <= late_tick_ns) return;
     u64 stopped = starved_ns_;
     if (!quota_file_.empty()) {

@@ -1,4 +1,4 @@
-#include "supervisor/processes/handshake.hpp"
+#include "supervisor/processes/start.hpp"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,8 @@
 #include "supervisor/processes/adoption.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/process_events.hpp"
-#include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/standby.hpp"
-#include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -1,26 +1,25 @@
 #pragma once
 // The seats (instance slots) of a run and the processes on them, as plain data. Decisions are in policy/,
 // stored data is in stores/. The actions are in the files next to this one, one subject per file:
-//   start.hpp           starting a process                 handshake.hpp      sockets for stages
-//   process_events.hpp  every event of a process: its      restart.hpp        consequences of a death
-//                       exit, socket, deadline, notes
-//   retire.hpp          its end, as                        watch.hpp          deadlines, ticks
-//                       policy/retirement.hpp decides;
-//                       one loop for all work
-//   standby.hpp         warm standbys                      port_seats.hpp     external programs on ports
-//   mps_seats.hpp       those that share an MPS domain     seat_state.hpp     the state saved for it
-//   adoption.hpp        a second supervisor                stall_reasons.hpp  why a run stands still
-//   seat_commands.hpp   user commands
+//   start.hpp           starting a process, its handshake   standby.hpp        warm standbys
+//   process_events.hpp  every event of a process: its       port_seats.hpp     external programs on ports
+//                       exit, socket, deadline, notes       mps_seats.hpp      those that share an MPS domain
+//   retire.hpp          its end, as policy/retirement.hpp   adoption.hpp       a second supervisor
+//                       decides, and the consequences       seat_commands.hpp  user commands
+//   watch.hpp           deadlines, ticks, why a run stands still
 //
+// The state that exists only in this process is saved for a successor (seats_to_json()).
 // One thread; nothing in any of these files blocks.
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <deque>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/described.hpp"
 #include "os/event_loop.hpp"
 #include "os/log_pipe.hpp"
 #include "ring/check/block_check.hpp"
@@ -90,7 +89,7 @@ struct process {
     u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words were still COMMITTED when they were revoked
     u32 quarantined = 0;         ///< number of buffers in quarantine until the end of the process
-    std::string wild_write;      ///< see wild_write_text.hpp
+    std::string wild_write;      ///< see process_events.hpp
 };
 
 /// Number of frames that the death may have affected; if a job word is unreadable, no single frame can be
@@ -243,5 +242,32 @@ struct process_table {
     std::size_t label_width = 8;        ///< width of the text before the bar of a log line
     std::unique_ptr<log_sink> journal;  ///< messages of the supervisor
 };
+
+// State that exists only in the supervisor's memory, as JSON for its successor; all other state is in the
+// control block. If the supervisor is killed, the file may be one event older than the block; where the two
+// differ, the block is authoritative (adoption.hpp).
+
+/// The data in the file about one process.
+struct process_record {
+    u32 entry = shm::none, epoch = 0;
+    i32 pid = 0;
+    u64 start_time = 0, spawned_ns = 0, signalled_ns = 0, seen_dead_ns = 0;
+    int user_signal = 0;
+    bool by_hand = false, tool = false, by_supervisor = false, counted = false, judged = false;
+    bool outside = false, restart_requested = false, deadline = false, was_ready = false;
+    static constexpr field_rules rules{.missing_is_default = true};
+};
+BOOST_DESCRIBE_STRUCT(process_record, (),
+                      (entry, epoch, pid, start_time, spawned_ns, signalled_ns, seen_dead_ns, user_signal,
+                       by_hand, tool, by_supervisor, counted, judged, outside, restart_requested, deadline,
+                       was_ready))
+using process_records = std::vector<std::vector<process_record>>;  ///< by seat
+
+[[nodiscard]] nlohmann::json state_json(const process_table& t);
+/// A value that differs whenever the result of state_json() differs.
+[[nodiscard]] u64 fingerprint(const process_table& t) noexcept;
+/// Restores what state_json() returned. Returns the data in the file about each seat's processes. Throws
+/// json::exception if the file has a missing or wrong value; the caller continues without it.
+[[nodiscard]] process_records restore_state(process_table& t, const nlohmann::json& state);
 
 }  // namespace carousel::supervisor

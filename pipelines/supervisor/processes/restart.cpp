@@ -1,4 +1,4 @@
-#include "supervisor/processes/restart.hpp"
+#include "supervisor/processes/retire.hpp"
 
 #include <fmt/format.h>
 
@@ -10,10 +10,8 @@
 #include "ring/blame.hpp"
 #include "ring/recovery.hpp"
 #include "shm/process_id.hpp"
-#include "supervisor/processes/absent_readers.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
-#include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {

@@ -18,10 +18,8 @@
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/process_events.hpp"
-#include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/start.hpp"
-#include "supervisor/processes/wild_write_text.hpp"
 
 namespace carousel::supervisor {
 namespace {

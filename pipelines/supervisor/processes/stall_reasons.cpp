@@ -1,4 +1,4 @@
-#include "supervisor/processes/stall_reasons.hpp"
+#include "supervisor/processes/watch.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include "ring/words.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/retire.hpp"
-#include "supervisor/processes/watch.hpp"
 
 namespace carousel::supervisor {
 namespace {

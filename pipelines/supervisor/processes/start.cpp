@@ -18,7 +18,6 @@
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/process_events.hpp"
-#include "supervisor/processes/restart.hpp"
 #include "supervisor/processes/retire.hpp"
 
 namespace carousel::supervisor {

@@ -1,10 +1,13 @@
 #pragma once
-// Starts processes, and watches them after that.
+// How processes come to their seats: their start, and the handshake with the supervisor.
 
+#include "control/stage_message.hpp"
 #include "shm/process_id.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
+
+// Starts processes, and watches them after that.
 
 void start_all(process_table& t);
 /// Starts a process for the seat if permitted: at once if an entry is free, otherwise the next tick tries
@@ -20,5 +23,22 @@ void spawn_process(const process_table& t, const seat& s, process& p);
 [[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer);
 /// From now on processes may be started and accepted.
 void memory_is_there(process_table& t);
+
+// Handshake of a stage process with the supervisor: HELLO, or RETURN after a takeover. Every function
+// receives the connection as a descriptor, which the engine owns.
+
+/// Handles a stage's HELLO. Returns "" if the process is accepted, with the reply sent; otherwise the reason
+/// for the refusal.
+[[nodiscard]] std::string accept_stage(process_table& t, int connection, shm::peer_process peer,
+                                       const run::hello_message& hello);
+/// Handles the HELLO of a port's program; `fds`: the descriptors received with it. Sets `again` if the
+/// refusal may be temporary.
+[[nodiscard]] std::string accept_port(process_table& t, int connection, shm::peer_process peer,
+                                      const run::hello_message& hello, std::vector<shm::unique_fd>& fds,
+                                      bool& again);
+/// Handles the RETURN of a stage that the dead supervisor had started. Returns "" if the stage is accepted,
+/// with the reply sent; otherwise the reason why it has no place.
+[[nodiscard]] std::string accept_stage_return(process_table& t, int connection, shm::peer_process peer,
+                                              const run::return_message& message);
 
 }  // namespace carousel::supervisor

@@ -10,7 +10,6 @@
 #include "ring/link.hpp"
 #include "ring/participants.hpp"
 #include "shm/process_id.hpp"
-#include "supervisor/processes/absent_readers.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/port_seats.hpp"
 #include "supervisor/processes/process_events.hpp"

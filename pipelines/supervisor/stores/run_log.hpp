@@ -42,7 +42,7 @@ struct recovery {
                                       ///< marks in the ledger may be missing
     /// of that successor: process started, connected to the supervisor, reported ready
     u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
-    std::string wild_write = {};  ///< target of its own faulting write, wild_write_text.hpp
+    std::string wild_write = {};  ///< target of its own faulting write, process_events.hpp
     static constexpr field_rules rules{.sparse = true};
 };
 BOOST_DESCRIBE_STRUCT(recovery, (),

@@ -1,5 +1,5 @@
 // Groups and claims of an optional sink, over a control block in which the test damages words.
-#include "supervisor/processes/absent_readers.hpp"
+#include "supervisor/processes/port_seats.hpp"
 
 #include <memory>
 

@@ -17,8 +17,6 @@
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/retire.hpp"
 #include "supervisor/processes/seat_commands.hpp"
-#include "supervisor/processes/seat_state.hpp"
-#include "supervisor/processes/stall_reasons.hpp"
 #include "supervisor/processes/standby.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "tests/support/catch.hpp"

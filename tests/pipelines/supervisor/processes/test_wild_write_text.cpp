@@ -2,7 +2,7 @@
 
 #include "core/json.hpp"
 #include "frame/frame_format.hpp"
-#include "supervisor/processes/wild_write_text.hpp"
+#include "supervisor/processes/process_events.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;
