@@ -3,29 +3,126 @@
 // damage. Any process of the user may have written anywhere in the block, so nothing in it is trusted: its
 // static parts are compared with a copy, END and seats are compared with the values that this process has
 // set, and every word is checked against the protocol (ring/check/block_check.hpp): once per second, after
-// each death, and when no frame advances without a reason (stall_guard.hpp).
-//
+// each death, and when no frame advances without a reason (progress.hpp).
 // A word with one flipped bit is repaired if the other words determine its value, and a static part that no
 // process acts on is restored from the copy. Other damage is returned to the caller, which rebuilds the block
 // (run_rebuild.hpp). One thread; every member function reads a few hundred words at most and never blocks,
 // except where a comment states it.
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "ring/check/block_check.hpp"
+#include "ring/check/repair.hpp"
+#include "shm/control_block.hpp"
 #include "shm/segment.hpp"
-#include "supervisor/engine/counter_backup.hpp"
 #include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/run_facts.hpp"
-#include "supervisor/engine/word_audit.hpp"
-#include "supervisor/engine/word_repairs.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
+
+// The supervisor's backup of the stages' counters, used when the control block turns out to be damaged. A
+// counter that has decreased, or grown by more than is possible in the elapsed time, is not restored. One
+// thread.
+
+class counter_backup {
+public:
+    /// Reads the counters. To be called about once per second.
+    void sample(const shm::control_block& c, u32 stages);
+    /// The block was checked and is sound: the counts of torn frames up to now are valid. Frames that are
+    /// torn between this call and a rebuild are delivered again, so their counts are dropped.
+    void accept(const shm::control_block& c, u32 stages) noexcept;
+    /// Writes the saved counters into a new block that is not published yet.
+    void restore(shm::control_block& fresh, const shm::control_block& old, u32 stages, bool untrusted);
+
+private:
+    std::unique_ptr<shm::stage_counters[]> kept_;
+    u64 torn_[shm::max_stages] = {};
+};
+
+// Decides when all words of the control block are checked against the protocol while frames advance, and
+// which findings are confirmed. A check reads one word after the other, so a frame that advances during the
+// check can appear as damage. But every state that the protocol leaves between two of its steps passes the
+// check (tests/ring/test_block_check.cpp), regardless of the step at which a process has stopped or died. So
+// a finding that is identical, word for word, in several consecutive checks cannot come from an advancing
+// frame, whose words would contain other numbers by then.
+// Plain data: the engine calls it about fifty times per second.
+
+class word_audit {
+public:
+    static constexpr u64 every_ns = ns_per_s;
+    static constexpr u64 apart_ns = 15 * ns_per_ms;  ///< interval between the checks that must agree
+    static constexpr u32 checks = 6;
+
+    /// `at_deaths_alone`: for tests; no check is due merely because time has passed.
+    explicit word_audit(bool at_deaths_alone = false)
+        : rest_ns_(at_deaths_alone ? 3600 * ns_per_s : every_ns) {}
+
+    /// True if a check is due.
+    [[nodiscard]] bool due(u64 now) const noexcept { return now >= next_ns_; }
+    /// To be called after the death of a process: the next check is due now, or, if a series of checks is in
+    /// progress, after that series.
+    void request_audit(u64 now) noexcept {
+        audit_requested_ = seen_ != 0;
+        if (!audit_requested_) next_ns_ = now;
+    }
+    /// To be called if there is nothing to watch: the time starts again from `now`.
+    void restart(u64 now) noexcept {
+        audit_requested_ = false;
+        rest(now);
+    }
+    /// Adds the findings of a check. Returns the findings that are in all checks of the series; empty: there
+    /// are none, or the series is not complete.
+    [[nodiscard]] std::vector<ring::finding> add_sample(std::vector<ring::finding> found, u64 now) {
+        if (seen_ == 0)
+            standing_ = std::move(found);
+        else
+            std::erase_if(standing_, [&](const ring::finding& f) {
+                return std::find(found.begin(), found.end(), f) == found.end();
+            });
+        if (standing_.empty()) {
+            rest(now);
+            return {};
+        }
+        next_ns_ = now + apart_ns;
+        if (++seen_ < checks) return {};
+        std::vector<ring::finding> stood = std::move(standing_);
+        rest(now);
+        return stood;
+    }
+
+private:
+    void rest(u64 now) noexcept {
+        standing_.clear();
+        seen_ = 0;
+        next_ns_ = std::exchange(audit_requested_, false) ? now : now + rest_ns_;
+    }
+    u64 rest_ns_;
+    bool audit_requested_ = false;  ///< a process died during a series of checks
+    std::vector<ring::finding> standing_;
+    u32 seen_ = 0;
+    u64 next_ns_ = 0;
+};
+
+// A word of the control block with one flipped bit, between two checks of the engine: it is repaired when two
+// consecutive checks compute the same value (ring/check/repair.hpp); if no two consecutive checks agree,
+// the block is rebuilt.
+
+struct pending_repair {
+    static constexpr u32 max_checks = 8;  ///< about 160 ms, which is shorter than the time that stages wait
+                                          ///< (ring::repair_timeout_ns)
+
+    ring::damaged_word word;
+    std::optional<u64> value;  ///< the result of the last check
+    u32 checks = 0;
+};
 
 /// Damage of the control block, or a run that stalls; in both cases the block must be rebuilt.
 struct block_damage {

@@ -16,7 +16,7 @@
 #include "os/event_loop.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
-#include "supervisor/engine/shortage_watch.hpp"
+#include "supervisor/engine/problems.hpp"
 
 namespace carousel::supervisor {
 

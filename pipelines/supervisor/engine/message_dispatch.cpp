@@ -2,16 +2,65 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <csignal>
+
 #include "control/request_message.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json_text.hpp"
+#include "ring/recovery.hpp"
+#include "spec/links.hpp"
 #include "supervisor/processes/process_events.hpp"
+#include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/start.hpp"
 
 namespace carousel::supervisor {
-
 using nlohmann::json;
+namespace {
+
+std::string rings_text(const stage_setup& st) {
+    std::string text;
+    for (u32 o = 0; o < st.outputs(); ++o) text += (o == 0 ? "" : ", ") + st.ring_name(o);
+    return text;
+}
+
+/// The requested ring; "": the one that the last sink reads.
+ring_place tapped_ring(const run_setup& s, const std::string& name) {
+    if (name.empty()) {
+        for (std::size_t k = s.stages.size(); k-- > 0;)
+            if (!s.stages[k].has_output() && !s.stages[k].spec.input_indices.empty())
+                return {s.stages[k].spec.input_indices.front(), s.stages[k].output_of_input(0)};
+        throw config_error("this pipeline has no sink");
+    }
+    for (const ring_place at : s.rings()) {
+        const stage_setup& st = s.stages[at.stage];
+        const std::string& output = st.ring(at.output).output;
+        if (st.ring_name(at.output) == name || (!output.empty() && st.spec.name + "." + output == name))
+            return at;
+    }
+    const std::string stage = ring_name_of(name).stage;
+    for (const stage_setup& st : s.stages)
+        if (stage != name && st.spec.name == stage && st.has_output())
+            throw config_error(
+                fmt::format("no ring \"{}\" in {}; those of {}: {}", name, s.name, stage, rings_text(st)));
+    throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
+}
+
+/// The number after the highest number stored in a viewer's place.
+u32 next_tap(const shm::control_block& c) {
+    u32 next = 0;
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
+        for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
+            const ring::group_word w = ring::group_word::of(ring::load(c.link[k].group_state[g]));
+            if (w.state == ring::group_state::latest && w.entry >= shm::max_incarnations)
+                next = std::max(next, w.entry - shm::max_incarnations + 1);
+        }
+    }
+    return next;
+}
+
+}  // namespace
 
 void message_dispatch::on_close(const connection& c) {
     if (c.stage) supervisor::connection_closed(*seats_, c.fd.get());
@@ -95,6 +144,141 @@ void message_dispatch::receive(const arrival& a, const run::left_message&) {
 
 void message_dispatch::receive(const arrival& a, const run::back_message&) {
     if (a.line.stage) supervisor::stage_returned(*seats_, a.line.fd.get());
+}
+
+json commands::answer(const json& message) {
+    try {
+        // A client may name the run that it watches, because another run may meanwhile have taken the name,
+        // and with it the path of the socket; the client's request must not reach that run.
+        if (const std::string meant = message.value("run_id", ps_.run_id); meant != ps_.run_id)
+            return run::to_json(run::refused(
+                exit_code::usage,
+                fmt::format("{} names another run here ({}) than the requested run ({}): nothing was done",
+                            ps_.setup.name, ps_.run_id, meant)));
+        return std::visit([this](const auto& r) { return run::to_json(carry_out(r)); },
+                          run::read_request(message));
+    } catch (const run::refused_for_now& e) {
+        return run::to_json(run::verdict{false, e.what(), e.code(), true});
+    } catch (const error& e) {
+        return run::to_json(run::refused(e.code(), e.what()));
+    } catch (const json::exception& e) {  // a value in the request has the wrong type
+        return run::to_json(run::refused(exit_code::usage, run::unreadable_request(e)));
+    }
+}
+
+run::ps_answer commands::carry_out(const run::ps_request&) const { return ps_answer_of(ps_); }
+
+run::trace_answer commands::carry_out(const run::trace_request& r) {
+    return trace_->carry_out(r, phase_->name());
+}
+
+run::trace_file_answer commands::carry_out(const run::trace_file_request& r) { return trace_->carry_out(r); }
+
+run::parameter_state commands::carry_out(const run::parameters_request&) const {
+    return parameters_->answer();
+}
+
+// A frame carries the parameters that its source has read; in a run whose sources are all on other hosts, the
+// values in this block would reach no frame.
+run::parameter_state commands::carry_out(const run::set_request& r) {
+    const bool from_elsewhere =
+        std::all_of(ps_.setup.stages.begin(), ps_.setup.stages.end(),
+                    [](const stage_setup& s) { return !s.spec.input_indices.empty() || s.receives(); });
+    if (from_elsewhere)
+        throw config_error(
+            "set: all frames of this run come from another host and have its parameters: run `carousel set` "
+            "on the host of their source");
+    return parameters_->set(r, block_->block(), block_->published());
+}
+
+run::verdict commands::carry_out(const run::end_request& r) {
+    if (r.as_interrupt)
+        phase_->interrupt(SIGINT);
+    else
+        phase_->end_on_request("a request to end the run", 0, "`carousel down`: delivering frames in flight");
+    return run::carried_out(fmt::format("{} ends", ps_.setup.name));
+}
+
+run::verdict commands::carry_out(const run::rebuild_request&) {
+    if (phase_->is_over())
+        return run::refused(exit_code::stage_failed, fmt::format("{} is {}", ps_.setup.name, phase_->name()));
+    if (const stage_setup* port = port_of(ps_.setup))
+        return run::refused(
+            exit_code::usage,
+            fmt::format("{} has the port {}, whose frames can't be reproduced: the run can't restart",
+                        ps_.setup.name, port->spec.name));
+    rebuild_->begin("requested");
+    return run::carried_out(fmt::format("{} restarts", ps_.setup.name));
+}
+
+run::verdict commands::carry_out(const run::seat_request& r) {
+    // Among a stage's instances, `cont` continues those that are paused; it is refused if none is.
+    const std::vector<seat*> meant = seats_->find(r.stage);
+    const bool some_are_paused =
+        std::any_of(meant.begin(), meant.end(), [](const seat* s) { return is_paused(*s); });
+    const auto act = [&](process_table& t, seat& s) {
+        switch (r.order) {
+            case run::seat_order::stop:
+                return stop_seat(t, s);
+            case run::seat_order::cont:
+                return some_are_paused && !is_paused(s) ? fmt::format("{} is not paused", s.label)
+                                                        : continue_seat(t, s);
+            case run::seat_order::restart:
+                return restart_seat(t, s);
+            case run::seat_order::down:
+                return take_seat_down(t, s);
+            case run::seat_order::up:
+                break;
+        }
+        return bring_seat_up(t, s);
+    };
+    return on_seats(r.stage, act);
+}
+
+run::verdict commands::carry_out(const run::kill_request& r) {
+    return on_seats(r.stage, [&r](process_table& t, seat& s) { return kill_seat(t, s, r.signal); });
+}
+
+run::verdict commands::carry_out(const run::inject_request& r) {
+    return on_seats(r.stage, [&r](process_table& t, seat& s) { return inject_fault(t, s, r.fault); });
+}
+
+run::verdict commands::on_seats(const std::string& name,
+                                const std::function<std::string(process_table&, seat&)>& act) {
+    if (!phase_->is_open())
+        return run::refused(exit_code::stage_failed, fmt::format("{} is {}", ps_.setup.name, phase_->name()));
+    std::string message;
+    for (seat* s : seats_->find(name)) message += (message.empty() ? "" : "\n") + act(*seats_, *s);
+    return run::carried_out(message);
+}
+
+void tap_leases::adopt() { taps_ = next_tap(block_->block()); }
+
+void tap_leases::release(const connection& c) {
+    if (c.tap != shm::none) ring::dismiss_latest(block_->block(), c.tap);
+}
+
+void tap_leases::lease(connection& c, const run::tap_request& request) {
+    const ring_place at = tapped_ring(*setup_, request.stage);
+    const stage_setup& st = setup_->stages[at.stage];
+    const u32 link = block_->published().stage[at.stage].output_link[at.output];
+    if (c.tap == shm::none) {
+        // Identifies a place in a latest group; never equal to the entry of an incarnation, and not reused
+        // while it may still be referenced.
+        c.tap = shm::max_incarnations + taps_++ % (0xFFFFU - shm::max_incarnations);
+    }
+    std::vector<int> fds;
+    if (!memory_->complete())
+        throw shm_error("the run is being taken over by a second supervisor: try again");
+    run::tap_answer a;
+    a.run_id = run_id_;
+    a.link = link;
+    a.stage = st.ring_name(at.output);
+    a.entry = c.tap;
+    a.format = st.ring(at.output).format;
+    a.memory = memory_->describe(false, link, fds);
+    a.device = st.device;
+    (void)shm::send_message(c.fd.get(), nlohmann::json(a).dump(), fds);
 }
 
 }  // namespace carousel::supervisor

@@ -2,16 +2,91 @@
 // Interprets the messages on the control socket (control/control_message.hpp). Stages send a hello and stay
 // connected, viewers a tap; clients send one request and get one reply.
 
+#include <functional>
+#include <string>
+
 #include "control/control_message.hpp"
-#include "supervisor/engine/commands.hpp"
+#include "control/mapped_ring.hpp"
+#include "control/request_message.hpp"
+#include "core/json.hpp"
+#include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/control_socket.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/ps_rows.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/engine/run_phase.hpp"
+#include "supervisor/engine/run_rebuild.hpp"
 #include "supervisor/engine/takeover.hpp"
-#include "supervisor/engine/tap_leases.hpp"
+#include "supervisor/engine/trace_control.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
+
+// The requests of clients (control/request_message.hpp): each is carried out, or refused with the reason.
+
+class commands {
+public:
+    commands(const ps_sources& ps, process_table& seats, live_parameters& parameters, block_custodian& block,
+             run_phase& phase, run_rebuild& rebuild, trace_control& trace)
+        : ps_(ps),
+          seats_(&seats),
+          parameters_(&parameters),
+          block_(&block),
+          phase_(&phase),
+          rebuild_(&rebuild),
+          trace_(&trace) {}
+
+    /// Carries the request out, and returns the answer or the refusal as JSON.
+    [[nodiscard]] nlohmann::json answer(const nlohmann::json& message);
+
+private:
+    [[nodiscard]] run::parameter_state carry_out(const run::parameters_request& r) const;
+    [[nodiscard]] run::parameter_state carry_out(const run::set_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::end_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::rebuild_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::seat_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::kill_request& r);
+    [[nodiscard]] run::verdict carry_out(const run::inject_request& r);
+    [[nodiscard]] run::ps_answer carry_out(const run::ps_request& r) const;
+    [[nodiscard]] run::trace_answer carry_out(const run::trace_request& r);
+    [[nodiscard]] run::trace_file_answer carry_out(const run::trace_file_request& r);
+    [[nodiscard]] run::verdict on_seats(const std::string& name,
+                                        const std::function<std::string(process_table&, seat&)>& act);
+
+    ps_sources ps_;
+    process_table* seats_;
+    live_parameters* parameters_;
+    block_custodian* block_;
+    run_phase* phase_;
+    run_rebuild* rebuild_;
+    trace_control* trace_;
+};
+
+// Taps. A viewer requests the memory of a ring and joins the ring as a `latest` reader by itself. The
+// supervisor only passes the memory to the viewer and frees the viewer's place in the ring when its
+// connection closes (a killed viewer cannot do that).
+
+class tap_leases {
+public:
+    tap_leases(const run_setup& setup, std::string run_id, const memory_store& memory, block_custodian& block)
+        : setup_(&setup), run_id_(std::move(run_id)), memory_(&memory), block_(&block) {}
+
+    /// Answers on the connection. Throws config_error if there is no such ring, shm_error if the ring's
+    /// memory does not exist yet.
+    void lease(connection& c, const run::tap_request& request);
+    /// Called when the viewer's connection is closed.
+    void release(const connection& c);
+    /// To be called after a takeover: viewers' places in latest groups contain numbers that the dead
+    /// supervisor assigned.
+    void adopt();
+
+private:
+    const run_setup* setup_;
+    std::string run_id_;
+    const memory_store* memory_;
+    block_custodian* block_;
+    u32 taps_ = 0;  ///< number of the next viewer
+};
 
 class message_dispatch : public connection_handler {
 public:

@@ -1,15 +1,23 @@
 #pragma once
-// Frames and rates of the running pipeline, and the progress line: updated in place on a terminal, printed
-// every 2 s elsewhere.
+// The progress of a run: its rates, and what follows when nothing moves.
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/clock.hpp"
+#include "ledger/ledger.hpp"
 #include "os/console.hpp"
 #include "shm/control_block.hpp"
+#include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
+
+// Frames and rates of the running pipeline, and the progress line: updated in place on a terminal, printed
+// every 2 s elsewhere.
 
 /// Number of frames that have reached every blocking sink (0-based: the first frame that has not).
 [[nodiscard]] u64 delivered(const run_setup& s, const shm::control_block& c) noexcept;
@@ -40,5 +48,81 @@ private:
     std::vector<rate> stages_;
     u64 shown_ns_ = 0;
 };
+
+// Records when the run last made progress. Plain data: the engine adds samples about fifty times per second.
+
+class stall_watch {
+public:
+    /// `print` differs from that of the last sample if a frame has advanced. A gap of more than 1 s between
+    /// samples means that this process was itself stopped or starved and has missed events; therefore the
+    /// time without progress starts again.
+    void add_sample(u64 print, u64 now) noexcept {
+        const bool starved = now > seen_ns_ + ns_per_s;
+        seen_ns_ = now;
+        if (print == print_ && since_ns_ != 0 && !starved) return;
+        print_ = print;
+        since_ns_ = now;
+    }
+    /// Excludes `ns` of the time since the last progress: the run itself was stopped for that long.
+    void leave_out(u64 ns, u64 now) noexcept {
+        if (since_ns_ != 0) since_ns_ = std::min(now, since_ns_ + ns);
+    }
+    /// To be called if there is nothing to watch: the time without progress starts again from `now`.
+    void restart(u64 now) noexcept { since_ns_ = excused_ns_ = now; }
+    /// To be called if a stage has a reason to wait. After that reason has ended, the other stages get one
+    /// second to continue.
+    void excuse(u64 now) noexcept { excused_ns_ = now; }
+    /// True if the last excuse is so recent that no new one is needed. Finding an excuse requires reading
+    /// words of every process and /proc, so a pipeline that is paused for hours is not checked in every tick.
+    [[nodiscard]] bool just_excused(u64 patience_ns, u64 now) const noexcept {
+        return excused_ns_ != 0 && now < excused_ns_ + std::min(patience_ns, u64{ns_per_s}) / 8;
+    }
+    /// Time without progress.
+    [[nodiscard]] u64 quiet_ns(u64 now) const noexcept {
+        return since_ns_ != 0 && now > since_ns_ ? now - since_ns_ : 0;
+    }
+    /// True if there was no progress for `patience_ns`, and no excuse in the last second.
+    [[nodiscard]] bool is_stalled(u64 patience_ns, u64 now) const noexcept {
+        return quiet_ns(now) >= patience_ns && now >= excused_ns_ + std::min(patience_ns, u64{ns_per_s});
+    }
+
+private:
+    u64 print_ = 0, since_ns_ = 0, seen_ns_ = 0, excused_ns_ = 0;
+};
+
+// Handles a run in which no frame advances. If a stage has a reason to wait, the reason is logged; otherwise
+// the block is rebuilt, because a word may be wrong although no check finds it.
+
+class stall_guard {
+public:
+    stall_guard(const run_setup& setup, std::string run_id, process_table& seats, block_custodian& block,
+                run_facts& facts)
+        : setup_(&setup), run_id_(std::move(run_id)), seats_(&seats), block_(&block), facts_(&facts) {}
+
+    /// Called in each tick in which frames may advance.
+    [[nodiscard]] std::optional<block_damage> watch(u64 now);
+    /// To be called if there is nothing to watch: the time without progress starts again.
+    void restart(u64 now) noexcept { stall_.restart(now); }
+
+private:
+    [[nodiscard]] std::string undeliverable() const;
+
+    const run_setup* setup_;
+    std::string run_id_;
+    process_table* seats_;
+    block_custodian* block_;
+    run_facts* facts_;
+    stall_watch stall_;
+    std::string reason_;  ///< the last logged reason for a stall
+};
+
+// Finds a frame that is lost on this host although another host still has it.
+
+/// Returns the lowest frame that a sink still has to deliver if no ring of that sink contains the frame any
+/// more. `made` holds the static parts of the block `c`; `find_undelivered` reads the ledgers. The processes
+/// may run during the call. Throws what `find_undelivered` throws.
+[[nodiscard]] std::optional<telemetry::undelivered_frame> find_lost_frame(
+    const run_setup& s, const shm::control_block& made, const shm::control_block& c,
+    const std::function<telemetry::undelivered_frame()>& find_undelivered);
 
 }  // namespace carousel::supervisor

@@ -7,8 +7,8 @@
 #include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/problems.hpp"
 #include "supervisor/engine/progress.hpp"
+#include "supervisor/engine/report_figures.hpp"
 #include "supervisor/engine/run_phase.hpp"
-#include "supervisor/engine/stage_times.hpp"
 #include "supervisor/mps/mps_domain.hpp"
 
 namespace carousel::supervisor {

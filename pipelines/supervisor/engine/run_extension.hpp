@@ -14,7 +14,7 @@
 #include "core/json.hpp"
 #include "os/console.hpp"
 #include "os/event_loop.hpp"
-#include "supervisor/engine/saved_run.hpp"
+#include "supervisor/engine/run_facts.hpp"
 #include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {

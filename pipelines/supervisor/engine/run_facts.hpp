@@ -3,13 +3,38 @@
 // and intentions. Plain data; each member has one writer. takeover.hpp saves it for the successor.
 
 #include <string>
+#include <vector>
 
 #include "core/json.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/engine/report.hpp"
-#include "supervisor/engine/saved_run.hpp"
 
 namespace carousel::supervisor {
+
+// The data that a dead supervisor has saved about its run: the member "run" of its state file
+// (takeover.hpp), which may be damaged.
+
+class saved_run {
+public:
+    /// `state`: the contents of the file; null: it is lost.
+    explicit saved_run(const nlohmann::json& state)
+        : members_(state.is_object() ? state.value("run", nlohmann::json::object())
+                                     : nlohmann::json::object()) {}
+
+    /// Sets `into` to the member `key`. `into` is unchanged if there is no such member, or if its value has
+    /// the wrong type.
+    template <typename T>
+    void read(const char* key, T& into) {
+        if (members_.is_object() && members_.contains(key) && !read_member(members_, key, into))
+            unreadable_.emplace_back(key);
+    }
+    /// The members with wrong values, among those that were read.
+    [[nodiscard]] const std::vector<std::string>& unreadable() const noexcept { return unreadable_; }
+
+private:
+    nlohmann::json members_;
+    std::vector<std::string> unreadable_;
+};
 
 struct run_facts {
     u64 first = 0;  ///< frames below it were delivered by an earlier run

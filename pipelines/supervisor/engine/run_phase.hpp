@@ -1,23 +1,22 @@
 #pragma once
 // The phase of a run, and its end.
-//
 //   running -> draining            Ctrl-C, TERM, `carousel down`: END is fixed, frames already begun are
 //                                  delivered. (If a source ends its stream, END is lowered to that frame in
-//                                  both phases; see stream_end.hpp.)
+//                                  both phases.)
 //   running, draining -> leaving   every frame is delivered: the stages leave by themselves
 //   any -> ending                  a required stage has failed, a second Ctrl-C, or a stage that does not
 //                                  leave: TERM, then KILL
 //   running -> rebuilding          run_rebuild.hpp
-//
 // One thread; nothing blocks.
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/report_figures.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/engine/run_facts.hpp"
-#include "supervisor/engine/stage_times.hpp"
 #include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
@@ -102,6 +101,38 @@ private:
                              ///< unreachable
     const char* unwritten_why_ = "";
     u64 lost_until_ = 0;
+};
+
+// Handles a source that ends its stream (ring/stream_end.hpp). END has one writer, this process: it lowers
+// END to the claimed frame, regardless of earlier requests. The decision is saved first, because a supervisor
+// that takes the run over checks END against the saved value.
+
+class stream_end {
+public:
+    /// `save`: saves the run's facts and END for a successor.
+    stream_end(const run_setup& setup, process_table& seats, block_custodian& block, run_facts& facts,
+               std::function<void()> save)
+        : setup_(&setup), seats_(&seats), block_(&block), facts_(&facts), save_(std::move(save)) {}
+
+    /// Called in each tick, before a stop determines its own END. unknown and STOPPING are above every
+    /// number.
+    void watch();
+    /// For a stream that another host sends: this call replaces the claim of a source (E2 of
+    /// ring/PROTOCOL.md). The sender to this stage has sent all its frames, so the stage has not leased a
+    /// number for a frame that does not exist. A block that is being rebuilt starts with this END.
+    void end(const std::string& stage, u64 at, const std::string& why);
+    /// To be called after a takeover: the dead supervisor may have saved the END without lowering it in the
+    /// block.
+    void adopt(u32 ended_by);
+
+private:
+    void lower(u32 stage, u64 at);
+
+    const run_setup* setup_;
+    process_table* seats_;
+    block_custodian* block_;
+    run_facts* facts_;
+    std::function<void()> save_;
 };
 
 }  // namespace carousel::supervisor

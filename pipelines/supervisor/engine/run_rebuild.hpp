@@ -2,7 +2,7 @@
 // Rebuilds memory and words during a run. A rebuild has one of three causes. Memory of kind ipc belongs to a
 // process: if that process dies, running stages continue, but none of their successors could map the memory.
 // Or the control block is damaged (block_custodian.hpp), or no frame advances without a reason
-// (stall_guard.hpp). All stages end, and the run continues at the first frame that a sink lacks. The
+// (progress.hpp). All stages end, and the run continues at the first frame that a sink lacks. The
 // authoritative data are the sinks' ledgers and this process's own memory: the old block may be the broken
 // part, so only counters are taken from it, and those only if plausible. A run that has been repaired three
 // times without delivering a frame in between is ended.
@@ -12,8 +12,8 @@
 #include "os/event_loop.hpp"
 #include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/problems.hpp"
+#include "supervisor/engine/progress.hpp"
 #include "supervisor/engine/run_phase.hpp"
-#include "supervisor/engine/stall_guard.hpp"
 #include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {

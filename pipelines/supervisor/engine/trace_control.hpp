@@ -2,16 +2,67 @@
 // `carousel trace`. The command repeats its request while it reads; stages stop recording timestamps by
 // themselves after the requests end.
 
+#include <istream>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "control/request_message.hpp"
 #include "control/trace_message.hpp"
+#include "core/clock.hpp"
+#include "os/spawn.hpp"
 #include "shm/segment.hpp"
 #include "supervisor/engine/block_custodian.hpp"
-#include "supervisor/engine/trace_files.hpp"
 
 namespace carousel::supervisor {
+
+// Traces of this host's partition, recorded by the supervisor for `carousel trace` on the coordinator, which
+// cannot read this host's memory. Each is recorded by a `carousel trace` of this run, a separate process in
+// the run's folder, and transferred in parts. Used only by the engine's thread; only the destructor blocks,
+// until the recording processes have ended.
+// A trace that is not polled for 15 s is stopped and its file removed. The recording process ends with the
+// run and with its supervisor; a client that polls the next supervisor gets an error, since no two
+// supervisors use the same number. The folder of the files is emptied by the next supervisor that records a
+// trace, and removed with the run's runtime directory.
+
+class trace_files {
+public:
+    trace_files() = default;
+    ~trace_files();
+    trace_files(const trace_files&) = delete;
+    trace_files& operator=(const trace_files&) = delete;
+
+    /// Starts a trace of the run `name`, in a folder below `run_folder`. Throws config_error if too many
+    /// traces are recorded already, or if the process cannot be started.
+    [[nodiscard]] run::trace_file_answer begin(const std::string& run_folder, const std::string& name,
+                                               u64 now);
+    /// Polls trace `id`. `stop`: ends the recording and writes the file. `at`: offset in bytes of the part to
+    /// return; if it is at or beyond the end of the file, the trace is removed. Throws config_error if the
+    /// trace does not exist, has failed (with the cause), or is longer than the limit.
+    [[nodiscard]] run::trace_file_answer poll(u64 id, bool stop, u64 at, u64 now);
+    void tick(u64 now);
+    /// The part at offset `at`, a multiple of run::trace_part, of a file of `bytes` bytes; see trace_part.
+    [[nodiscard]] static std::string part_of(std::istream& file, u64 bytes, u64 at);
+
+private:
+    struct recording {
+        spawned child;
+        std::string path;  ///< path of the file; the output of the process is in path + ".log"
+        bool stopped = false, over = false;
+        exit_status how;
+        u64 polled_ns = 0;
+    };
+    void discard(recording r) noexcept;
+    static void remove(const recording& r) noexcept;
+    /// Returns the path of the temporary file that the process writes until it is done.
+    [[nodiscard]] static std::string part_path(const recording& r);
+
+    std::map<u64, recording> all_;
+    std::vector<recording> dying_;  ///< recordings whose processes were killed but have not ended yet
+    std::string folder_;
+    u64 last_ = now_ns();
+};
 
 class trace_control {
 public:

@@ -11,7 +11,7 @@
 //   check_parity  any time: which words are damaged by one bit;
 //   check_words   when nothing moves. In a running pipeline a frame that advances between two reads can
 //   appear as damage; only a finding that persists over several checks is damage
-//                 (supervisor/engine/word_audit.hpp).
+//                 (supervisor/engine/block_custodian.hpp).
 // A block without findings may still be damaged (a frame's own copy of its parameters, a counter): the checks
 // cover only these rules.
 

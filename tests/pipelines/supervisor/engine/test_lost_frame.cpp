@@ -1,6 +1,6 @@
 // The time at which a frame that a sink has not delivered is lost here: the ledgers and the tails are read
 // while the processes run.
-#include "supervisor/engine/lost_frame.hpp"
+#include "supervisor/engine/progress.hpp"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 // The time that a run's frames took, from the words of its stages.
-#include "supervisor/engine/run_span.hpp"
+#include "supervisor/engine/report_figures.hpp"
 
 #include <memory>
 

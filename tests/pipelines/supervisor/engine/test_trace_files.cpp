@@ -2,7 +2,7 @@
 
 #include <sstream>
 
-#include "supervisor/engine/trace_files.hpp"
+#include "supervisor/engine/trace_control.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

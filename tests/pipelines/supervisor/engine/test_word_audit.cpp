@@ -1,5 +1,5 @@
 // Which findings about a running pipeline are confirmed.
-#include "supervisor/engine/word_audit.hpp"
+#include "supervisor/engine/block_custodian.hpp"
 
 #include "tests/support/catch.hpp"
 

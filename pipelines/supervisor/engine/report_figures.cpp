@@ -1,14 +1,32 @@
-#include "supervisor/engine/stage_times.hpp"
+#include "supervisor/engine/report_figures.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/clock.hpp"
+#include "core/errors.hpp"
+#include "ring/words.hpp"
 #include "telemetry/bottleneck_json.hpp"
+#include "telemetry/frame_facts.hpp"
 
 namespace carousel::supervisor {
 namespace {
+
+/// Calls fn(entry) for each process that works or has worked for a stage for which of(stage) is true.
+template <typename Of, typename F>
+void for_each_process(const shm::control_block& c, Of&& of, F&& fn) {
+    for (const shm::incarnation& e : c.entry) {
+        const auto owner = ring::entry_word::of(ring::load(e.identity));
+        if (owner.state == ring::entry_state::damaged || owner.seat >= std::min(c.seats, shm::max_seats))
+            continue;
+        const u32 stage = c.seat[owner.seat].stage;
+        if (stage < std::min(c.stages, shm::max_stages) && of(c.stage[stage])) fn(e);
+    }
+}
+
+bool is_source(const shm::stage_block& s) noexcept { return s.inputs == 0; }
+bool is_sink(const shm::stage_block& s) noexcept { return s.outputs == 0; }
 
 using telemetry::stage_condition;
 constexpr u64 span_ns = 2 * ns_per_s, add_every_ns = ns_per_s / 2;
@@ -59,7 +77,61 @@ std::string entrance(const run_setup& s, u32 stage) {
                        p.inputs.empty() ? "writer" : "reader", p.name);
 }
 
+using nlohmann::json;
+
+json clock_json(shm::capture_clock clock) {
+    if (clock == shm::capture_clock::live) return "live";
+    return clock == shm::capture_clock::recorded ? json("recorded") : json();
+}
+
+json used_of(const ring_setup& r, const shm::used_extents& used) {
+    try {
+        return telemetry::used_json(ring::frame_format::from_json(r.format.dump()), used);
+    } catch (const error&) {  // the report is written even if a format is invalid
+        return json::object();
+    }
+}
+
+/// Returns the frame that was used of each sampled input, by the input's name; null if there was none yet.
+json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
+    json out = json::object();
+    for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)
+        out[st.spec.sampled_inputs[k]] = frames[k] == shm::no_sampled_frame ? json() : json(frames[k]);
+    return out;
+}
+
+bool carries_nothing(const ring::frame_facts& f) {
+    return f.capture_ns == 0 && f.metadata.empty() && f.metadata_omitted == 0 && f.used.planes == 0 &&
+           f.sampled_frames.empty();
+}
+
 }  // namespace
+
+// The header of the first frame may already be overwritten, but the time of the first commit of the source's
+// process is still stored.
+u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept {
+    u64 first = latest;
+    const auto take = [&](u64 at) {
+        if (at >= earliest) first = std::min(first, at);
+    };
+    for_each_process(c, is_source, [&](const shm::incarnation& e) { take(ring::load(e.first_commit_ns)); });
+    for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {
+        const u32 stage = c.link[k].stage;
+        if (stage >= std::min(c.stages, shm::max_stages) || !is_source(c.stage[stage])) continue;
+        for (u32 s = 0; s < std::min(c.link[k].slots, shm::max_slots); ++s)
+            take(c.frames[k].header[s].meta.born_ns);
+    }
+    return first;
+}
+
+u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept {
+    u64 last = 0;
+    for_each_process(c, is_sink, [&](const shm::incarnation& e) {
+        const u64 at = ring::load(e.last_commit_ns);
+        if (at >= earliest && at <= latest) last = std::max(last, at);
+    });
+    return last != 0 ? last : latest;
+}
 
 bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage) {
     return setup.stages[stage].spec.optional && std::all_of(seats.begin(), seats.end(), [&](const auto& s) {
@@ -141,6 +213,22 @@ std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& s
                                (best->machine.state() == seat_state::vacant ? entrance(s, k) : "")});
     }
     return out;
+}
+
+json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage, u32 output) {
+    if (output >= std::min(st.outputs(), shm::max_outputs) || stage >= std::min(c.stages, shm::max_stages))
+        return {};
+    const auto f = telemetry::last_facts(c, c.stage[stage].output_link[output]);
+    if (!f || carries_nothing(*f)) return {};
+    json j{{"frame", f->ring_sequence},
+           {"tombstone", f->is_tombstone()},
+           {"capture_clock", clock_json(f->clock)},
+           {"capture_ns", f->capture_ns != 0 ? json(f->capture_ns) : json()},
+           {"metadata", telemetry::metadata_json(f->metadata)},
+           {"metadata_omitted", f->metadata_omitted},
+           {"used", used_of(st.ring(output), f->used)}};
+    if (!st.spec.sampled_inputs.empty()) j["sampled"] = sampled_frames_of(st, f->sampled_frames);
+    return j;
 }
 
 }  // namespace carousel::supervisor

@@ -1,16 +1,32 @@
 #pragma once
-// The stages' shares of time: over the last seconds for `ps`, and from the first to the last frame for the
-// report. In a run that was taken over, both the shares and the rate count from the takeover.
+// Figures of a run for its report and for `ps`: its duration, the stages' shares of time, and what its frames
+// carried.
 
 #include <deque>
 #include <vector>
 
 #include "core/json.hpp"
+#include "shm/control_block.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "telemetry/bottleneck.hpp"
 
 namespace carousel::supervisor {
+
+// The duration of a run's frames, from the timestamps that the stages write themselves. The supervisor checks
+// the block only at each tick of 20 ms, and a short run begins and ends between two ticks.
+// Both functions only read the block. A word that a crash left unwritten, or that is damaged, is outside
+// `earliest` .. `latest` (CLOCK_MONOTONIC) and is ignored.
+
+/// Time at which a source claimed the first frame of the run. Returns `latest` if the control block does not
+/// store the time. Returns `latest` if the control block does not store the time.
+[[nodiscard]] u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
+/// Time at which a sink committed the newest frame. Returns `latest` if no word contains the time. Returns
+/// `latest` if no word has the time.
+[[nodiscard]] u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
+
+// The stages' shares of time: over the last seconds for `ps`, and from the first to the last frame for the
+// report. In a run that was taken over, both the shares and the rate count from the takeover.
 
 class stage_times {
 public:
@@ -58,5 +74,13 @@ struct missing_stage {
     std::string name, how;
 };
 [[nodiscard]] std::vector<missing_stage> missing_stages(const run_setup& s, const seat_list& seats);
+
+// Describes the contents of the frames of a run, for its report.
+
+/// Describes the newest frame that stage `stage` committed to output `output` and that all its readers have
+/// received: {frame, tombstone, capture_clock, capture_ns, metadata, metadata_omitted, used, sampled (only
+/// with sampled inputs)}. Returns null if there is no such frame or if that frame carries none of these.
+[[nodiscard]] nlohmann::json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
+                                          u32 output = 0);
 
 }  // namespace carousel::supervisor
