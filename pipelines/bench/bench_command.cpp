@@ -2,7 +2,7 @@
 
 #include "bench/commands.hpp"
 #include "cli/command.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "core/errors.hpp"
 #include "spec/programs.hpp"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "chaos/run.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"

@@ -2,22 +2,31 @@
 // A command of `carousel`. Each command has its own file, in this folder or in the folder of an extra, with
 // its options, the completions of their values, and its action: `extern const command NAME_command{...};`.
 // CMake lists the names (carousel_commands() in CMakeLists.txt).
-//
 // CLI11 is visible to those files, to options.cpp (options that several commands share), and to
 // command_line.cpp and complete.cpp, which refer to no command by name.
 
 #include <CLI/CLI.hpp>
+
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/cli.hpp"
-#include "cli/commands.hpp"
 #include "cli/complete.hpp"
 #include "core/errors.hpp"
 
 namespace carousel::supervisor {
+
+// The commands of `carousel`, in the order of its help: the core's, then the extras'. CMake makes the table
+// (pipelines/CMakeLists.txt).
+
+struct command;
+
+[[nodiscard]] std::span<const command* const> all_commands() noexcept;
+/// Names of the commands that this build lacks (CAROUSEL_EXTRAS=OFF).
+[[nodiscard]] std::span<const char* const> absent_commands() noexcept;
 
 /// The part of the command line that every command receives.
 struct common_words {

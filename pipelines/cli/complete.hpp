@@ -2,7 +2,7 @@
 // Shell completion. The scripts of `carousel completion SHELL` call the program itself, `carousel __complete
 // WORD... PARTIAL`, so that all shells offer the same words, and always those of the installed version.
 // Commands and options come from the parser; the values of an option come from the completer that its command
-// has registered (completers.hpp has the common ones).
+// has registered (those below are common).
 
 #include <functional>
 #include <map>
@@ -31,5 +31,24 @@ using completers = std::map<const CLI::Option*, completer>;
 /// Never throws; a pipeline that does not reply immediately contributes no candidates.
 [[nodiscard]] std::vector<std::string> completions(const CLI::App& app, const completers& offers,
                                                    const std::vector<std::string>& words) noexcept;
+
+// Completers for values: fixed words, files, and names from a running pipeline.
+
+/// Offers a fixed list of words.
+[[nodiscard]] completer offer(std::vector<std::string> words);
+/// Offers folders with a slash, and files whose name ends with one of `endings`; "": any file.
+[[nodiscard]] completer offer_files(std::vector<std::string> endings);
+/// Offers folders only.
+[[nodiscard]] completer offer_folders();
+
+[[nodiscard]] std::vector<std::string> running_pipelines(const completion_request& request);
+/// Also offers the spaces of this user, except a run's own space that no process has opened.
+[[nodiscard]] std::vector<std::string> pipelines_and_spaces(const completion_request& request);
+/// Offers the stages of the pipeline that -p names, or else of the only running one; if a stage has several
+/// instances, each of the instances, too. Stages that are already on the command line are left out.
+[[nodiscard]] std::vector<std::string> running_stages(const completion_request& request);
+/// Offers parameters in the form that `carousel set` takes: "exposure=", and one entry per value for a choice
+/// or a flag.
+[[nodiscard]] std::vector<std::string> running_parameters(const completion_request& request);
 
 }  // namespace carousel::supervisor

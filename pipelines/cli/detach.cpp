@@ -1,4 +1,4 @@
-#include "cli/detach.hpp"
+#include "cli/start.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

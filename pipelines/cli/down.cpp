@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/clients.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
+#include "cli/options.hpp"
 #include "runs/client.hpp"
 #include "runs/spaces.hpp"
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "control/client.hpp"
 #include "control/ps_message.hpp"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "cli/clients.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
+#include "cli/options.hpp"
 #include "control/client.hpp"
 #include "core/clock.hpp"
 #include "core/json.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "core/user_input.hpp"
 #include "dead_letters/dead_letter.hpp"

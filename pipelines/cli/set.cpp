@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/clients.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
+#include "cli/options.hpp"
 #include "control/client.hpp"
 #include "control/request_message.hpp"
 #include "os/table.hpp"

@@ -1,15 +1,22 @@
+// `carousel run` and `carousel up`.
+
 #include "cli/start.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
-#include "cli/detach.hpp"
+#include "cli/complete.hpp"
+#include "cli/options.hpp"
+#include "cli/profile.hpp"
 #include "core/address.hpp"
 #include "core/json.hpp"
+#include "core/user_input.hpp"
 #include "os/console.hpp"
 #include "runs/spaces.hpp"
+#include "spec/describe.hpp"
 #include "spec/pipeline_keys.hpp"
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
@@ -41,6 +48,151 @@ int start_in_background(const start_arguments& a, const cli_environment& env, co
     d.words.insert(d.words.begin() + 1, "--in-background");
     d.patience_s += a.wait_s;
     return run_in_background(d, env.out, env.err);
+}
+
+// `carousel run`.
+
+constexpr const char* run_footer = R"(
+Examples:
+  carousel run pipelines/demo.toml --device cpu --frames 200 --report r.json
+  carousel run pipelines/mesh.toml --mesh bunny.obj --out ''
+  carousel run pipelines/demo.toml --profile nsys --seconds 5
+  carousel run pipelines/demo.toml --set geometry.triangles=1000 --set link.fragment.window=12 --set 'size=[640, 480]'
+
+--set takes KEY (of [pipeline]), STAGE.KEY, parameters.KEY or link.STAGE.KEY; the value is written as in the file, quotes may be
+left out. A relative path of a mesh or texture is relative to the working directory; in a pipeline file, to that file's folder.)";
+
+struct run_arguments : start_arguments {
+    std::string profile;  ///< nsys, ncu:STAGE
+};
+
+/// Everything except the profile is checked before the profiler starts.
+int run_profiled(const run_arguments& a, const cli_environment& env) {
+    const profile_request wanted = profile_from(a.profile);
+    if (a.detach) throw config_error("--profile and --detach: a profiled run stays in this terminal");
+    start_arguments below = a;
+    if (wanted.tool == "nsys") {
+        const pipeline p = read_with_overrides(a.file, a.keys);
+        (void)describe_stages(p);
+        return a.dry_run ? run_or_show(below, env, p) : run_below_nsys(a, p.name, env);
+    }
+    const std::string name = read_with_overrides(a.file, a.keys).name;
+    const std::string report = (working_directory() / fmt::format("{}-{}", name, wanted.stage)).string();
+    below.keys.set.push_back(ncu_prefix(profiler_path("ncu"), report, wanted.stage));
+    std::error_code ignored;
+    if (!a.dry_run) std::filesystem::remove(report + ".ncu-rep", ignored);
+    const int code = run_or_show(below, env, read_with_overrides(below.file, below.keys));
+    if (!a.dry_run) print_ncu_report(report, env);
+    return code;
+}
+
+command_action add_run_command(const command_parts& p) {
+    const auto a = std::make_shared<run_arguments>();
+    add_pipeline_file(p, a->file);
+    add_keys(p, a->keys);
+    add_start_options(p, *a);
+    p.app
+        .add_option("--wait", a->wait,
+                    "Wait up to S seconds for a running pipeline of the same name to end [0]")
+        ->type_name("S");
+    CLI::Option* o = p.app.add_option(
+        "--profile", a->profile,
+        "nsys: all stages on one timeline, in NAME.nsys-rep | ncu:STAGE: its kernels, in NAME-STAGE.ncu-rep");
+    p.offers[o->type_name("TOOL")->take_last()] = offer({"nsys", "ncu:"});
+    p.app.footer(run_footer);
+    return [a](const common_words& c, const cli_environment& env) {
+        read_times(*a);
+        a->words = c.words;
+        return a->profile.empty() ? run_or_show(*a, env, read_with_overrides(a->file, a->keys))
+                                  : run_profiled(*a, env);
+    };
+}
+
+// `carousel up`: starts a pipeline file, or stages.
+
+constexpr const char* up_footer = R"(
+Examples:
+  carousel up fragment                              undoes `down fragment`
+  carousel up pipelines/demo.toml -d --frames 1000  a pipeline in the background; without -d like `carousel run`
+
+With -d it returns when all stages are ready, and the pipeline continues after this terminal is closed. `carousel logs` shows its logs, also after
+its end (until the next run of that name, or `carousel clean`). Exit codes: 0 started; otherwise the run's exit code, with its last
+lines; 1 if a stage is not ready after 60 s (the pipeline continues). Ctrl-C meanwhile also ends the pipeline (130).)";
+
+struct up_arguments {
+    stage_request_arguments stages;
+    start_arguments start;
+};
+
+/// "demo.toml" counts as a file even if it does not exist; other words count if such a file exists.
+bool is_file_word(const std::string& word) {
+    std::error_code failed;
+    return word.ends_with(".toml") || std::filesystem::is_regular_file(word, failed);
+}
+
+/// The first option on the command line of `up` that needs a pipeline file; "" if there is none.
+std::string start_option(const start_arguments& a) {
+    const pipeline_options& k = a.keys;
+    const std::pair<bool, const char*> given[] = {
+        {k.device.has_value(), "--device"}, {k.frames.has_value(), "--frames"},
+        {k.fps.has_value(), "--fps"},       {k.size.has_value(), "--size"},
+        {k.mesh.has_value(), "--mesh"},     {!k.out.empty(), "--out"},
+        {k.keep.has_value(), "--keep"},     {!k.set.empty(), "--set"},
+        {!k.record.empty(), "--record"},    {k.record_to.has_value(), "--record-to"},
+        {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
+        {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
+        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"},
+        {!a.first.empty(), "--first"},      {k.insecure, "--insecure"},
+        {!a.http.empty(), "--http"},        {!a.http_hosts.empty(), "--http-host"}};
+    for (const auto& [is, name] : given)
+        if (is) return name;
+    return "";
+}
+
+int bring_up(const up_arguments& a, const cli_environment& env) {
+    for (const std::string& word : a.stages.stages) {
+        if (!is_file_word(word)) continue;
+        if (a.stages.stages.size() > 1)
+            throw config_error(
+                fmt::format("up: {} is a pipeline file and must be the only argument: `up FILE` starts a "
+                            "pipeline, `up STAGE...` starts stages of a running pipeline",
+                            word));
+        start_arguments start = a.start;
+        start.file = word;
+        if (!a.stages.pipeline.empty()) start.keys.name = a.stages.pipeline;
+        return run_or_show(start, env, read_with_overrides(start.file, start.keys));
+    }
+    if (const std::string option = start_option(a.start); !option.empty())
+        throw config_error(
+            fmt::format("up: {} needs a pipeline file, but {} is not one: expected a name that ends in "
+                        ".toml, or an existing file",
+                        option, a.stages.stages.front()));
+    return send_to_stages(a.stages, run::seat_request{run::seat_order::up, ""}, env);
+}
+
+std::vector<std::string> stages_and_files(const completion_request& request) {
+    std::vector<std::string> all = running_stages(request);
+    for (std::string& file : offer_files({".toml"})(request)) all.push_back(std::move(file));
+    return all;
+}
+
+command_action add_up_command(const command_parts& p) {
+    const auto a = std::make_shared<up_arguments>();
+    add_client_options(p, a->stages);
+    CLI::Option* o = p.app.add_option(
+        "STAGE", a->stages.stages,
+        "Stages of a running pipeline; or one pipeline file: a name that ends in .toml, or an existing file");
+    p.offers[o->required()] = stages_and_files;
+    add_keys(p, a->start.keys, false);
+    add_start_options(p, a->start);
+    p.app.footer(up_footer);
+    return [a](const common_words& c, const cli_environment& env) {
+        a->start.wait = a->stages.wait;
+        a->start.words = c.words;
+        read_wait(a->stages);
+        read_times(a->start);
+        return bring_up(*a, env);
+    };
 }
 
 }  // namespace
@@ -128,5 +280,12 @@ int run_or_show(const start_arguments& a, const cli_environment& env, const pipe
     show_plan(env, p, o);
     return exit_code::ok;
 }
+
+extern const command run_command{"run", "Run a pipeline until its end, Ctrl-C or `carousel down`",
+                                 add_run_command};
+
+extern const command up_command{
+    "up", "Start stages that are down or have failed; with a pipeline file: start a pipeline",
+    add_up_command};
 
 }  // namespace carousel::supervisor

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "core/errors.hpp"
 #include "core/io.hpp"

@@ -2,7 +2,7 @@
 // file.
 
 #include "cli/command.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "cli/start.hpp"
 #include "doctor/explanations.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/start.hpp"
 #include "core/output_file.hpp"
 #include "lab/html_report.hpp"

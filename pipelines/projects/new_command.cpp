@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "core/user_input.hpp"
 #include "os/console.hpp"
 #include "projects/new_stage.hpp"

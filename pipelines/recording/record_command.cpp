@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/clients.hpp"
 #include "cli/options.hpp"
 #include "control/client.hpp"
 #include "control/ps_message.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "ipc/holder.hpp"
 #include "ipc/spaces.hpp"

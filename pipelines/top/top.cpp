@@ -17,7 +17,6 @@
 #include "spec/programs.hpp"
 #include "telemetry/snapshot.hpp"
 #include "top/picture_pipe.hpp"
-#include "top/top_view.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -1,4 +1,4 @@
-#include "top/top_view.hpp"
+#include "top/top.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "cli/completers.hpp"
+#include "cli/complete.hpp"
 #include "cli/start.hpp"
 #include "core/resource_limit.hpp"
 #include "core/secret.hpp"

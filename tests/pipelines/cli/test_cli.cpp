@@ -5,7 +5,7 @@
 #include <set>
 #include <sstream>
 
-#include "cli/commands.hpp"
+#include "cli/command.hpp"
 #include "core/json.hpp"
 #include "os/table.hpp"
 #include "shm/injected_fault.hpp"

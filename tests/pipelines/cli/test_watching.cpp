@@ -12,7 +12,7 @@
 #include "os/table.hpp"
 #include "runs/log_reader.hpp"
 #include "tests/pipelines/spec/world.hpp"
-#include "top/top_view.hpp"
+#include "top/top.hpp"
 
 using namespace carousel;
 using namespace carousel::test;
