@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "projects/python_names.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -75,6 +74,39 @@ void write_file(const fs::path& path, const std::string& text) {
     if (!out) throw output_error(fmt::format("{}: {}", path.string(), errno_text(errno)));
 }
 
+constexpr std::string_view python_words =
+    "False None True and as assert async await break class continue def del elif else except finally "
+    "for from global if import in is lambda nonlocal not or pass raise return try while with yield ";
+
+/// Modules of the standard library (sys.stdlib_module_names of Python 3.11), and those that a stage imports.
+constexpr std::string_view python_modules =
+    "abc aifc antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb "
+    "binascii bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop "
+    "collections colorsys compileall concurrent configparser contextlib contextvars copy copyreg crypt "
+    "csv ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest email encodings "
+    "ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch fractions ftplib functools gc "
+    "genericpath getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http idlelib "
+    "imaplib imghdr imp importlib inspect io ipaddress itertools json keyword lib2to3 linecache locale "
+    "logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder msilib msvcrt "
+    "multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os "
+    "ossaudiodev pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath "
+    "pprint profile pstats pty pwd py_compile pyclbr pydoc pydoc_data pyexpat queue quopri random re "
+    "readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil "
+    "signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile sre_constants "
+    "sre_parse ssl stat statistics string stringprep struct subprocess sunau symtable sys sysconfig "
+    "syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit tkinter "
+    "token tokenize tomllib trace traceback tracemalloc tty turtle turtledemo types typing unicodedata "
+    "unittest urllib uu uuid venv warnings wave weakref webbrowser winreg winsound wsgiref xdrlib xml "
+    "xmlrpc zipapp zipfile zipimport zlib zoneinfo "
+    "carousel carousel_stage cupy numpy torch ";
+
+/// `list` has a space after each name.
+bool is_one_of(std::string_view list, std::string_view name) noexcept {
+    for (std::size_t at = 0; (at = list.find(name, at)) != std::string_view::npos; at += name.size())
+        if ((at == 0 || list[at - 1] == ' ') && list[at + name.size()] == ' ') return true;
+    return false;
+}
+
 }  // namespace
 
 std::string renamed(std::string_view text, std::string_view example, std::string_view name) {
@@ -132,6 +164,13 @@ void write_project(const std::vector<project_file>& project, const std::string& 
     fs::create_directories(folder, failed);
     if (failed) throw output_error(fmt::format("{}: {}", folder, failed.message()));
     for (const project_file& file : project) write_file(fs::path(folder) / file.path, file.text);
+}
+
+const char* reserved_in_python(std::string_view name) noexcept {
+    if (name.empty()) return nullptr;
+    return is_one_of(python_words, name)     ? "a word of Python"
+           : is_one_of(python_modules, name) ? "a module of Python"
+                                             : nullptr;
 }
 
 }  // namespace carousel::supervisor

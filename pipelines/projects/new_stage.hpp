@@ -29,4 +29,10 @@ struct project_file {
 /// Creates `folder` and writes the files into it. Throws config_error if it is not empty, output_error.
 void write_project(const std::vector<project_file>& project, const std::string& folder);
 
+// Names that a stage's Python file cannot have.
+
+/// Returns "a word of Python" or "a module of Python" if `name` is taken: `from NAME import NAME` would be
+/// invalid Python, or `import NAME` in any module would find the stage. Returns null if the name is free.
+[[nodiscard]] const char* reserved_in_python(std::string_view name) noexcept;
+
 }  // namespace carousel::supervisor
