@@ -11,7 +11,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "os/subprocess.hpp"
-#include "spaces/held_space.hpp"
+#include "spaces/spaces.hpp"
 
 namespace carousel::lab {
 namespace {

@@ -1,4 +1,4 @@
-#include "spaces/held_space.hpp"
+#include "spaces/spaces.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

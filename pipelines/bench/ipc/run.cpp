@@ -6,7 +6,7 @@
 
 #include "bench/ipc/gpu.hpp"
 #include "core/errors.hpp"
-#include "spaces/held_space.hpp"
+#include "spaces/spaces.hpp"
 
 namespace carousel::bench {
 namespace {

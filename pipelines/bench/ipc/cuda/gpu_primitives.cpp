@@ -14,7 +14,7 @@
 #include "bench/ipc/mps_daemon.hpp"
 #include "bench/statistics.hpp"
 #include "core/clock.hpp"
-#include "spaces/held_space.hpp"
+#include "spaces/spaces.hpp"
 
 namespace carousel::bench {
 namespace {
