@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chaos/subject.hpp"
 #include "core/types.hpp"
 #include "shm/injected_fault.hpp"
 
@@ -99,5 +100,15 @@ private:
     u64 weights_ = 0;
     f64 mean_wait_s_;
 };
+
+// Which faults the stages of a run can take.
+
+/// Returns whether that seat can take the fault; a wild write only if a guard covers its target.
+[[nodiscard]] bool can_take(const victim& v, fault f) noexcept;
+
+/// Returns `requested`; if empty, all faults that some seat can take. Throws config_error if no seat can take
+/// a requested one. `file`: the pipeline file.
+[[nodiscard]] std::vector<fault> choose_kinds(const std::vector<fault>& requested,
+                                              const std::vector<victim>& seats, const std::string& file);
 
 }  // namespace carousel::supervisor::chaos

@@ -12,8 +12,7 @@
 #include <optional>
 #include <sstream>
 
-#include "chaos/choice.hpp"
-#include "chaos/over_hosts.hpp"
+#include "chaos/faults.hpp"
 #include "chaos/subject.hpp"
 #include "core/clock.hpp"
 #include "core/errors.hpp"

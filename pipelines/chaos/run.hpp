@@ -2,6 +2,8 @@
 // `carousel chaos`: runs a pipeline, injects a plan of faults, ends it, and compares what its sinks received
 // with the result of a run without faults (the reference run).
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <ostream>
 #include <string>
 #include <vector>
@@ -65,5 +67,11 @@ struct outcome {
 [[nodiscard]] nlohmann::json make_report(const settings& s, const outcome& o);
 /// The same as a text table.
 [[nodiscard]] std::string report_text(const nlohmann::json& report);
+
+// Merges the report of a run over several hosts into the form of a single run: counts are added up, stages of
+// other hosts are named HOST/STAGE, and times of their clocks are converted to this host's clock.
+
+/// Merges the report of a `carousel run` with "hosts"; any other report is returned unchanged.
+[[nodiscard]] nlohmann::json over_hosts(nlohmann::json report);
 
 }  // namespace carousel::supervisor::chaos

@@ -2,8 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "chaos/choice.hpp"
-#include "chaos/over_hosts.hpp"
+#include "chaos/faults.hpp"
 #include "chaos/run.hpp"
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
