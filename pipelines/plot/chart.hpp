@@ -4,6 +4,8 @@
 // axis can't show (0, negative, not a number) are left out; an empty chart contains a message. Pure
 // functions.
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,5 +54,33 @@ struct bar_chart {
 [[nodiscard]] std::string value_text(f64 value);
 /// 1000 as "1k", 0.01 as "0.01".
 [[nodiscard]] std::string short_number(f64 value);
+
+// A logarithmic axis of whole decades that contains `low` .. `high`, from position `begin` to `end`.
+
+struct axis {
+    int first, last;  ///< decades
+    f64 begin, end;   ///< positions
+    axis(f64 low, f64 high, f64 from, f64 to)
+        : first(static_cast<int>(std::floor(std::log10(low)))),
+          last(static_cast<int>(std::ceil(std::log10(high)))),
+          begin(from),
+          end(to) {
+        if (last <= first) last = first + 1;
+    }
+    [[nodiscard]] f64 at(f64 value) const {
+        return begin + (std::log10(value) - first) / (last - first) * (end - begin);
+    }
+};
+
+/// The smallest and largest of the values that a logarithmic axis can show.
+struct extent {
+    f64 least = 0, most = 0;
+    void add(f64 value) {
+        if (!(value > 0) || !std::isfinite(value)) return;
+        least = most > 0 ? std::min(least, value) : value;
+        most = std::max(most, value);
+    }
+    [[nodiscard]] bool empty() const { return !(most > 0); }
+};
 
 }  // namespace carousel::plot
