@@ -11,8 +11,7 @@
 #include "cli/complete.hpp"
 #include "cli/start.hpp"
 #include "core/output_file.hpp"
-#include "lab/html_report.hpp"
-#include "lab/lesson_text.hpp"
+#include "lab/lesson_report.hpp"
 #include "spec/programs.hpp"
 
 namespace carousel::supervisor {

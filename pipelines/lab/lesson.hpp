@@ -1,18 +1,46 @@
 #pragma once
+// A lesson, and the figures that its programs print.
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace carousel::lab {
+
+// The measurements that a lesson's program prints. A program is a short text that a learner reads and runs by
+// hand, so its output is lines of text:
+//  figure NAME VALUE          a number; its name includes the unit: hop.us
+//  curve NAME X Y             one point of a curve
+//  missing NEED WHY           a part that cannot run here: gpu, two_gpus, mps, shm
+// All other lines are shown unchanged. Pure functions.
+
+struct curve {
+    std::string name;
+    std::vector<std::pair<f64, f64>> points;
+};
+
+struct figures {
+    std::map<std::string, f64> values;
+    std::vector<curve> curves;                   ///< in the order of their first points
+    std::map<std::string, std::string> missing;  ///< need -> why
+    std::vector<std::string> other_lines;        ///< lines of no other kind, unchanged
+};
+
+/// Parses `output` and adds its figures to `into`. Throws config_error for a malformed `figure`, `curve` or
+/// `missing` line: a program that prints such a line is broken, and its lesson must not pass.
+void read_figures(const std::string& output, figures& into);
+/// Returns the numbers and curves of `f` in the format that read_figures() reads; omits `missing`.
+[[nodiscard]] std::string figures_text(const figures& f);
+
 // A lesson: a question, programs that measure, and claims. Each claim has a table of explanations with
 // conditions on the figures. The explanation shown is the first row whose conditions the measured figures
 // meet. If no row matches, the lesson fails, because this machine then shows an effect that the lesson does
 // not cover.
-//
 // A lesson is data (lessons/NN_name/lesson.cpp), separate from its programs, which depend on no lesson code.
-
-#include <span>
-#include <string>
-#include <vector>
-
-#include "lab/figures.hpp"
-
-namespace carousel::lab {
 
 enum class relation : u8 { below, above, equal };
 
@@ -88,5 +116,11 @@ struct lesson {
 /// Returns figures that were measured on a machine with a GPU (lessons/NN_name/recorded.txt): a line with the
 /// machine and the date, then lines in the format of read_figures(). "" if none were recorded.
 [[nodiscard]] const char* recorded_of(const lesson& l) noexcept;
+
+// All lessons; each is defined in its own folder.
+
+extern const lesson handles_lesson, events_lesson, order_lesson, bandwidth_lesson, coherence_lesson,
+    frames_lesson, queue_lesson, work_lesson, pool_lesson, semaphore_lesson, descriptors_lesson,
+    isolation_lesson, server_lesson, ranks_lesson, tenants_lesson;
 
 }  // namespace carousel::lab

@@ -1,16 +1,62 @@
 #pragma once
+// Runs a lesson's programs, and evaluates their figures.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/lesson.hpp"
+
+namespace carousel::lab {
+
+// Evaluates a lesson's figures: finds for each claim the row whose conditions hold. Pure functions.
+
+enum class outcome : u8 {
+    explained,    ///< a row matches
+    unavailable,  ///< this machine or this build lacks something that the claim needs
+    unexplained   ///< no row matches, or an expected figure is missing
+};
+
+struct claim_verdict {
+    const claim* about = nullptr;
+    outcome what = outcome::unexplained;
+    std::string text;        ///< the explanation, the reason why the claim cannot run, or the figures that
+                             ///< match no row
+    int answer = no_answer;  ///< the answer that is correct if this row matches
+    std::size_t row = 0;     ///< index in about->rows, if explained
+    std::string recorded;  ///< if unavailable: the explanation that matches the recorded figures; "" if none
+};
+
+/// Figures recorded with the lesson on another machine.
+struct recording {
+    std::string machine;  ///< its processor, GPU and system, and the date; "": no recording
+    figures measured;
+};
+
+[[nodiscard]] bool holds(const condition& c, const figures& f) noexcept;
+/// Replaces each {figure} by its value with three digits, or by "?" if the figure is missing.
+[[nodiscard]] std::string filled(const char* text, const figures& f);
+[[nodiscard]] claim_verdict judge(const claim& c, const figures& f);
+[[nodiscard]] std::vector<claim_verdict> judge(const lesson& l, const figures& f);
+/// Parses the text of recorded.txt. Throws config_error for a malformed line.
+[[nodiscard]] recording recording_from(const std::string& text);
+/// Sets `recorded` of each unavailable claim that the recorded figures explain.
+void add_recorded(const recording& from, std::vector<claim_verdict>& all);
+/// The claims that could not be measured for the same reason.
+struct unavailable {
+    std::string reason;
+    std::string names;  ///< claims that no recording explains, separated by "; "
+    u32 recorded = 0;   ///< number of claims that a recording explains
+};
+[[nodiscard]] std::vector<unavailable> unavailable_claims(const std::vector<claim_verdict>& all);
+/// Returns the right answer according to the figures, or nullopt if the deciding claim was not explained.
+[[nodiscard]] std::optional<int> right_answer(const lesson& l, const std::vector<claim_verdict>& all);
+
 // Runs a lesson's programs one after the other and collects their output. A program that lacks a required
 // device exits with exit_code::no_device and a sentence on stderr; any other non-zero exit, a signal or a
 // timeout fails the lesson. Each program is a child in its own process group, which is killed at the
 // program's time limit. The process that holds a lesson's space ends with the lesson.
-
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "lab/verdict.hpp"
-
-namespace carousel::lab {
 
 struct lab_places {
     std::string programs;  ///< folder with `carousel` and the lessons' programs

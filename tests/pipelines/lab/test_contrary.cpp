@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "lab/lesson.hpp"
-#include "lab/verdict.hpp"
+#include "lab/run_lesson.hpp"
 #include "tests/pipelines/lab/contraries.hpp"
 #include "tests/support/catch.hpp"
 

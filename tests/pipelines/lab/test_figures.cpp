@@ -1,6 +1,6 @@
 // The lines that a lesson's program may print.
 #include "core/errors.hpp"
-#include "lab/figures.hpp"
+#include "lab/lesson.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace carousel;

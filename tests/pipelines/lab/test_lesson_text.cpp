@@ -3,8 +3,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
-#include "lab/html_report.hpp"
-#include "lab/lesson_text.hpp"
+#include "lab/lesson_report.hpp"
 #include "plot/chart.hpp"
 #include "tests/support/catch.hpp"
 

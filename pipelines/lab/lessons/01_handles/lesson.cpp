@@ -1,5 +1,5 @@
 // Lesson 1: claims about handles.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 2: claims about events between processes.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 3: claims about the order in which programs start.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

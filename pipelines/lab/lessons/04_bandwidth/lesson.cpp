@@ -1,5 +1,5 @@
 // Lesson 4: claims about the speed of imported memory.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

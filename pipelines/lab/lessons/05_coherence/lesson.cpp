@@ -1,5 +1,5 @@
 // Lesson 5: claims about words that one process writes and another one polls.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 6: claims about a ring of frames.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

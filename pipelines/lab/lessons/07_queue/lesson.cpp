@@ -1,5 +1,5 @@
 // Lesson 7: claims about queues between processes.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

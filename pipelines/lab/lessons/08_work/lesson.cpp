@@ -1,5 +1,5 @@
 // Lesson 8: claims about work queues.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 9: claims about memory pools.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 10: claims about semaphores.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 11: claims about memory shared by descriptor.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

@@ -1,5 +1,5 @@
 // Lesson 12: claims about the cost of isolation.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

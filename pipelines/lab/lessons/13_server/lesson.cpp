@@ -1,5 +1,5 @@
 // Lesson 13: claims about an inference server.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

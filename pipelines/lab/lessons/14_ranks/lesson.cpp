@@ -1,5 +1,5 @@
 // Lesson 14: claims about ranks of one node.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

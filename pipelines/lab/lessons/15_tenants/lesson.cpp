@@ -1,5 +1,5 @@
 // Lesson 15: claims about tenants.
-#include "lab/lessons/list.hpp"
+#include "lab/lesson.hpp"
 
 namespace carousel::lab {
 

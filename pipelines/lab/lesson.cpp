@@ -1,4 +1,4 @@
-#include "lab/figures.hpp"
+#include "lab/lesson.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/errors.hpp"
+#include "core/user_input.hpp"
 
 namespace carousel::lab {
 namespace {
@@ -68,6 +69,27 @@ std::string figures_text(const figures& f) {
     for (const curve& c : f.curves)
         for (const auto& [x, y] : c.points) text += fmt::format("curve {} {:.6g} {:.6g}\n", c.name, x, y);
     return text;
+}
+
+const lesson& lesson_from(const std::string& word) {
+    std::vector<std::string> names;
+    for (const lesson* l : all_lessons()) {
+        if (word == std::to_string(l->number) || word == fmt::format("{:02}", l->number) || word == l->name ||
+            word == fmt::format("{:02}_{}", l->number, l->name))
+            return *l;
+        names.emplace_back(l->name);
+    }
+    throw config_error(fmt::format("lab: unknown lesson \"{}\"{}; `carousel lab` lists all lessons", word,
+                                   did_you_mean_clause(word, names)));
+}
+
+std::span<const lesson* const> all_lessons() noexcept {
+    static constexpr const lesson* all[] = {
+        &handles_lesson,     &events_lesson,    &order_lesson,  &bandwidth_lesson, &coherence_lesson,
+        &frames_lesson,      &queue_lesson,     &work_lesson,   &pool_lesson,      &semaphore_lesson,
+        &descriptors_lesson, &isolation_lesson, &server_lesson, &ranks_lesson,     &tenants_lesson,
+    };
+    return all;
 }
 
 }  // namespace carousel::lab
