@@ -1,6 +1,6 @@
 // `carousel bench`: executes carousel-bench, which may load CUDA and OpenGL.
 
-#include "bench/commands.hpp"
+#include "bench/options.hpp"
 #include "cli/command.hpp"
 #include "cli/complete.hpp"
 #include "core/errors.hpp"

@@ -8,12 +8,10 @@
 #include <cstdio>
 #include <optional>
 
-#include "bench/commands.hpp"
 #include "bench/ipc/run.hpp"
+#include "bench/options.hpp"
 #include "bench/pipeline_bench.hpp"
-#include "bench/plot.hpp"
 #include "bench/raster.hpp"
-#include "bench/report.hpp"
 #include "core/errors.hpp"
 #include "core/output_file.hpp"
 #include "core/process.hpp"

@@ -1,8 +1,8 @@
 #pragma once
-// The command line of `carousel bench raster`, defined once for two programs: `carousel` prints the help and
-// completes and checks the command line; carousel-bench, which may load CUDA and GL, gets the same arguments
-// and runs the bench.
+// The command lines of `carousel bench`, defined once for two programs: `carousel` prints the help, completes
+// and checks them; carousel-bench, which may load CUDA and GL, gets the same arguments and runs the bench.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,9 +11,11 @@
 
 namespace CLI {
 class App;
-}
+}  // namespace CLI
 
 namespace carousel::bench {
+
+// `carousel bench raster`.
 
 struct picture_size {
     u32 width = 0, height = 0;
@@ -57,5 +59,91 @@ void add_bench_options(CLI::App& app, bench_texts& texts);
 
 /// Parses and checks the options. Throws config_error that explains the first invalid one.
 [[nodiscard]] bench_options read_options(const bench_texts& texts);
+
+// `carousel bench pipeline`.
+
+/// The options as written on the command line; see `--help`.
+struct pipeline_bench_texts {
+    std::string file, against, modes, sizes, depths, out, device;
+    std::vector<std::string> set;
+    std::string seconds, warm_up, json, lone, plot;
+    u32 rounds = 0;  ///< 0: depends on --quick
+    u64 frames = 0;
+    bool quick = false, wants_json = false, wants_lone = false;
+};
+
+/// Frames in flight of every stage and window of every ring. Absent: as in the file.
+struct forced_depth {
+    u32 in_flight = 0, window = 0;
+    bool operator==(const forced_depth&) const = default;
+};
+
+/// The same options, parsed and checked.
+struct pipeline_bench_options {
+    std::string file, against;
+    std::vector<std::string> modes;   ///< "none", "process", "free", "mps"
+    bool modes_requested = false;     ///< true: given on the command line
+    std::vector<picture_size> sizes;  ///< empty: the file's own
+    std::vector<std::optional<forced_depth>> depths{std::nullopt};
+    bool lone = false;               ///< measure lone frames, too
+    f64 lone_fps = 0;                ///< rate of lone frames; 0: derived from the time of the kernels alone
+    std::vector<std::string> words;  ///< arguments of `carousel run`, the same for all modes and sizes
+    u32 rounds = 5;
+    f64 seconds = 5, warm_up_s = 1;
+    u64 frames = 0;
+    std::string out;   ///< output path of displays, if the pipeline has any
+    std::string json;  ///< "": not requested; "-": stdout
+    std::string plot;  ///< an .svg file; "": none
+};
+
+void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& texts);
+
+/// Parses and checks the options. Throws config_error that explains the first invalid one.
+[[nodiscard]] pipeline_bench_options read_options(const pipeline_bench_texts& texts);
+
+// `carousel bench ipc`.
+
+/// The options as written on the command line; see `--help`.
+struct ipc_bench_texts {
+    std::string processes, tables, plot, json;
+    u32 rounds = 0;  ///< 0: depends on --quick
+    bool quick = false, wants_json = false;
+};
+
+/// The same options, parsed and checked.
+struct ipc_bench_options {
+    std::vector<u32> processes;       ///< ascending
+    std::vector<std::string> tables;  ///< some of ipc_tables()
+    u32 rounds = 5;
+    u32 round_ms = 100;      ///< duration of a round of a row of the primitives
+    u32 hops = 20'000;       ///< round trips of a row of the CPU's hops
+    bool quick = false;      ///< smaller memory and fewer hops, also on a GPU
+    std::string plot, json;  ///< "": not requested; "-": stdout
+    [[nodiscard]] bool wants(const std::string& table) const;
+};
+
+/// Returns memory, hops, primitives, gpu-memory, gpu-hops, gpu-primitives.
+[[nodiscard]] const std::vector<std::string>& ipc_tables();
+void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& texts);
+/// Parses and checks the options. Throws config_error that explains the first invalid one.
+[[nodiscard]] ipc_bench_options read_options(const ipc_bench_texts& texts);
+
+// The subcommands of `carousel bench` (raster, pipeline, ipc) and their options.
+
+struct bench_words {
+    bench_texts raster;
+    pipeline_bench_texts pipeline;
+    ipc_bench_texts ipc;
+};
+
+/// Adds the commands `raster`, `pipeline` and `ipc` to `bench`.
+void add_bench_commands(CLI::App& bench, bench_words& words);
+
+/// Returns the name of the parsed subcommand, or "". Throws config_error for invalid values.
+std::string check_bench_command(const CLI::App& bench, const bench_words& words);
+
+/// `what`: the first argument after `carousel bench`. Throws config_error if it is neither an option nor a
+/// subcommand.
+void require_bench_command(const std::string& what);
 
 }  // namespace carousel::bench

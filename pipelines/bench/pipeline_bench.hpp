@@ -1,7 +1,6 @@
 #pragma once
 // `carousel bench pipeline`: runs every mode, size and build once per round, in an order that rotates;
 // reports the results as a table and as JSON.
-//
 // JSON: {file, rounds, warm_up_s, seconds | frames, builds: {A, B | absent}, latency_of: "window" | "run",
 // skipped: [text],
 //   cells: [{mode, width, height (null: the file's), runs: {A: [{frames_per_second, p50_ms, p99_ms,
@@ -20,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/pipeline_options.hpp"
+#include "bench/options.hpp"
 #include "bench/pipeline_run.hpp"
 
 namespace carousel::bench {
@@ -70,5 +69,18 @@ struct pipeline_bench_result {
 [[nodiscard]] std::string plot_of(const pipeline_bench_result& r);
 [[nodiscard]] std::string json_of(const pipeline_bench_result& r);
 [[nodiscard]] std::string table_of(const pipeline_bench_result& r);
+
+// The plan of a pipeline bench: one cell per mode, size, depth and load, and the arguments of the command
+// that runs it.
+
+/// Fills cells, bounds and `skipped`. All checks that can refuse a measurement happen here, before anything
+/// is run; modes that are impossible here are listed in `skipped`. Throws error.
+void plan_cells(pipeline_bench_result& r);
+
+/// `programs`: the folder of a build's programs.
+[[nodiscard]] run_order order_of(const pipeline_bench_result& r, const std::string& programs,
+                                 const bench_cell& c);
+[[nodiscard]] run_order order_of_bound(const pipeline_bench_result& r, const std::string& programs,
+                                       const bench_bound& b);
 
 }  // namespace carousel::bench

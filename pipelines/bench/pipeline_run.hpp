@@ -1,20 +1,43 @@
 #pragma once
-// One measured run of a pipeline, started as a user starts it: BUILD/carousel run FILE --report R ... Figures
-// refer to a window that begins when frames flow and the warm-up is over, so that they exclude the start of
-// processes and GPU contexts.
-//
-// frames/s, CPU time and latency histograms come from `carousel ps --json` at both ends of the window; lost,
-// repeated and torn frames and deaths come from the report. The `carousel ps` of an older build prints no
-// latency histograms; the latencies then come from the report and refer to the whole run.
+// One measured run of a pipeline, and the cost of its processes.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "bench/statistics.hpp"
+#include "core/types.hpp"
 #include "os/event_loop.hpp"
 
 namespace carousel::bench {
+
+// The cost of processes, read from /proc. A run consists of its supervisor and all its descendants.
+
+/// Returns `root` and all its current descendants.
+[[nodiscard]] std::vector<i32> family_of(i32 root);
+
+/// Returns the CPU time of each process in ns, user and system, of all its threads. Omits processes that have
+/// exited.
+[[nodiscard]] std::map<i32, u64> cpu_ns_of(const std::vector<i32>& pids);
+/// Returns the CPU time in ns used since `before`; a process that is not in `before` counts from its start.
+[[nodiscard]] u64 cpu_ns_since(const std::map<i32, u64>& before, const std::map<i32, u64>& now);
+
+struct memory_figures {
+    u64 resident = 0;      ///< sum of the resident sets: memory shared by n processes counts n times
+    u64 proportional = 0;  ///< sum of PSS: shared memory counts once; 0 if the kernel does not report it
+};
+[[nodiscard]] memory_figures memory_of(const std::vector<i32>& pids);
+
+/// Returns the bytes in use on all GPUs of this machine according to nvidia-smi; negative if there is none.
+[[nodiscard]] f64 gpu_bytes_in_use();
+
+// One measured run of a pipeline, started as a user starts it: BUILD/carousel run FILE --report R ... Figures
+// refer to a window that begins when frames flow and the warm-up is over, so that they exclude the start of
+// processes and GPU contexts.
+// frames/s, CPU time and latency histograms come from `carousel ps --json` at both ends of the window; lost,
+// repeated and torn frames and deaths come from the report. The `carousel ps` of an older build prints no
+// latency histograms; the latencies then come from the report and refer to the whole run.
 
 struct run_order {
     std::string programs;  ///< folder of the build's programs
@@ -49,7 +72,7 @@ struct interrupted {};
 /// the program's message.
 [[nodiscard]] run_figures measure_threads(const run_order& o, supervisor::interrupts& ctrl_c);
 
-/// The bound: the stages' work alone, as carousel-bench-threads measures it (threads/kernels_alone.hpp).
+/// The bound: the stages' work alone, as carousel-bench-threads measures it (threads/thread_pipeline.hpp).
 struct reported_kernel_figures {
     f64 lone_ms = 0, frames_per_second = 0, cpu_ms_per_frame = 0;
     u32 queues = 0;

@@ -60,4 +60,24 @@ using progress = std::function<void(const std::string&)>;
 /// Runs the bench. Throws config_error, device_error, cuda_error, output_error.
 [[nodiscard]] bench_result run_raster(const bench_options& options, const progress& report_progress);
 
+// The results of a raster bench as JSON and as a table.
+// JSON: {device, simd, scene, frames, instances, copy_bytes_per_s, peer: null | {api, renderer, version,
+// timing}, results: [{
+//   triangles_wanted, triangles, vertices, width, height, listed, culled, dropped, image_hash,
+//   vertex_ms, fragment_ms, frame_ms, raster_ms, resolve_ms, cpu_ms: {median, p95} or null where it isn't
+//   measured, ring_bytes, floor_bytes, floor_ms, fraction_of_floor, peer_frame_ms, peer_cpu_ms: {median, p95}
+//   | null, peer_unlike, ratio_to_peer: number | null}]}
+// peer_unlike: share of the mesh's pixels that differ from the peer's by more than 16/255 in a channel; it
+// shows whether both drew the same scene. fraction_of_floor = floor_ms / frame_ms.median; ratio_to_peer =
+// frame_ms.median / peer_frame_ms.median.
+
+[[nodiscard]] std::string json_of(const bench_result& r);
+[[nodiscard]] std::string table_of(const bench_result& r);
+
+// The plot of a bench: frame time over triangles, both axes logarithmic, one line per picture size, the
+// peer's dashed. Self-contained SVG 1.1 (no external fonts or styles). A chart with only one cell is also
+// valid: its line of one point is drawn as a dot.
+
+[[nodiscard]] std::string plot_of(const bench_result& r);
+
 }  // namespace carousel::bench

@@ -1,7 +1,12 @@
-#include "bench/report.hpp"
-#include "core/json.hpp"
+#include "bench/raster.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/json.hpp"
+#include "plot/chart.hpp"
 
 namespace carousel::bench {
 namespace {
@@ -47,6 +52,27 @@ std::string median_text(bool there, const quantiles& q) {
     return there ? fmt::format("{:.3f}", q.median) : "-";
 }
 
+std::vector<plot::curve> curves_of(const bench_result& r) {
+    std::vector<picture_size> sizes;
+    for (const cell_result& c : r.cells)
+        if (std::find(sizes.begin(), sizes.end(), c.size) == sizes.end()) sizes.push_back(c.size);
+    std::vector<plot::curve> all;
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+        const std::string size = fmt::format("{}x{}", sizes[k].width, sizes[k].height);
+        plot::curve ours{"Carousel " + size, {}, false, k}, theirs{"OpenGL " + size, {}, true, k};
+        for (const cell_result& c : r.cells) {
+            if (!(c.size == sizes[k])) continue;
+            ours.points.emplace_back(c.triangles, c.frame.median);
+            if (c.with_peer) theirs.points.emplace_back(c.triangles, c.peer.median);
+        }
+        std::sort(ours.points.begin(), ours.points.end());
+        std::sort(theirs.points.begin(), theirs.points.end());
+        all.push_back(std::move(ours));
+        if (!theirs.points.empty()) all.push_back(std::move(theirs));
+    }
+    return all;
+}
+
 }  // namespace
 
 std::string json_of(const bench_result& r) {
@@ -86,6 +112,14 @@ std::string table_of(const bench_result& r) {
             median_text(c.with_peer, c.peer), median_text(c.with_peer && c.cpu_timed, c.peer_cpu),
             c.with_peer ? fmt::format("{:.3f}", c.ratio_to_peer) : "-");
     return text;
+}
+
+std::string plot_of(const bench_result& r) {
+    return plot::svg_of(plot::chart{
+        fmt::format("{}, one frame: {}", r.scene, r.device),
+        r.peer_renderer.empty() ? fmt::format("medians of {} frames", r.frames)
+                                : fmt::format("medians of {} frames; OpenGL: {}", r.frames, r.peer_renderer),
+        "triangles of the mesh", "ms per frame (vertex + clear + raster + resolve)", curves_of(r)});
 }
 
 }  // namespace carousel::bench

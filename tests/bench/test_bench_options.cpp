@@ -1,7 +1,7 @@
 // The options that `carousel bench` accepts and those that it refuses.
 #include <functional>
 
-#include "bench/commands.hpp"
+#include "bench/options.hpp"
 #include "core/errors.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,7 +1,6 @@
 // Quantiles, bytes, and the plot of synthetic results.
 
-#include "bench/plot.hpp"
-#include "bench/report.hpp"
+#include "bench/raster.hpp"
 #include "core/json.hpp"
 #include "kernels/body/shade.hpp"
 #include "tests/support/catch.hpp"

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <thread>
 
-#include "bench/ipc/crew.hpp"
+#include "bench/ipc/workers.hpp"
 #include "core/clock.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // Used in a build without CUDA.
-#include "bench/ipc/gpu.hpp"
+#include "bench/ipc/run.hpp"
 
 namespace carousel::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/ipc/options.hpp"
+#include "bench/options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "bench/options.hpp"
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 

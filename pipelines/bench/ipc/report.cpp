@@ -1,8 +1,9 @@
 // The results of `carousel bench ipc` as JSON, tables and plots.
+
+#include "bench/ipc/result.hpp"
+
 #include <fmt/format.h>
 
-#include "bench/ipc/gpu_report.hpp"
-#include "bench/ipc/result.hpp"
 #include "core/json.hpp"
 #include "plot/chart.hpp"
 
@@ -27,6 +28,93 @@ constexpr const char* primitive_legend =
 const char* mark(bool verified) { return verified ? "" : "  WRONG"; }
 std::string name_of(const primitive_row& p) {
     return fmt::format("{}, {} ({})", p.primitive, p.by, p.processes ? "processes" : "threads");
+}
+
+// The GPU's results as JSON, tables and plots.
+
+/// Returns the share of the hardware's bound, e.g. "92 %"; "" if the bound is unknown.
+std::string share(f64 value, f64 floor) {
+    return value > 0 && floor > 0 ? fmt::format("{:.0f} %", 100 * value / floor) : "";
+}
+ordered_json json_of(const gpu_memory_row& m) {
+    ordered_json sizes = ordered_json::array();
+    for (const auto& [bytes, rate] : m.sizes) sizes.push_back({{"bytes", bytes}, {"kernel_read", rate}});
+    return {{"kind", m.kind},
+            {"on", m.on},
+            {"bytes", m.bytes},
+            {"h2d", m.h2d},
+            {"d2h", m.d2h},
+            {"both_ways", m.both},
+            {"device_memcpy", m.memcpy},
+            {"device_copy_kernel", m.copy_kernel},
+            {"kernel_read", m.read},
+            {"kernel_write", m.write},
+            {"chase_ns", m.chase_ns},
+            {"open_us", m.open_us},
+            {"map_us", m.map_us},
+            {"close_us", m.close_us},
+            {"ratio_to_local", m.ratio},
+            {"sizes", sizes},
+            {"verified", m.verified}};
+}
+/// Returns the bandwidth that limits reads from the place where the memory is.
+f64 floor_of(const gpu_memory_row& m, const gpu_result& r) {
+    return m.on == "same GPU" ? r.memory_floor : m.on == "host" ? r.pcie_floor : r.nvlink_floor;
+}
+std::string memory_table(const gpu_result& r) {
+    if (r.memory.empty()) return "";
+    std::string text = fmt::format(
+        "\n{:<28} {:<9} {:>6} {:>6} {:>6} {:>7} {:>7} {:>7} {:>6} {:>7} {:>7} {:>8} {:>8} {:>8} {:>6}\n",
+        fmt::format("GPU memory, {} MiB, GB/s", r.memory.front().bytes >> 20U), "on", "H2D", "D2H", "both",
+        "memcpy", "copy SM", "read", "floor", "write", "chase ns", "open us", "map us", "close us", "ratio");
+    for (const gpu_memory_row& m : r.memory)
+        text += fmt::format(
+            "{:<28} {:<9} {:>6.1f} {:>6.1f} {:>6.1f} {:>7.1f} {:>7.1f} {:>7.1f} {:>6} {:>7.1f} {:>8.1f} "
+            "{:>7.1f} {:>8.1f} "
+            "{:>8.1f} {:>6.3f}{}\n",
+            m.kind, m.on, m.h2d, m.d2h, m.both, m.memcpy, m.copy_kernel, m.read,
+            share(m.read, floor_of(m, r)), m.write, m.chase_ns, m.open_us, m.map_us, m.close_us, m.ratio,
+            mark(m.verified));
+    return text +
+           "H2D, D2H, both, memcpy: the driver's copies; copy SM, read, write: by kernels, bytes moved once; "
+           "floor: "
+           "share of the\nhardware's rate; chase: one dependent load of a kernel; ratio: read rate, to the "
+           "reader's own memory of the same place\n" +
+           fmt::format("floors: memory {:.0f} GB/s, PCIe {:.0f}, NVLink {:.0f} (one way; 0: not known)\n",
+                       r.memory_floor, r.pcie_floor, r.nvlink_floor);
+}
+std::string hop_table(const gpu_result& r) {
+    if (r.hops.empty()) return "";
+    std::string text =
+        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "a kernel to another process's kernel",
+                    "where", "us", "p95 us", "to its floor", "to one process");
+    for (const gpu_hop_row& h : r.hops)
+        text += fmt::format("{:<36} {:<12} {:>10.2f} {:>10.2f} {:>12} {:>18.2f}{}\n", h.means, h.where, h.us,
+                            h.p95_us, h.floor_us > 0 ? fmt::format("{:.2f}", h.us / h.floor_us) : "", h.ratio,
+                            mark(h.verified));
+    return text +
+           "us, p95 us: median and 95th percentile of one way; to its floor: how many times the floor below; "
+           "to one "
+           "process: to\nthe same means within one process (1: the process boundary costs nothing)\n" +
+           fmt::format(
+               "floors, by one thread: a kernel until the host sees its end {:.2f} us (for a word and a "
+               "polled event), until the next kernel in its stream starts {:.2f} (for stream waits), a word "
+               "from block to block {:.2f} (for spinning)\n",
+               r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
+}
+
+std::string primitive_table(const gpu_result& r) {
+    if (r.primitives.empty()) return "";
+    std::string text =
+        fmt::format("\n{:<28} {:<31} {:<12} {:>6} {:>14} {:>11} {:>11}\n", "primitive in kernels", "by",
+                    "where", "number", "operations/s", "ns", "p95 ns");
+    for (const gpu_primitive_row& p : r.primitives)
+        text += fmt::format("{:<28} {:<31} {:<12} {:>6} {:>14.0f} {:>11.0f} {:>11.0f}{}\n", p.primitive, p.by,
+                            p.where, p.number, p.operations_s, p.ns, p.p95_ns, mark(p.verified));
+    return text +
+           "number: processes, or blocks of one process; operations/s: of all together; ns, p95 ns: one "
+           "operation, "
+           "median and 95th\npercentile of the rounds\n";
 }
 
 }  // namespace
@@ -138,6 +226,78 @@ std::string wrong_rows(const ipc_bench_result& r) {
         add(p.verified, fmt::format("{} in kernels, {}, {} of {}", p.primitive, p.by, p.number, p.where));
     for (const gpu_hop_row& h : r.gpu.hops) add(h.verified, fmt::format("{}, {}", h.means, h.where));
     return names;
+}
+
+ordered_json gpu_json(const gpu_result& r) {
+    ordered_json all = {{"name", r.name},
+                        {"clocks",
+                         {{"sm_mhz_before", r.sm_mhz_before},
+                          {"sm_mhz_after", r.sm_mhz_after},
+                          {"memory_mhz", r.memory_mhz}}},
+                        {"floors",
+                         {{"memory_gb_s", r.memory_floor},
+                          {"pcie_gb_s", r.pcie_floor},
+                          {"nvlink_gb_s", r.nvlink_floor},
+                          {"synced_launch_us", r.hop_floors.synced_launch},
+                          {"next_kernel_us", r.hop_floors.next_kernel},
+                          {"two_blocks_us", r.hop_floors.two_blocks}}},
+                        {"missing", r.missing},
+                        {"memory", ordered_json::array()},
+                        {"hops", ordered_json::array()},
+                        {"primitives", ordered_json::array()}};
+    for (const gpu_memory_row& m : r.memory) all["memory"].push_back(json_of(m));
+    for (const gpu_hop_row& h : r.hops)
+        all["hops"].push_back({{"means", h.means},
+                               {"where", h.where},
+                               {"us", h.us},
+                               {"p95_us", h.p95_us},
+                               {"floor_us", h.floor_us},
+                               {"ratio", h.ratio},
+                               {"round_trips", h.round_trips},
+                               {"verified", h.verified}});
+    for (const gpu_primitive_row& p : r.primitives)
+        all["primitives"].push_back({{"primitive", p.primitive},
+                                     {"by", p.by},
+                                     {"where", p.where},
+                                     {"number", p.number},
+                                     {"operations_s", p.operations_s},
+                                     {"ns", p.ns},
+                                     {"p95_ns", p.p95_ns},
+                                     {"verified", p.verified}});
+    return all;
+}
+
+std::string gpu_table(const gpu_result& r) {
+    std::string text;
+    if (!r.name.empty())
+        text = fmt::format("\n{} | SM {:.0f} MHz before, {:.0f} after, memory {:.0f} MHz\n", r.name,
+                           r.sm_mhz_before, r.sm_mhz_after, r.memory_mhz);
+    text += memory_table(r) + hop_table(r) + primitive_table(r);
+    for (const auto& [need, why] : r.missing) text += fmt::format("not here: {}: {}\n", need, why);
+    return text;
+}
+
+plot::chart gpu_memory_plot(const gpu_result& r) {
+    plot::chart memory{"GPU memory: own and another process's", r.name, "bytes", "GB/s, read by kernels", {}};
+    for (const gpu_memory_row& m : r.memory)
+        memory.curves.push_back(
+            {m.kind + ", " + m.on, m.sizes, m.kind.starts_with("own"), memory.curves.size()});
+    return memory;
+}
+plot::chart gpu_primitive_plot(const gpu_result& r) {
+    plot::chart all{"Primitives in kernels", "dashed: one process", "processes, blocks", "operations/s", {}};
+    for (const gpu_primitive_row& p : r.primitives) {
+        const std::string name = fmt::format("{}, {}, {}", p.primitive, p.by, p.where);
+        if (all.curves.empty() || all.curves.back().name != name)
+            all.curves.push_back({name, {}, p.where == "one process", all.curves.size()});
+        all.curves.back().points.emplace_back(p.number, p.operations_s);
+    }
+    return all;
+}
+plot::bar_chart gpu_hop_plot(const gpu_result& r) {
+    plot::bar_chart hops{"From a kernel to another process's kernel", r.name, "us", {}};
+    for (const gpu_hop_row& h : r.hops) hops.bars.push_back({h.where + ": " + h.means, h.us});
+    return hops;
 }
 
 }  // namespace carousel::bench

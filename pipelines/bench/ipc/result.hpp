@@ -1,6 +1,5 @@
 #pragma once
 // The results of `carousel bench ipc` and their output formats.
-//
 // JSON: {rounds, clocks: {processor, mhz_before, mhz_after},
 //   memory: [{kind, read_gb_s, write_gb_s, copy_gb_s, chase_ns, open_us, ratio_to_local, sizes: [{bytes,
 //   read_gb_s}], verified}],
@@ -14,12 +13,15 @@
 //   where, us, p95_us, floor_us, ratio, round_trips, verified}], primitives: [{primitive, by, where, number,
 //   operations_s, ns, p95_ns, verified}]}}
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/types.hpp"
+#include "plot/chart.hpp"
 
 namespace carousel::bench {
 
@@ -110,5 +112,15 @@ struct ipc_bench_result {
 [[nodiscard]] std::string plot_of(const ipc_bench_result& r);
 /// Returns the names of rows whose data was wrong; "" if none.
 [[nodiscard]] std::string wrong_rows(const ipc_bench_result& r);
+
+// The GPU part of the report of `carousel bench ipc`. Pure functions.
+
+[[nodiscard]] nlohmann::ordered_json gpu_json(const gpu_result& r);
+/// Returns "" if no GPU table was requested.
+[[nodiscard]] std::string gpu_table(const gpu_result& r);
+/// Plots GB/s over size, and the hops next to each other; without curves or bars if there are no figures.
+[[nodiscard]] plot::chart gpu_memory_plot(const gpu_result& r);
+[[nodiscard]] plot::chart gpu_primitive_plot(const gpu_result& r);
+[[nodiscard]] plot::bar_chart gpu_hop_plot(const gpu_result& r);
 
 }  // namespace carousel::bench

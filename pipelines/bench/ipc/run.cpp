@@ -4,7 +4,6 @@
 #include <fstream>
 #include <memory>
 
-#include "bench/ipc/gpu.hpp"
 #include "core/errors.hpp"
 #include "spaces/spaces.hpp"
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "bench/ipc/options.hpp"
 #include "bench/ipc/result.hpp"
+#include "bench/options.hpp"
 
 namespace carousel::bench {
 
@@ -22,5 +22,23 @@ void measure_hops(const ipc_bench_options& o, const std::string& space, const st
                   ipc_bench_result& r, const progress_function& report_progress);
 void measure_primitives(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
                         const progress_function& report_progress);
+
+// The GPU tables of `carousel bench ipc`. The calling process never touches CUDA: each row is measured by
+// children that end with it. In a build without CUDA, or if no GPU responds, these functions set the reason
+// in ipc_bench_result::gpu.missing and measure nothing.
+
+/// Compares memory of another process with the process's own: bandwidth, pointer-chase latency, cost of
+/// opening it. Measures memory of the same GPU, and with two GPUs memory of the other one.
+void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
+                        const progress_function& report_progress);
+/// Measures the hop from a kernel of one process to a kernel of another by each means: in time slices, under
+/// MPS (with a daemon that exists for this table only), between two GPUs, and for comparison between two
+/// streams of one process.
+void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
+                      const progress_function& report_progress);
+/// Measures the primitives in kernels and streams of 1 to 16 processes, in time slices and under MPS, and for
+/// comparison the best that one process has. Rows that do not fit into the time limit are listed as missing.
+void measure_gpu_primitives(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
+                            const progress_function& report_progress);
 
 }  // namespace carousel::bench

@@ -1,4 +1,4 @@
-#include "bench/threads/kernels_alone.hpp"
+#include "bench/threads/thread_pipeline.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -10,8 +10,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "bench/process_figures.hpp"
-#include "bench/threads/kernels_alone.hpp"
+#include "bench/pipeline_run.hpp"
 #include "bench/threads/thread_pipeline.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"

@@ -1,4 +1,4 @@
-#include "bench/threads/queue_mark.hpp"
+#include "bench/threads/thread_stage.hpp"
 
 #include <chrono>
 #include <condition_variable>

@@ -1,6 +1,8 @@
 #pragma once
-// One stage of the baseline: its objects (one per instance), its buffers, and the marks that other stages
-// wait for.
+// One stage of the baseline without isolation, the marks that other stages wait for, and the classes of the
+// shipped stages.
+
+#include <carousel/stage.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -13,12 +15,41 @@
 #include <thread>
 #include <vector>
 
-#include <carousel/stage.hpp>
-
-#include "bench/threads/queue_mark.hpp"
+#include "device/backend.hpp"
 #include "spec/pipeline_file.hpp"
 
 namespace carousel::bench {
+
+// A point in one queue for which another queue of the same context can wait without the host. Between
+// processes such a wait is not allowed, because a recorder that dies never reaches its point. Within one
+// process no thread dies alone, so the baseline may use a wait that is ruled out between isolated processes.
+
+class queue_mark {
+public:
+    virtual ~queue_mark() = default;
+    /// Marks the point after all work enqueued on `on` so far. One thread at a time.
+    virtual void record(device::queue& on) = 0;
+    /// Makes work that is enqueued on `on` later wait for the last record.
+    virtual void hold(device::queue& on) = 0;
+    /// Blocks until the work before the last record is done. Throws the exception that this work has thrown.
+    virtual void wait() = 0;
+};
+
+/// `stop` ends all waits of the CPU's marks; it must outlive them.
+[[nodiscard]] std::unique_ptr<queue_mark> make_mark(device::context& context, const std::atomic<bool>& stop);
+
+/// Defined in the CUDA part of the library, if built.
+[[nodiscard]] std::unique_ptr<queue_mark> make_cuda_mark();
+
+// The classes of the shipped stages, by program name.
+
+/// `run`: as in a pipeline file, the program's name or a path to it. Throws config_error for any other
+/// program, because its class is not part of this program.
+[[nodiscard]] std::unique_ptr<stage> make_shipped_stage(const std::string& stage_name,
+                                                        const std::string& run);
+
+// One stage of the baseline: its objects (one per instance), its buffers, and the marks that other stages
+// wait for.
 
 /// Frames in flight per instance if the file does not set a number: enough for host and device to overlap,
 /// because within one process there are no context switches to hide.

@@ -96,7 +96,7 @@ PROCESS_WIDE_PLACES = {
     "stages/hosts/ucx/environment.cpp": "first in main() of a link's stage, which then starts itself again",
     "pipelines/supervisor/engine/run.cpp": "first in `carousel run`, which has one thread then",
     "pipelines/bench/raster.cpp": "first in `bench raster`, which has one thread then",
-    "pipelines/bench/opengl/context.cpp": "before a GL is loaded, the first that starts threads in `bench raster --peer opengl`",
+    "pipelines/bench/opengl/peer.cpp": "before a GL is loaded, the first that starts threads in `bench raster --peer opengl`",
     "pipelines/bench/ipc/mps_daemon.cpp": "in a child, before its first thread",
     "pipelines/bench/ipc/cuda/gpu_hops.cpp": "in a child, before its first thread",
     "pipelines/bench/ipc/cuda/gpu_primitives.cpp": "in a child, before its first thread",

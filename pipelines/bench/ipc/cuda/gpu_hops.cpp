@@ -9,11 +9,10 @@
 #include <memory>
 
 #include "bench/ipc/cuda/gpu_hop_sides.hpp"
-#include "bench/ipc/cuda/gpu_info.hpp"
 #include "bench/ipc/cuda/gpu_parts.hpp"
 #include "bench/ipc/cuda/kernels.hpp"
-#include "bench/ipc/gpu.hpp"
 #include "bench/ipc/mps_daemon.hpp"
+#include "bench/ipc/run.hpp"
 #include "bench/statistics.hpp"
 #include "core/clock.hpp"
 

@@ -9,10 +9,9 @@
 #include <optional>
 #include <random>
 
-#include "bench/ipc/cuda/gpu_info.hpp"
 #include "bench/ipc/cuda/gpu_parts.hpp"
 #include "bench/ipc/cuda/kernels.hpp"
-#include "bench/ipc/gpu.hpp"
+#include "bench/ipc/run.hpp"
 #include "bench/statistics.hpp"
 #include "core/clock.hpp"
 #include "shm/fd_socket.hpp"

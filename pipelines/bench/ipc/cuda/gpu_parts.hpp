@@ -1,7 +1,6 @@
 #pragma once
 // Shared parts of the GPU tables: errors that a child can report, memory of each kind as its maker exports it
 // and another process opens it, and streams that are held until all work is enqueued.
-//
 // Only children may call these functions: the process that starts them never touches CUDA.
 
 #include <cuda.h>
@@ -9,6 +8,7 @@
 
 #include <string>
 
+#include "bench/ipc/result.hpp"
 #include "bench/ipc/workers.hpp"
 #include "core/types.hpp"
 
@@ -69,5 +69,17 @@ private:
 
 /// Returns the number of GPUs here, or 0 and the reason. Call in a child only.
 [[nodiscard]] u32 devices(std::string& why);
+
+// The first GPU: its name, its current clocks and the best rates of its parts, queried by a child.
+
+struct gpu_info {
+    u32 devices = 0;
+    std::string why, name;  ///< why: the reason if there is no GPU
+    bool peers = false;     ///< the first two GPUs can access each other's memory
+    f64 sm_mhz = 0, memory_mhz = 0;
+    f64 memory_gb_s = 0, pcie_gb_s = 0, nvlink_gb_s = 0;
+};
+[[nodiscard]] gpu_info query_gpus();
+void record_gpu(const gpu_info& info, bool before, gpu_result& r);
 
 }  // namespace carousel::bench::gpu

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "bench/ipc/crew.hpp"
-#include "bench/ipc/cuda/gpu_info.hpp"
-#include "bench/ipc/cuda/kernel_worker.hpp"
-#include "bench/ipc/gpu.hpp"
+#include "bench/ipc/cuda/gpu_parts.hpp"
+#include "bench/ipc/cuda/kernels.hpp"
 #include "bench/ipc/mps_daemon.hpp"
+#include "bench/ipc/run.hpp"
+#include "bench/ipc/workers.hpp"
 #include "bench/statistics.hpp"
 #include "core/clock.hpp"
 #include "spaces/spaces.hpp"

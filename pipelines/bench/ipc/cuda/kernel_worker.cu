@@ -1,4 +1,4 @@
-#include "bench/ipc/cuda/kernel_worker.hpp"
+#include "bench/ipc/cuda/kernels.hpp"
 
 #include <cuda/atomic>
 #include <cuda/semaphore>

@@ -1,12 +1,18 @@
 #pragma once
-// The memory operations of the bench's kernels. All are enqueued on the given stream and return at once;
-// `bytes` is a multiple of 16.
+// The kernels of the bench: operations on memory, and the work of a process of the table of primitives.
 
 #include <cuda_runtime.h>
 
+#include <memory>
+#include <string>
+
+#include "bench/ipc/workers.hpp"
 #include "core/types.hpp"
 
 namespace carousel::bench::gpu {
+
+// The memory operations. All are enqueued on the given stream and return at once; `bytes` is a multiple
+// of 16.
 
 void fill(void* at, u64 bytes, u32 seed, cudaStream_t s);
 /// Adds to *wrong the number of words that differ from those of fill() with this seed.
@@ -28,3 +34,41 @@ void spin_turns(u32* mine, const u32* theirs, bool first, u32 turns, u32 seconds
 void blocks_take_turns(u32* words, u32 apart, u32 turns, u32* done, cudaStream_t s);
 
 }  // namespace carousel::bench::gpu
+
+namespace carousel::bench {
+
+// The work of a process of the table of primitives in kernels (bench/ipc/workers.hpp): the primitives of a
+// space with GPU memory, and their counterparts within one process.
+
+enum class kernel_kind : u32 { word, queue, tasks, ring, stream_semaphore, semaphore, pool, allocator };
+struct kernel_contender {
+    const char *primitive, *by;
+    bool processes;  ///< false: one process with `number` blocks, or with threads that call CUDA
+    kernel_kind kind;
+    u32 threads = 1;  ///< per block
+};
+/// `what` of a round is an index into this table.
+inline constexpr kernel_contender kernel_contenders[] = {
+    {"word, fetch_add", "cuda::atomic", true, kernel_kind::word},
+    {"word, fetch_add", "cuda::atomic", false, kernel_kind::word},
+    {"queue", "Carousel", true, kernel_kind::queue},
+    {"queue", "Carousel", false, kernel_kind::queue},
+    {"queue", "a ring of cuda::atomic", false, kernel_kind::ring},
+    {"queue, 32 threads each", "Carousel", true, kernel_kind::queue, 32},
+    {"queue, 32 threads each", "a ring of cuda::atomic", false, kernel_kind::ring, 32},
+    {"work queue", "Carousel", true, kernel_kind::tasks},
+    {"work queue", "Carousel", false, kernel_kind::tasks},
+    {"work queue", "a ring of cuda::atomic", false, kernel_kind::ring},
+    {"work queue, 32 threads each", "Carousel", true, kernel_kind::tasks, 32},
+    {"work queue, 32 threads each", "a ring of cuda::atomic", false, kernel_kind::ring, 32},
+    {"semaphore, in streams", "Carousel", true, kernel_kind::stream_semaphore},
+    {"semaphore", "cuda::counting_semaphore", false, kernel_kind::semaphore},
+    {"pool", "Carousel", true, kernel_kind::pool},
+    {"pool", "cudaMallocAsync, cudaFreeAsync", false, kernel_kind::allocator},
+};
+inline constexpr u32 most_kernel_workers = 16;
+
+/// Creates a worker in the calling process, on the first GPU. Throws config_error, device_error.
+[[nodiscard]] std::unique_ptr<crew_worker> make_kernel_worker(const std::string& space, u32 worker);
+
+}  // namespace carousel::bench

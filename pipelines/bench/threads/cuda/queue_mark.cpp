@@ -1,6 +1,6 @@
 #include <cuda_runtime_api.h>
 
-#include "bench/threads/queue_mark.hpp"
+#include "bench/threads/thread_stage.hpp"
 #include "device/cuda/check.hpp"
 
 namespace carousel::bench {
