@@ -33,7 +33,7 @@ struct imgui_owner {
     imgui_owner() {
         IMGUI_CHECKVERSION();
         ImGui::CreateContext();
-        ImGui::GetIO().IniFilename = nullptr;  // settings.hpp stores the layout
+        ImGui::GetIO().IniFilename = nullptr;  // configuration.hpp stores the layout
     }
     ~imgui_owner() { ImGui::DestroyContext(); }
     imgui_owner(const imgui_owner&) = delete;

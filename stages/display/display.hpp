@@ -27,7 +27,7 @@
 #include "stages/display/film.hpp"
 #include "stages/display/kept_pictures.hpp"
 #include "stages/display/picture_name.hpp"
-#include "stages/sdk/formats.hpp"
+#include "stages/sdk/payload.hpp"
 
 namespace carousel::stages {
 

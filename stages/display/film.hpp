@@ -3,7 +3,7 @@
 
 #include "stages/display/film_encoder.hpp"
 #include "stages/display/film_file.hpp"
-#include "stages/sdk/formats.hpp"
+#include "stages/sdk/payload.hpp"
 
 namespace carousel::stages {
 

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/log.hpp"
 #include "stages/geometry/gltf_primitive.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "stages/geometry/gltf_document.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

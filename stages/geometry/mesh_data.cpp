@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 

@@ -9,7 +9,7 @@
 #include "device/backend.hpp"
 #include "kernels/kernels.hpp"
 #include "stages/geometry/texture_set.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 

@@ -17,7 +17,7 @@
 #include "stages/geometry/obj_material.hpp"
 #include "stages/geometry/obj_normals.hpp"
 #include "stages/geometry/polygon.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

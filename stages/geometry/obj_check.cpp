@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "stages/geometry/obj.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

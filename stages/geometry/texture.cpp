@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stages/geometry/texture_decoder.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/log.hpp"
 #include "kernels/mip_chain.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 

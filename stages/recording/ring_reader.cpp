@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "core/log.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/log.hpp"
 #include "dead_letters/dead_letter.hpp"
 #include "shm/fd_socket.hpp"
-#include "stages/sdk/output_directory.hpp"
+#include "stages/sdk/configuration.hpp"
 #include "stages/sdk/process_call.hpp"
 
 namespace carousel::stages {

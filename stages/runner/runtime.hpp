@@ -17,7 +17,7 @@
 #include "stages/runner/membership.hpp"
 #include "stages/runner/supervisor_link.hpp"
 #include "stages/runner/test_hooks.hpp"
-#include "stages/sdk/output_directory.hpp"
+#include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {
 

@@ -2,19 +2,63 @@
 // The input of configure() and its result: plain data, created and read in any process.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/errors.hpp"
 #include "core/runs_on.hpp"
 #include "core/types.hpp"
 #include "frame/frame_format.hpp"
 #include "parameters/parameter_schema.hpp"
-#include "stages/sdk/settings.hpp"
 
 namespace carousel {
+
+// A stage's own keys of the pipeline file, typed. configure() must read every key: a key left over is a
+// typing error of the user and is refused with "did you mean".
+
+/// A wrong key or value of a stage's settings; the supervisor adds file:line:col from the key.
+class settings_error : public config_error {
+public:
+    settings_error(std::string key, const std::string& message)
+        : config_error(message), key_(std::move(key)) {}
+    [[nodiscard]] const std::string& key() const noexcept { return key_; }
+
+private:
+    std::string key_;
+};
+
+/// The settings of one stage. Reading a key marks it as supported. One thread at a time.
+class settings {
+public:
+    settings();
+    ~settings();
+    settings(settings&&) noexcept;
+    settings& operator=(settings&&) noexcept;
+    /// Creates settings from a JSON object. Throws config_error.
+    [[nodiscard]] static settings from_json(std::string_view text);
+
+    // Each function returns the value or the default; throws settings_error for a wrong type or a value
+    // outside [low, high].
+    [[nodiscard]] i64 integer(std::string_view key, i64 fallback, i64 low, i64 high) const;
+    [[nodiscard]] f64 number(std::string_view key, f64 fallback, f64 low, f64 high) const;
+    [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
+    [[nodiscard]] std::string text(std::string_view key, std::string_view fallback) const;
+    /// Returns one of `choices`; refuses others with "did you mean".
+    [[nodiscard]] std::string choice(std::string_view key, std::string_view fallback,
+                                     const std::vector<std::string>& choices) const;
+    /// Returns whether the file has the key. This does not count as reading the key.
+    [[nodiscard]] bool has(std::string_view key) const;
+    /// Throws settings_error for the first key that has not been read.
+    void refuse_unread() const;
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
 
 using ring::element;
 using ring::frame_format;
@@ -139,5 +183,12 @@ void check_reads(const description& d, const configuration& with);
 /// there are several.
 [[nodiscard]] const frame_format* output_of(const description& d);
 [[nodiscard]] frame_format* output_of(description& d);
+
+// The output directory of a run: runs/NAME-DATE in the directory in which the run was started. A run without
+// files leaves no directory, so the first stage process that requests it creates it.
+
+/// Creates the directory and its parents unless they exist, and returns `path`. Several processes may call it
+/// concurrently. Throws disk_full_error or output_error; `path` is empty if the run has no output directory.
+std::string make_output_directory(const std::string& path);
 
 }  // namespace carousel

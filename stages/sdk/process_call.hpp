@@ -5,7 +5,10 @@
 // are addresses in the stack of process(), which this check finds.
 
 #include <cstddef>
+#include <memory>
+#include <stdexcept>
 #include <type_traits>
+#include <typeinfo>
 
 namespace carousel {
 
@@ -30,4 +33,30 @@ void check_captures(const Task& task) {
 }
 
 }  // namespace detail
+
+// The value that frame::local() returns: one object of any type, created by the first call. Has no
+// synchronisation of its own, because the runner's queue between process() and finish() orders their
+// accesses.
+
+class frame_local {
+public:
+    template <typename T>
+    [[nodiscard]] T& get() {
+        if (!object_) {
+            object_ = std::make_shared<T>();
+            type_ = &typeid(T);
+        } else if (*type_ != typeid(T)) {
+            throw std::logic_error(
+                "frame::local(): this frame's object is of another type; process() and finish() must name "
+                "the same one");
+        }
+        return *static_cast<T*>(object_.get());
+    }
+    void clear() noexcept { object_.reset(); }
+
+private:
+    std::shared_ptr<void> object_;
+    const std::type_info* type_ = nullptr;
+};
+
 }  // namespace carousel

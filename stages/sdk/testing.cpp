@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "ledger/ledger.hpp"
-#include "stages/sdk/output_directory.hpp"
+#include "stages/sdk/configuration.hpp"
 #include "stages/sdk/process_call.hpp"
 
 namespace carousel::testing {

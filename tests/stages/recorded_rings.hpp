@@ -6,7 +6,7 @@
 #include "stages/recording/frame_message.hpp"
 #include "stages/recording/mcap/writer.hpp"
 #include "stages/recording/recording.hpp"
-#include "stages/sdk/formats.hpp"
+#include "stages/sdk/payload.hpp"
 
 namespace carousel::test {
 

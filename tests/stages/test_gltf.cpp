@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "stages/geometry/gltf.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 #include "tests/stages/gltf_builder.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/exception_text.hpp"

@@ -10,7 +10,7 @@
 #include "stages/geometry/obj.hpp"
 #include "stages/geometry/polygon.hpp"
 #include "stages/scene/scene_parameters.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/exception_text.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -15,7 +15,7 @@
 #include "stages/display/picture_format.hpp"
 #include "stages/display/picture_name.hpp"
 #include "stages/geometry/texture.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"

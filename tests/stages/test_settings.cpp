@@ -1,4 +1,4 @@
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 
 #include "core/user_input.hpp"
 #include "tests/support/catch.hpp"

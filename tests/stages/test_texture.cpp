@@ -7,7 +7,7 @@
 #include "picture/png.hpp"
 #include "stages/display/picture_file.hpp"
 #include "stages/geometry/texture_set.hpp"
-#include "stages/sdk/settings.hpp"
+#include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/skip.hpp"

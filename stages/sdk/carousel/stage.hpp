@@ -56,12 +56,10 @@
 #include "core/types.hpp"
 #include "device/backend.hpp"
 #include "stages/sdk/configuration.hpp"
-#include "stages/sdk/formats.hpp"
-#include "stages/sdk/frame_local.hpp"
 #include "stages/sdk/metadata.hpp"
 #include "stages/sdk/payload.hpp"
+#include "stages/sdk/process_call.hpp"
 #include "stages/sdk/sampled_frame.hpp"
-#include "stages/sdk/settings.hpp"
 
 namespace carousel {
 
