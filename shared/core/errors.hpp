@@ -91,7 +91,7 @@ public:
 [[nodiscard]] std::string unexpected_text(const std::exception& e);
 
 // A full disk is not a fault of the frame being written: code that meets one throws disk_full_error, and the
-// runner of a stage waits until there is room (stages/runner/disk_full_pause.hpp).
+// runner of a stage waits until there is room (stages/runner/running_clock.hpp).
 
 /// Time for which a run waits for room after its end has been requested. A stage stops retrying its writes
 /// after that time; its supervisor ends the stage one second later, so that no signal interrupts a write.

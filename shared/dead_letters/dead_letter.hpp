@@ -6,7 +6,7 @@
 //                                  /sampled-N.bin  the frame's copy of sampled input N, if it had one
 //   RUN/dead-letters/asset-NAME.bin                an asset made by another stage, shared by all dead letters
 // Writer: the stage's next process, which holds the frame's inputs and forwards the frame as a tombstone
-// (stages/runner/save_dead_letter.hpp). Readers: `carousel replay` and that stage's program. A dead letter is
+// (stages/runner/dead_letters.hpp). Readers: `carousel replay` and that stage's program. A dead letter is
 // written under another name and renamed, so that a folder with a letter.json is complete. The folder
 // outlives its run, until the next run of that name starts or `carousel clean` removes it.
 

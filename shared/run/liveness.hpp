@@ -69,7 +69,7 @@ struct liveness_report {
 //     logs/             log lines of its stages and of its supervisor, also those without a supervisor
 //     recoveries.jsonl, state.json, pipeline.json   files of the run's folder, unchanged
 // The process that removes the run's folder first keeps this data: the last stage of the run
-// (runner/orphan_cleanup.hpp), the next start of a run of that name, or `carousel clean`. That process holds
+// (runner/supervisor_link.hpp), the next start of a run of that name, or `carousel clean`. That process holds
 // the run's lock, or knows that no process of the run is alive. Files are moved by rename(2) within one file
 // system; account.json is written atomically before the first move. A crash between any two steps leaves the
 // remaining files in the run's folder, and the next call continues.

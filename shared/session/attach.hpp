@@ -65,7 +65,8 @@ struct mapped_link {
     /// again
     bool others_write = false;
     bool readers_write = false;  ///< a reader is among these processes, according to the plan
-    /// for a ring on another GPU: one slot on this process's GPU (stages/runner/reach.hpp); otherwise null
+    /// for a ring on another GPU: one slot on this process's GPU (stages/runner/depth_governor.hpp);
+    /// otherwise null
     std::unique_ptr<device::mapping> staging;
     [[nodiscard]] std::byte* slot(u32 k) const noexcept { return memory->slot(k, slot_bytes + canary_bytes); }
     [[nodiscard]] u64* canary(u32 k) const noexcept { return reinterpret_cast<u64*>(slot(k) + slot_bytes); }

@@ -2,8 +2,8 @@
 // The number of frames that a stage's process keeps in flight, the distance that it runs ahead of its
 // readers, and the reason; also the way in which it submits a frame's work to its GPU, if it has a choice.
 // All this is one word of the process's entry, which only the process writes
-// (stages/runner/depth_governor.hpp and reach.hpp choose). A copy of the word may be arbitrarily old: no
-// protocol word and no timeout depends on it.
+// (stages/runner/depth_governor.hpp and depth_governor.hpp choose). A copy of the word may be arbitrarily
+// old: no protocol word and no timeout depends on it.
 
 #include <string>
 

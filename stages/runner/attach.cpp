@@ -13,10 +13,13 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "run/directory.hpp"
-#include "stages/runner/membership.hpp"
+#include "shm/process_fd.hpp"
+#include "shm/runtime_folder.hpp"
+#include "shm/segment.hpp"
 
 namespace carousel::stages {
 namespace {
+
 using nlohmann::json;
 
 constexpr u64 accept_patience_ns = 30 * ns_per_s;  ///< timeout for a supervisor that does not reply
@@ -88,6 +91,17 @@ void take(session::attached&& from, attachment& a) {
     a.fds = std::move(from.fds);
 }
 
+// Never destroyed, because an exit note may be written into the block after the runtime is gone.
+struct membership {
+    const shm::segment* block = nullptr;
+    shm::unique_fd folder;
+};
+
+membership& own() {
+    static membership& m = *new membership;
+    return m;
+}
+
 }  // namespace
 
 attachment attach(const attach_request& request) {
@@ -99,6 +113,19 @@ attachment attach(const attach_request& request) {
     take(session::introduce(a.socket.get(), {request.stage, request.incarnation}, accept_patience_ns), a);
     crash_here(crash_point::memory_received);
     return a;
+}
+
+shm::control_block& join_run(const std::string& run_id) {
+    const shm::segment* joined = new shm::segment(shm::segment::join(run_id));
+    own().block = joined;
+    return joined->block();
+}
+
+void join_folder(const std::string& runtime_directory) { own().folder = shm::join_folder(runtime_directory); }
+
+void release_run() noexcept {
+    if (own().block != nullptr) own().block->release();
+    if (own().folder) shm::unlock(own().folder.get());
 }
 
 }  // namespace carousel::stages

@@ -3,23 +3,23 @@
 // (DIR/control.sock), which stays open until the process ends. The connection's EOF informs the supervisor of
 // a death within a millisecond, because its fd is moved above those of the driver: files are closed in the
 // order of their numbers, and closing those of a GPU driver takes about 90 ms.
-//
 //   stage      -> hello (control/stage_message.hpp)
 //   supervisor -> attach with fds (control/stage_message.hpp), or a refusal
 //   stage -> ready, after it is LIVE
-//
 // The supervisor starts a stage with CAROUSEL_ATTACH="DIR S K E" (seat, entry, epoch) in its environment; a
 // stage started by hand takes -p NAME --stage NAME and waits up to --wait seconds.
+
+#include <carousel/stage.hpp>
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include <carousel/stage.hpp>
 #include "device/backend.hpp"
 #include "frame/frame_format.hpp"
 #include "ring/participants.hpp"
 #include "session/attach.hpp"
+#include "shm/control_block.hpp"
 #include "stages/runner/depth_governor.hpp"
 
 namespace carousel::stages {
@@ -64,5 +64,17 @@ struct attach_request {
 /// Connects (retrying for wait_s seconds), introduces the stage and receives the attach message. Throws
 /// shm_error that names what is missing.
 [[nodiscard]] attachment attach(const attach_request& request);
+
+// Makes it visible in every namespace that this stage takes part in a run, by a shared lock on the control
+// block and one on the lock file of the run's folder (shm/process_fd.hpp). A process takes part in only one
+// run.
+
+/// Maps the control block of the run and holds the lock on it until the process ends. Throws shm_error.
+[[nodiscard]] shm::control_block& join_run(const std::string& run_id);
+/// Holds the lock on the folder until the process ends; does nothing if the folder has no lock file.
+void join_folder(const std::string& runtime_directory);
+/// Releases both locks, also for forked children, before the process ends. The process must not access the
+/// run's memory afterwards.
+void release_run() noexcept;
 
 }  // namespace carousel::stages

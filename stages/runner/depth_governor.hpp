@@ -1,9 +1,22 @@
 #pragma once
+// How far a stage runs ahead of its readers, and how it reaches rings on another GPU: both are chosen by
+// measuring.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+#include "telemetry/depth.hpp"
+
+namespace carousel::stages {
+
 // Chooses how many of its lanes a stage process uses and how far it runs ahead of its readers. Memory and
 // limits fix the maximum at the start (pipelines/supervisor/plan/depth_plan.hpp); the choice made here is a
 // soft bound below this maximum, stored only in process-local memory. A successor begins with the plan's
 // values.
-//
 // The model: d frames take d * work + overhead, so the share of the time that is work is
 // d * work / (d * work + overhead).
 //   turns   contexts take turns on one GPU. A turn ends when its process has nothing more queued, and each
@@ -13,15 +26,8 @@
 //   hops    a stage that has the GPU to itself or overlaps with the others (MPS): the overhead is the path
 //           from one process to the next, `hop_ns`, which frames in flight hide.
 // Balanced is the smallest depth that achieves 95 % of what all lanes would achieve.
-//
 // Hysteresis: a depth that achieves between 93 and 97 % is kept, and a new depth must be preferred in three
 // consecutive updates.
-
-#include <vector>
-
-#include "telemetry/depth.hpp"
-
-namespace carousel::stages {
 
 enum class latency_request : u8 { low, balanced, throughput };
 enum class device_sharing : u8 {
@@ -66,6 +72,78 @@ private:
     f64 overhead_ns_;
     u32 wanted_updates_ = 0;  ///< consecutive updates that preferred another depth
     telemetry::depth_view now_;
+};
+
+// Measures the time per frame on the device, as observed by the stage's waiting thread: from the time when
+// the frame is submitted and has become the oldest one until it completes. If contexts take turns, the first
+// frame of a turn has also waited for the frames of the other contexts, so the 40 % quantile of the last 64
+// frames is used instead of the mean: such frames are few as soon as several are in flight. A thread that
+// wakes late finds the next frames already complete, which appears as less work and so leads to more depth,
+// the harmless direction of error.
+
+class work_meter {
+public:
+    /// Adds one frame. Times in ns of CLOCK_MONOTONIC: when the frame was submitted, when the thread began to
+    /// wait for it, and when it was complete.
+    void add(u64 submitted, u64 wait_began, u64 complete) noexcept {
+        const u64 began = std::max(submitted, wait_began);
+        spans_[count_++ % spans_.size()] = complete > began ? complete - began : 1;
+    }
+    /// True after enough frames since the last reading, or after enough time with at least one.
+    [[nodiscard]] bool due(u64 now) const noexcept {
+        return count_ - read_ >= spans_.size() || (count_ > read_ && now - read_ns_ >= period_ns);
+    }
+    /// Returns ns per frame; 0: no frame yet.
+    [[nodiscard]] u64 read(u64 now) noexcept {
+        read_ = count_;
+        read_ns_ = now;
+        const std::size_t n = std::min<u64>(count_, spans_.size());
+        if (n == 0) return 0;
+        std::array<u64, 64> sorted = spans_;
+        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((n - 1) * 2 / 5);
+        std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(n));
+        return *middle;
+    }
+
+private:
+    static constexpr u64 period_ns = 250'000'000;
+    std::array<u64, 64> spans_{};
+    u64 count_ = 0, read_ = 0, read_ns_ = 0;
+};
+
+// How a stage accesses rings on another GPU: either through the mapping, so that its kernels read and write
+// over the link, or by a copy of the slot to its own GPU before the kernels and back after them. The faster
+// way depends on the kernels: reading a byte once favours the mapping, reading it often favours the copy. So
+// both ways are measured with the stage's own frames, at the start of each process: mapping, copy, mapping,
+// copy, each for some frames; the way with the faster best round is kept. The copy must be faster by 3 %.
+// Threads: next() and state() are called on the main thread, the other functions on the thread that waits for
+// the device.
+
+class reach_choice {
+public:
+    enum class way : u8 { mapping, copy };
+    static constexpr u32 rounds = 4, frames_a_round = 48, passed_over = 16;
+
+    /// `peer`: there is a choice to be made; otherwise the mapping is always used.
+    explicit reach_choice(bool peer) : peer_(peer), trial_(peer) {}
+    /// For the frame that begins now.
+    [[nodiscard]] way next() const noexcept { return now_.load(std::memory_order_relaxed); }
+    [[nodiscard]] telemetry::reach_state state() const noexcept;
+    /// Adds a frame: whether it was processed by copy, and its time on the device. Returns true if this call
+    /// has made the choice.
+    bool add(bool by_copy, u64 span_ns);
+    /// The choice as text.
+    [[nodiscard]] std::string report() const;
+
+private:
+    [[nodiscard]] way of_round() const noexcept { return round_ % 2 == 0 ? way::mapping : way::copy; }
+
+    const bool peer_;
+    std::atomic<bool> trial_;
+    std::atomic<way> now_{way::mapping};
+    u32 round_ = 0, passed_ = 0;
+    std::vector<u64> spans_;
+    std::array<u64, 2> best_{~u64{0}, ~u64{0}};  ///< ns per frame, for each way
 };
 
 }  // namespace carousel::stages

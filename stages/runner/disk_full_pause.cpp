@@ -1,4 +1,4 @@
-#include "stages/runner/disk_full_pause.hpp"
+#include "stages/runner/running_clock.hpp"
 
 #include <chrono>
 #include <filesystem>

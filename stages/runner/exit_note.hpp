@@ -3,8 +3,15 @@
 // detects the death, long before a zombie with a GPU context can be reaped. A death without a note counts as
 // caused from outside.
 
+#include <algorithm>
+#include <exception>
 #include <functional>
+#include <utility>
 
+#include "core/errors.hpp"
+#include "core/log.hpp"
+#include "device/backend.hpp"
+#include "ring/exit_notes.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::stages {
@@ -25,5 +32,64 @@ void note_wild_write(u64 packed) noexcept;
 void with_exit_note(const std::function<void()>& work);
 /// From here on exit(0) is the planned exit.
 void expect_exit() noexcept;
+
+// Records which addresses of this process are read-only because they belong to others, or are gaps, so that
+// the SIGSEGV handler can report the target of the access.
+// Threads: any; find_wild_write() also in a signal handler, because it reads a table of fixed size and takes
+// no lock. A row is written by the thread that claimed it, and is read only after its flag marks it as
+// complete (release). Rows are never removed: guarded memory stays mapped until the process ends.
+
+/// Registers the memory of a ring (`slots` of `slot_bytes` each) or of an asset (slot_bytes 0), as mapped in
+/// this process. Does nothing for memory that the CPU cannot access, or in which it may write to every byte.
+void guard(const device::mapping& memory, ring::wild_write_target what, u32 index, u64 slot_bytes,
+           u32 slots) noexcept;
+
+/// Registers the frame segments of a run. Headers of the stage's own outputs fault only if a key closes them;
+/// the words of the block are known from shm::guarded_block().
+void guard_headers(const shm::control_block& c) noexcept;
+
+/// Returns the object at `address`; wild_write_target::nothing if it is not guarded.
+[[nodiscard]] ring::wild_write find_wild_write(const void* address) noexcept;
+
+// Calls a stage's own code from the runner: an exception ends the process, with a note for the supervisor.
+
+/// Frames in flight when a device failed. No driver call reports the address or the kernel, so any of the
+/// frames in flight may be the cause.
+struct frames_on_device {
+    u64 oldest = 0, newest = 0;
+    u32 count = 1;
+};
+
+inline void note_device_fault(const frames_on_device& f) {
+    log::error(
+        "the device reports neither the address nor the kernel: any of the {} frames in flight, {} to {}, "
+        "may be the cause",
+        f.count, f.oldest, f.newest);
+    note_wild_write(ring::wild_write{ring::wild_write_target::device, std::min(f.count, 255U),
+                                     static_cast<u32>(std::min<u64>(f.newest - f.oldest, 255)), f.oldest}
+                        .pack());
+}
+
+/// `in_flight`: called if the device has failed.
+template <typename F, typename InFlight>
+void guarded(const char* what, u64 ring_sequence, F&& fn, InFlight&& in_flight) {
+    try {
+        fn();
+    } catch (const carousel::error& e) {
+        log::error("{} of frame {}: {}", what, ring_sequence, e.what());
+        if (e.code() == exit_code::gpu_fault) note_device_fault(in_flight());
+        die(e.code());
+    } catch (const std::exception& e) {
+        log::error("{} of frame {} threw: {}", what, ring_sequence, e.what());
+        die(exit_code::stage_exception);
+    }
+}
+
+template <typename F>
+void guarded(const char* what, u64 ring_sequence, F&& fn) {
+    guarded(what, ring_sequence, std::forward<F>(fn), [&] {
+        return frames_on_device{ring_sequence, ring_sequence};
+    });
+}
 
 }  // namespace carousel::stages

@@ -11,8 +11,8 @@
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 #include "ring/header_check.hpp"
-#include "stages/runner/external_pause.hpp"
 #include "stages/runner/finish_pool.hpp"
+#include "stages/runner/running_clock.hpp"
 #include "stages/runner/sampled_inputs.hpp"
 
 namespace carousel::stages {

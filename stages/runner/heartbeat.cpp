@@ -5,7 +5,7 @@
 #include "core/log.hpp"
 #include "session/accounts.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/orphan_cleanup.hpp"
+#include "stages/runner/supervisor_link.hpp"
 
 namespace carousel::stages {
 namespace {

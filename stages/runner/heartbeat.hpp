@@ -3,7 +3,7 @@
 // connection to the supervisor (supervisor_link.hpp). A late heartbeat makes a stage suspect (stopped or
 // starved), never dead. If no second supervisor takes the run over within `supervisor_grace_s` (pipeline
 // file; CAROUSEL_SUPERVISOR_GRACE_S in the stage's environment overrides it), the stage ends with
-// exit_code::supervisor_gone; the last stage of the run cleans up first (orphan_cleanup.hpp).
+// exit_code::supervisor_gone; the last stage of the run cleans up first (supervisor_link.hpp).
 
 #include <atomic>
 #include <thread>

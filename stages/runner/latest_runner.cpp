@@ -1,4 +1,4 @@
-#include "stages/runner/latest_runner.hpp"
+#include "stages/runner/stage_runner.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -11,9 +11,9 @@
 #include "session/newest_frame.hpp"
 #include "session/status_words.hpp"
 #include "shm/doorbell.hpp"
-#include "stages/runner/disk_full_pause.hpp"
 #include "stages/runner/exit_note.hpp"
 #include "stages/runner/fault_injection.hpp"
+#include "stages/runner/running_clock.hpp"
 #include "stages/sdk/process_call.hpp"
 #include "telemetry/trace_ring.hpp"
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -16,7 +18,6 @@
 #include "ring/own_pages.hpp"
 #include "shm/doorbell.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/guarded_memory.hpp"
 
 namespace carousel::stages {
 namespace {
@@ -33,6 +34,21 @@ std::string describe_outputs(const std::vector<output_description>& all) {
 
 bool on_another_gpu(const device::memory_handle& memory, const device::device_id& own) {
     return memory.kind == device::memory_kind::vmm && !memory.uuid.empty() && memory.uuid != own.uuid;
+}
+
+std::optional<u64> number(const char* name) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) return {};
+    return std::strtoull(text, nullptr, 10);
+}
+
+shm::block_guard requested_guard() {
+    const char* text = std::getenv("CAROUSEL_TEST_BLOCK_GUARD");
+    const std::string_view asked = text == nullptr ? "" : text;
+    if (asked == "off") return shm::block_guard::off;
+    if (asked == "pages") return shm::block_guard::pages;
+    if (asked == "emulated") return shm::block_guard::emulated;
+    return shm::block_guard::keys;
 }
 
 }  // namespace
@@ -349,6 +365,12 @@ void runtime::go_live() {
     crash_here(crash_point::live);
     supervisor_.send_ready();
     crash_here(crash_point::ready_reported);
+}
+
+test_hooks test_hooks::of_environment() {
+    return {number("CAROUSEL_TEST_TEAR"), number("CAROUSEL_TEST_HOLD_LEASE"),
+            std::getenv("CAROUSEL_TEST_PEER_RINGS") != nullptr, requested_guard(),
+            std::getenv("CAROUSEL_TEST_INPUTS_WRITABLE") != nullptr};
 }
 
 }  // namespace carousel::stages

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/log.hpp"
-#include "stages/runner/guarded_memory.hpp"
+#include "stages/runner/exit_note.hpp"
 #include "stages/runner/runtime.hpp"
 
 namespace carousel::stages {

@@ -1,4 +1,4 @@
-#include "stages/runner/save_dead_letter.hpp"
+#include "stages/runner/dead_letters.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

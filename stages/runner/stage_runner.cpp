@@ -13,9 +13,8 @@
 #include "ring/latest.hpp"
 #include "session/accounts.hpp"
 #include "shm/doorbell.hpp"
+#include "stages/runner/dead_letters.hpp"
 #include "stages/runner/exit_note.hpp"
-#include "stages/runner/save_dead_letter.hpp"
-#include "stages/runner/waiting.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -1,4 +1,32 @@
 #pragma once
+// The main loops of stage processes.
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device/profiler.hpp"
+#include "ledger/ledger.hpp"
+#include "ring/helper.hpp"
+#include "ring/worker.hpp"
+#include "session/status_words.hpp"
+#include "stages/runner/depth_governor.hpp"
+#include "stages/runner/exit_note.hpp"
+#include "stages/runner/finish_pool.hpp"
+#include "stages/runner/frame_canaries.hpp"
+#include "stages/runner/frame_in_work.hpp"
+#include "stages/runner/gpu_turn.hpp"
+#include "stages/runner/running_clock.hpp"
+#include "stages/runner/runtime.hpp"
+#include "stages/runner/sampled_inputs.hpp"
+#include "telemetry/trace_ring.hpp"
+
+namespace carousel::stages {
+
 // Main loop of a stage process that reads blocking groups or is a source. Threads:
 //   main        begin -> process -> submit; when it would otherwise be idle, it helps its producers commit
 //   and sweeps its rings
@@ -13,33 +41,6 @@
 // exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot
 // (frame_canaries.hpp) with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit,
 // with a note for the supervisor.
-
-#include <array>
-#include <condition_variable>
-#include <deque>
-#include <memory>
-#include <mutex>
-#include <thread>
-#include <vector>
-
-#include "device/profiler.hpp"
-#include "ledger/ledger.hpp"
-#include "ring/helper.hpp"
-#include "session/status_words.hpp"
-#include "stages/runner/depth_governor.hpp"
-#include "stages/runner/disk_full_pause.hpp"
-#include "stages/runner/finish_clock.hpp"
-#include "stages/runner/finish_pool.hpp"
-#include "stages/runner/frame_canaries.hpp"
-#include "stages/runner/frame_in_work.hpp"
-#include "stages/runner/gpu_turn.hpp"
-#include "stages/runner/guarded.hpp"
-#include "stages/runner/reach.hpp"
-#include "stages/runner/sampled_inputs.hpp"
-#include "stages/runner/work_meter.hpp"
-#include "telemetry/trace_ring.hpp"
-
-namespace carousel::stages {
 
 class stage_runner {
 public:
@@ -85,7 +86,7 @@ private:
     void record(const frame_in_work& f);
     [[nodiscard]] u32 in_flight();
     [[nodiscard]] frames_on_device on_device();
-    void update_depth();  ///< defined in stage_runner_depth.cpp, like the next three functions
+    void update_depth();  ///< defined in stage_runner_enqueue.cpp, like the next three functions
     void update_turns();
     [[nodiscard]] u64 work_of_a_turn() const;
     void measure(const frame_in_work& f, u64 wait_began);
@@ -130,5 +131,32 @@ private:
     std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread calls finish()
     std::thread completion_;
 };
+
+// The waits of a stage's main thread while no frame can begin: how long it polls before it sleeps, and under
+// which reason its wait is counted and traced.
+
+/// Time for which an idle stage polls its producers' events before it sleeps, in ns.
+inline constexpr u64 poll_ns = 50'000;
+/// The same time after a frame if latency = "low"; with a source of 60 frames per second or more the stage
+/// then never sleeps.
+inline constexpr u64 poll_for_low_ns = 20'000'000;
+
+/// Returns the time for which an idle thread of this stage polls, in ns; 0 if polling threads would share
+/// cores. Each polling thread occupies one core: there is one such thread per seat, and with latency = "low"
+/// one more per seat of a sink.
+[[nodiscard]] u64 poll_of(const runtime& r);
+
+[[nodiscard]] telemetry::wait_reason reason_of(ring::outcome o) noexcept;
+/// Returns the counter of a stage's time in waits for this reason, in ns.
+[[nodiscard]] shm::word& counter_of(shm::stage_counters& n, telemetry::wait_reason why) noexcept;
+/// Text in a profiler's timeline.
+[[nodiscard]] const char* text_of(telemetry::wait_reason why) noexcept;
+
+// Main loop of a stage that reads its only input as a `latest` group: it takes the newest frame, skips frames
+// that it has no time for and never blocks another process. The data that it read is valid only if its lease
+// was not revoked in the meantime, so finish() is called after the release.
+
+/// Runs until every frame of the run has passed.
+void run_latest(runtime& r, stage& s);
 
 }  // namespace carousel::stages

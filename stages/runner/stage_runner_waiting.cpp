@@ -4,6 +4,9 @@
 // Neither of these counts as a hang; nor does the pause of a source with a configured rate. At the end of a
 // source's stream the frame that does not exist is given back (E1 and E3 of ring/PROTOCOL.md; E2 is the
 // supervisor's).
+
+#include "stages/runner/stage_runner.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -12,20 +15,18 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/log.hpp"
+#include "device/cpu/pool.hpp"
 #include "ring/latest.hpp"
 #include "shm/doorbell.hpp"
-#include "stages/runner/external_pause.hpp"
-#include "stages/runner/guarded.hpp"
+#include "stages/runner/exit_note.hpp"
 #include "stages/runner/running_clock.hpp"
-#include "stages/runner/stage_runner.hpp"
-#include "stages/runner/waiting.hpp"
 
 namespace carousel::stages {
-
 using telemetry::wait_reason;
-
 namespace {
+
 constexpr u64 uncounted_ns = 1'000'000;  ///< upper bound of uncounted waits, so that metrics lag by no more
+
 }  // namespace
 
 // When the stage would otherwise be idle, it frees slots, commits frames that its producers have finished,
@@ -136,6 +137,57 @@ void stage_runner::end_stream(frame_in_work& f) {
     crash_here(crash_point::end_known);
     if (!worker_.give_back(f.job)) die(exit_code::revoked);
     released(f);
+}
+
+u64 poll_of(const runtime& r) {
+    const shm::control_block& c = r.control();
+    const u32 cores = device::cpu::usable_cores();
+    u32 ends = 0;
+    for (u32 k = 0; k < c.stages && k < shm::max_stages; ++k)
+        ends += c.stage[k].outputs == 0 ? c.stage[k].seats : 0;
+    const bool low = r.attached().depth.latency == latency_request::low;
+    if (low && cores > c.seats + ends + 1) return poll_for_low_ns;
+    return cores > c.seats + 1 ? poll_ns : 0;
+}
+
+wait_reason reason_of(ring::outcome o) noexcept {
+    switch (o) {
+        case ring::outcome::own_work:
+        case ring::outcome::closed:
+            return wait_reason::own_work;
+        case ring::outcome::full:
+            return wait_reason::output;
+        default:
+            return wait_reason::input;
+    }
+}
+
+shm::word& counter_of(shm::stage_counters& n, wait_reason why) noexcept {
+    switch (why) {
+        case wait_reason::own_work:
+            return n.wait_own_ns;
+        case wait_reason::output:
+            return n.wait_output_ns;
+        case wait_reason::turn:
+            return n.wait_turn_ns;
+        case wait_reason::input:
+            break;
+    }
+    return n.wait_input_ns;
+}
+
+const char* text_of(wait_reason why) noexcept {
+    switch (why) {
+        case wait_reason::own_work:
+            return "wait for own frames";
+        case wait_reason::output:
+            return "wait for free slot";
+        case wait_reason::turn:
+            return "wait for the GPU";
+        case wait_reason::input:
+            break;
+    }
+    return "wait for input";
 }
 
 }  // namespace carousel::stages

@@ -2,12 +2,10 @@
 // A stage's connection to its supervisor: the liveness socket, and the behaviour after the supervisor has
 // ended. The stage continues (frames need no supervisor), polls DIR/control.sock for a second supervisor and
 // introduces itself there:
-//
 //   stage      -> return (control/stage_message.hpp) with the fds of all memory of the run; a standby, which
 //                 waits too, sends epoch 0 until it is promoted
 //   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
 //   stage      -> back, when it writes there: its output of the meantime is complete
-//
 // Threads: watch() is called on one thread (the heartbeat); the other functions on any thread. Output in the
 // meantime: a pipe whose reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second
 // supervisor reads and removes. What a crash leaves: the fds are closed with the process; the file remains in
@@ -18,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/participants.hpp"
 #include "stages/runner/attach.hpp"
 
 namespace carousel::stages {
@@ -58,5 +57,19 @@ private:
     bool gone_logged_ = true;  ///< used only by watch()'s thread
     std::vector<int> broken_;  ///< those of the descriptors 1 and 2 whose reader has ended
 };
+
+// Exit of a stage whose supervisor has not been replaced. The last stage that leaves a run saves the data
+// known about the run (run/liveness.hpp) and removes everything else: shared memory and runtime directory
+// (pictures and dead letters are kept). The last stage is determined under the run's file lock, which a
+// supervisor holds until it ends; so no stage cleans up while a supervisor runs, and no two stages clean up
+// concurrently. A process that leaves releases its locks on the run (attach.hpp); while another process
+// holds such a lock, nothing is removed.
+
+/// Returns false if another process holds the lock; to be called again later. Returns true if this process
+/// may end now, which it must then do immediately. What a crash leaves at each step: an entry that is DOOMED
+/// too early (an adopter replaces the stage), or files that the next run of that name or `carousel clean`
+/// removes.
+[[nodiscard]] bool leave_run(shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
+                             const std::string& run_id) noexcept;
 
 }  // namespace carousel::stages

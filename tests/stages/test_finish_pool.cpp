@@ -10,9 +10,8 @@
 
 #include "core/crash_point.hpp"
 #include "ring/words.hpp"
-#include "stages/runner/disk_full_pause.hpp"
-#include "stages/runner/finish_clock.hpp"
 #include "stages/runner/finish_pool.hpp"
+#include "stages/runner/running_clock.hpp"
 #include "tests/stages/in_process.hpp"
 #include "tests/support/catch.hpp"
 

@@ -1,6 +1,6 @@
 // The table by which a SIGSEGV is reported: the ring, slot and offset of the attempted write. Mappings are
 // static: what is guarded stays mapped until the process ends.
-#include "stages/runner/guarded_memory.hpp"
+#include "stages/runner/exit_note.hpp"
 
 #include <atomic>
 #include <memory>

@@ -11,7 +11,7 @@
 #include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
 #include "shm/segment.hpp"
-#include "stages/runner/orphan_cleanup.hpp"
+#include "stages/runner/supervisor_link.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -1,5 +1,5 @@
 // Rings on another GPU: which of the two ways to reach them a stage takes.
-#include "stages/runner/reach.hpp"
+#include "stages/runner/depth_governor.hpp"
 
 #include "tests/support/catch.hpp"
 

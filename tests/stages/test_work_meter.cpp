@@ -1,4 +1,4 @@
-#include "stages/runner/work_meter.hpp"
+#include "stages/runner/depth_governor.hpp"
 
 #include "tests/support/catch.hpp"
 

@@ -14,7 +14,8 @@
 // separate folders, DIR/mps/0 and DIR/mps/1; the link DIR/mps/serving names the one that serves new clients.
 //
 // A crash of this process leaves the daemons running: a supervisor that adopts the run finds them (adopt()),
-// a run of the same name ends them, and so does the last stage that exits (stages/runner/orphan_cleanup.hpp).
+// a run of the same name ends them, and so does the last stage that exits
+// (stages/runner/supervisor_link.hpp).
 
 #include <array>
 #include <condition_variable>

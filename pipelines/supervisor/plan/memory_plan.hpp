@@ -43,8 +43,8 @@ struct memory_item {
 [[nodiscard]] ring::plan guarded_plan_of(const run_setup& s);
 
 /// Additional GPU memory that the processes allocate themselves: one slot on an instance's GPU if it reads or
-/// writes a ring on another GPU (stages/runner/reach.hpp); a copy of an asset that is on another GPU or on
-/// the host; copies of the frames of sampled inputs; and the spare server of an MPS domain
+/// writes a ring on another GPU (stages/runner/depth_governor.hpp); a copy of an asset that is on another GPU
+/// or on the host; copies of the frames of sampled inputs; and the spare server of an MPS domain
 /// (mps/mps_domain.hpp).
 [[nodiscard]] std::vector<memory_item> plan_extra_memory(const run_setup& s);
 

@@ -151,7 +151,7 @@ struct run_setup : pipeline_spec {
 [[nodiscard]] ring::plan plan_of(const run_setup& s);
 
 // For stages of a ring, or instances of a stage, on several GPUs: checks whether each can access the memory
-// of its rings and assets. Each process measures which way is faster (stages/runner/reach.hpp).
+// of its rings and assets. Each process measures which way is faster (stages/runner/depth_governor.hpp).
 
 /// Throws device_error with the place of the stage's `device` if one of its instances is on a GPU that cannot
 /// access a ring or an asset of the stage on another GPU. Access that the probe has not reported is assumed

@@ -11,6 +11,10 @@
 // full, the dead letter would exceed max_dead_letter_bytes, or the stage already has max_dead_letters, one
 // message is logged and the frame is passed on without a dead letter.
 
+#include <carousel/stage.hpp>
+
+#include <string>
+
 #include "stages/runner/frame_in_work.hpp"
 
 namespace carousel::stages {
@@ -22,5 +26,14 @@ inline constexpr u32 max_dead_letters = 16;  ///< per stage; limited because a r
 /// Called on the main thread before the frame's clock starts, while the device's queue contains nothing of
 /// the frame. Does not throw on file errors; device errors propagate.
 void save_dead_letter(runtime& r, frame_in_work& f);
+
+// `PROGRAM --replay FOLDER`: runs the stage of a dead letter (dead_letters/dead_letter.hpp) on its frame
+// alone, in this process: no supervisor, no rings, no deadlines. Meant for debuggers and sanitizers: each
+// input has its own block of memory that ends with its last plane, so that an access beyond it is detected.
+
+/// Calls configure(), prepare(), process() and, if the stage has one, finish(). Returns exit_code::ok if all
+/// of them returned. Throws the exceptions of these functions, and config_error for a dead letter that cannot
+/// be read or no longer fits this program.
+int replay_dead_letter(stage& s, const std::string& folder);
 
 }  // namespace carousel::stages
