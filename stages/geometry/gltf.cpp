@@ -1,4 +1,4 @@
-#include "stages/geometry/gltf.hpp"
+#include "stages/geometry/mesh_data.hpp"
 
 #include <cmath>
 #include <map>

@@ -1,13 +1,42 @@
 #pragma once
-// One primitive of a glTF mesh as triangles. Internal to the glTF reader.
+// One primitive of a glTF mesh as triangles, from the elements of its accessors. Internal to the glTF reader.
 
+#include <initializer_list>
 #include <optional>
 
 #include "stages/geometry/gltf_document.hpp"
-#include "stages/geometry/gltf_transform.hpp"
 #include "stages/geometry/mesh_data.hpp"
 
 namespace carousel::stages {
+
+// The elements of a glTF accessor, within their buffer. Internal to the glTF reader.
+
+class gltf_accessor {
+public:
+    /// Opens the accessor that `from`.`key` names. Refuses types other than `types` ("SCALAR", "VEC3" ...),
+    /// sparse accessors, and elements outside the buffer view.
+    gltf_accessor(gltf_document& document, const gltf_value& from, const char* key,
+                  std::initializer_list<std::string_view> types);
+
+    [[nodiscard]] u64 count() const noexcept { return count_; }
+    [[nodiscard]] u32 components() const noexcept { return components_; }
+    /// Component `k` < components() of element `i` < count(); normalised integers as -1..1 or 0..1. May be
+    /// NaN.
+    [[nodiscard]] f64 value(u64 i, u32 k) const;
+    /// Element `i` < count() of a list of indices. Requires a call of require_indices() first.
+    [[nodiscard]] u32 index(u64 i) const;
+    /// Throws settings_error unless the elements are u8, u16 or u32.
+    void require_indices(const gltf_value& from) const;
+
+private:
+    enum class component : u64 { i8 = 5120, u8 = 5121, i16 = 5122, u16 = 5123, u32 = 5125, f32 = 5126 };
+
+    std::span<const std::byte> bytes_;
+    component type_ = component::f32;
+    u64 count_ = 0, stride_ = 0;
+    u32 components_ = 1, size_ = 4;  ///< bytes per component
+    bool normalized_ = false;
+};
 
 struct gltf_primitive {
     struct vertex {

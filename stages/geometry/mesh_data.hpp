@@ -1,5 +1,5 @@
 #pragma once
-// A mesh read from a file, before it is stored in the asset block.
+// Meshes read from files: the data, and the readers of each format.
 
 #include <filesystem>
 #include <string>
@@ -9,6 +9,8 @@
 #include "stages/geometry/texture.hpp"
 
 namespace carousel::stages {
+
+// A mesh read from a file, before it is stored in the asset block.
 
 struct mesh_vertex {
     f32 position[3];
@@ -42,5 +44,32 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
 /// orientation of every triangle contradicts its corners' normals, a closed mesh is inside out, or a camera
 /// at `eye` sees only backs and edges. "" if none of these holds.
 [[nodiscard]] std::string facing_away(const mesh_data& mesh, const f32 (&eye)[3]);
+
+// glTF 2.0 files (.gltf with its buffers next to it or embedded, .glb) as one mesh: all nodes of the scene
+// with their transforms; a mesh that several nodes show is included once per node. Triangles, strips and
+// fans, with or without indices; base colour textures and factors. Not read: cameras, lights, animations,
+// skins, morph targets, vertex colours, alpha (a warning is logged if the difference is visible). Files that
+// cannot be read are refused with an error that names the place: sparse accessors, required extensions other
+// than KHR_mesh_quantization and KHR_texture_transform, files outside the mesh's own folder, references
+// beyond a buffer's end. Formulas: the glTF 2.0 specification, sections 3.6.2 (accessors), 3.7.2.1 (meshes),
+// 3.7.4 (transformations).
+
+/// Reads a file. Missing normals are replaced by those of the triangles (flat, as the specification
+/// requires); the mesh is centred and scaled into the unit sphere. Throws settings_error for the key "mesh".
+[[nodiscard]] mesh_data load_gltf(const std::filesystem::path& path);
+
+// Reads Wavefront OBJ files as indexed triangles. The result is a mesh that can be drawn, or an error that
+// names the file, the line and the problem: nothing is guessed.
+
+/// Checks the text of an OBJ file line by line: malformed and non-finite numbers, faces with fewer than three
+/// corners, indices that are 0 or beyond the file's data, or no faces at all. Throws settings_error for the
+/// key "mesh". Returns the number of corners of each face.
+std::vector<u32> check_obj(const std::string& text, const std::string& name);
+
+/// Reads a file. Polygons are converted to triangles that cover exactly the polygon, also if it is concave;
+/// missing normals are computed (obj_parts.hpp); the mesh is centred and scaled into the unit sphere. Each
+/// material that a face uses is a surface: its picture (map_Kd) and its colour (Kd). Logs one warning for
+/// each kind of property that is not shown. Throws settings_error for the key "mesh".
+[[nodiscard]] mesh_data load_obj(const std::filesystem::path& path);
 
 }  // namespace carousel::stages

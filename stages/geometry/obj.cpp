@@ -1,4 +1,4 @@
-#include "stages/geometry/obj.hpp"
+#include "stages/geometry/mesh_data.hpp"
 
 #include <sys/stat.h>
 
@@ -14,9 +14,7 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
-#include "stages/geometry/obj_material.hpp"
-#include "stages/geometry/obj_normals.hpp"
-#include "stages/geometry/polygon.hpp"
+#include "stages/geometry/obj_parts.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "stages/geometry/obj.hpp"
+#include "stages/geometry/mesh_data.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "stages/geometry/texture_decoder.hpp"
 #include "stages/sdk/configuration.hpp"
 
 namespace carousel::stages {

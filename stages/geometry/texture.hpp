@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,5 +38,21 @@ inline constexpr u32 largest_texture = 8192;  ///< pixels per side
 [[nodiscard]] texture_data load_texture(const picture& p, const std::string& key);
 /// Reads only the picture's size, from its header, which is fast.
 [[nodiscard]] texture_size size_of_texture(const picture& p, const std::string& key);
+
+// One encoded picture in memory, as decoded by its library. Internal to the texture reader.
+
+/// Throws std::runtime_error with the library's message, which texture.cpp completes.
+class texture_decoder {
+public:
+    virtual ~texture_decoder() = default;
+    /// Reads the header.
+    [[nodiscard]] virtual texture_size size() = 0;
+    /// Decodes all pixels as RGBA. `size`: the result of size().
+    virtual void decode(const texture_size& size, std::vector<u8>& rgba) = 0;
+};
+
+// The bytes must outlive the decoder.
+[[nodiscard]] std::unique_ptr<texture_decoder> make_png_decoder(std::span<const std::byte> bytes);
+[[nodiscard]] std::unique_ptr<texture_decoder> make_jpeg_decoder(std::span<const std::byte> bytes);
 
 }  // namespace carousel::stages

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stages/geometry/gltf.hpp"
+#include "stages/geometry/mesh_data.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "tests/stages/gltf_builder.hpp"
 #include "tests/support/catch.hpp"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "picture/png.hpp"
+#include "stages/geometry/mesh_data.hpp"
 #include "stages/geometry/mesh_source.hpp"
-#include "stages/geometry/obj.hpp"
-#include "stages/geometry/polygon.hpp"
+#include "stages/geometry/obj_parts.hpp"
 #include "stages/scene/scene_parameters.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"

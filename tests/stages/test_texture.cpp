@@ -6,7 +6,7 @@
 #include "kernels/mip_chain.hpp"
 #include "picture/png.hpp"
 #include "stages/display/picture_file.hpp"
-#include "stages/geometry/texture_set.hpp"
+#include "stages/geometry/mesh_source.hpp"
 #include "stages/sdk/configuration.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

@@ -1,0 +1,248 @@
+#include "stages/geometry/obj_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "core/io.hpp"
+#include "core/log.hpp"
+#include "kernels/body/srgb.hpp"
+
+namespace carousel::stages {
+namespace {
+
+struct point2 {
+    f64 x = 0, y = 0;
+    bool operator==(const point2&) const = default;
+};
+
+/// Twice the area of the triangle; > 0 if the corners are in counter-clockwise order.
+f64 turn(const point2& a, const point2& b, const point2& c) {
+    return (b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x);
+}
+
+/// Newell's normal: the sum over the edges; exact for concave polygons, approximate for non-planar ones.
+point3 newell(std::span<const point3> p) {
+    point3 n{};
+    for (std::size_t k = 0; k < p.size(); ++k) {
+        const point3& a = p[k];
+        const point3& b = p[(k + 1) % p.size()];
+        n[0] += (a[1] - b[1]) * (a[2] + b[2]);
+        n[1] += (a[2] - b[2]) * (a[0] + b[0]);
+        n[2] += (a[0] - b[0]) * (a[1] + b[1]);
+    }
+    return n;
+}
+
+/// Projects along the axis nearest to the normal, from the side from which the polygon turns left.
+std::vector<point2> project(std::span<const point3> corners) {
+    const point3 n = newell(corners);
+    std::size_t axis = 0;
+    for (std::size_t k = 1; k < 3; ++k) axis = std::abs(n[k]) > std::abs(n[axis]) ? k : axis;
+    const std::size_t x = (axis + 1) % 3, y = (axis + 2) % 3;
+    const f64 side = n[axis] < 0 ? -1 : 1;
+    std::vector<point2> out;
+    for (const point3& p : corners) out.push_back({p[x] * side, p[y]});
+    return out;
+}
+
+/// Clips ears one after another from the ring of remaining corners.
+class ear_clipper {
+public:
+    explicit ear_clipper(std::vector<point2> points) : points_(std::move(points)) {
+        const u32 n = static_cast<u32>(points_.size());
+        for (u32 k = 0; k < n; ++k) {
+            before_.push_back((k + n - 1) % n);
+            after_.push_back((k + 1) % n);
+        }
+        for (u32 k = 0; k < n; ++k)
+            if (corner(k) <= 0) blunt_.push_back(k);
+    }
+
+    [[nodiscard]] bool convex() const noexcept { return blunt_.empty(); }
+
+    bool clip(u64& budget, std::vector<u32>& out) {
+        u32 at = 0, tried = 0;
+        std::size_t left = points_.size();
+        while (left > 3) {
+            // for crossing or folded edges: clips any corner, so that the loop ends
+            const bool in_vain = tried >= left;
+            if (budget < blunt_.size()) return false;
+            budget -= blunt_.size();
+            if (!in_vain && !is_ear(at)) {
+                at = after_[at];
+                ++tried;
+                continue;
+            }
+            out.insert(out.end(), {before_[at], at, after_[at]});
+            after_[before_[at]] = after_[at];
+            before_[after_[at]] = before_[at];
+            at = after_[after_[at]];  // avoids a fan around one corner, which gives triangles with larger
+                                      // angles
+            tried = 0;
+            --left;
+            // A sharp corner stays sharp; a blunt corner may have become sharp, and a removed corner no
+            // longer blocks an ear.
+            std::erase_if(blunt_, [&](u32 k) {
+                return after_[before_[k]] != k || before_[after_[k]] != k || corner(k) > 0;
+            });
+        }
+        out.insert(out.end(), {before_[at], at, after_[at]});
+        return true;
+    }
+
+private:
+    [[nodiscard]] f64 corner(u32 k) const {
+        return turn(points_[before_[k]], points_[k], points_[after_[k]]);
+    }
+
+    /// True if the corner is sharp and its triangle contains no blunt corner. Points at the triangle's own
+    /// corners do not count, because polygons with a hole touch themselves along a seam.
+    [[nodiscard]] bool is_ear(u32 k) const {
+        const point2 &a = points_[before_[k]], &b = points_[k], &c = points_[after_[k]];
+        if (turn(a, b, c) <= 0) return false;
+        return std::none_of(blunt_.begin(), blunt_.end(), [&](u32 other) {
+            const point2& p = points_[other];
+            return p != a && p != b && p != c && turn(a, b, p) >= 0 && turn(b, c, p) >= 0 &&
+                   turn(c, a, p) >= 0;
+        });
+    }
+
+    std::vector<point2> points_;
+    std::vector<u32> before_, after_, blunt_;
+};
+
+f64 distance_squared(const point3& a, const point3& b) {
+    return (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2]);
+}
+
+constexpr f64 least_cosine = 0.5;  ///< 60 degrees: the edges of a box stay sharp, and a coarse sphere appears
+                                   ///< round
+/// A point with more triangles than this uses the mean of all of them, because comparing each pair would take
+/// quadratic time.
+constexpr u32 most_compared = 256;
+
+point3 cross_product(const point3& p, const point3& q, const point3& r) {
+    const point3 u{q[0] - p[0], q[1] - p[1], q[2] - p[2]};
+    const point3 v{r[0] - p[0], r[1] - p[1], r[2] - p[2]};
+    return {u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]};
+}
+
+f64 dot(const point3& a, const point3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+void add(point3& to, const point3& n) {
+    for (std::size_t axis = 0; axis < 3; ++axis) to[axis] += n[axis];
+}
+
+bool is_zero(const point3& n) { return n[0] == 0 && n[1] == 0 && n[2] == 0; }
+
+}  // namespace
+
+bool triangulate(std::span<const point3> corners, u64& budget, std::vector<u32>& out) {
+    if (corners.size() < 3) return true;
+    if (corners.size() == 3) {
+        out.insert(out.end(), {0, 1, 2});
+        return true;
+    }
+    ear_clipper ears(project(corners));
+    if (corners.size() == 4 && ears.convex()) {
+        if (distance_squared(corners[0], corners[2]) < distance_squared(corners[1], corners[3]))
+            out.insert(out.end(), {0, 1, 2, 0, 2, 3});
+        else
+            out.insert(out.end(), {0, 1, 3, 1, 2, 3});
+        return true;
+    }
+    return ears.clip(budget, out);
+}
+
+bool obj_material_reader::operator()(const std::string& name, std::vector<tinyobj::material_t>* materials,
+                                     std::map<std::string, int>* numbers, std::string* warning,
+                                     std::string* problem) {
+    const std::optional<std::string> text = read_file((folder_ / name).string());
+    if (!text) {
+        *warning += fmt::format("can't read the material library {}: its colours are not shown\n",
+                                (folder_ / name).string());
+        return false;
+    }
+    std::istringstream lines(*text);
+    std::string with_colours;
+    for (std::string line; std::getline(lines, line);) {
+        with_colours += line + "\n";
+        const auto first = line.find_first_not_of(" \t");
+        if (first != std::string::npos && line.compare(first, 6, "newmtl") == 0) with_colours += "Kd 1 1 1\n";
+    }
+    std::istringstream stream(with_colours);
+    tinyobj::LoadMtl(numbers, materials, &stream, warning, problem);
+    return true;
+}
+
+surface surface_of(const tinyobj::material_t& m, const std::filesystem::path& folder) {
+    surface out;
+    if (!m.diffuse_texname.empty()) {
+        std::string name = m.diffuse_texname;
+        std::replace(name.begin(), name.end(), '\\', '/');
+        out.image.file = folder / name;
+    }
+    const bool black =
+        std::all_of(std::begin(m.diffuse), std::end(m.diffuse), [](f32 c) { return !(c > 0); });
+    if (black && !out.image.none()) return out;
+    for (std::size_t k = 0; k < 3; ++k)
+        out.factor[k] = static_cast<f32>(
+            kernels::body::srgb_to_linear(std::clamp(static_cast<f64>(m.diffuse[k]), 0.0, 1.0)));
+    return out;
+}
+
+void warn_of_hidden_properties(const std::vector<tinyobj::material_t>& materials, const std::string& file) {
+    const auto warn = [&](auto&& has, const char* what) {
+        if (std::any_of(materials.begin(), materials.end(), has)) log::warning("{}: {}", file, what);
+    };
+    using material = tinyobj::material_t;
+    warn([](const material& m) { return !m.bump_texname.empty() || !m.normal_texname.empty(); },
+         "normal and bump maps are not shown");
+    warn([](const material& m) { return !m.metallic_texname.empty() || !m.roughness_texname.empty(); },
+         "metallic and roughness maps are not shown");
+    warn([](const material& m) { return !m.specular_texname.empty() || !m.reflection_texname.empty(); },
+         "specular and reflection maps are not shown");
+    warn([](const material& m) { return !m.emissive_texname.empty(); }, "emissive maps are not shown");
+    warn([](const material& m) { return m.dissolve < 1 || !m.alpha_texname.empty(); },
+         "transparent materials are drawn opaque");
+}
+
+std::vector<point3> corner_normals(std::span<const point3> points, std::span<const u32> point_of_corner,
+                                   const smoothing& how) {
+    const std::size_t triangles = point_of_corner.size() / 3;
+    std::vector<point3> plane(triangles), of_point(points.size());
+    std::vector<u32> first(points.size() + 1);  // start of each point's triangles in `around`
+    for (std::size_t t = 0; t < triangles; ++t) {
+        const u32* const c = &point_of_corner[3 * t];
+        plane[t] = cross_product(points[c[0]], points[c[1]], points[c[2]]);
+        for (std::size_t k = 0; k < 3; ++k) add(of_point[c[k]], plane[t]), ++first[c[k] + 1];
+    }
+    for (std::size_t p = 0; p < points.size(); ++p) first[p + 1] += first[p];
+    std::vector<u32> around(point_of_corner.size()), filled(first.begin(), first.end() - 1);
+    for (std::size_t c = 0; c < 3 * triangles; ++c)
+        around[filled[point_of_corner[c]]++] = static_cast<u32>(c / 3);
+
+    const auto smooth = [&](std::size_t t, std::size_t u) {
+        if (how.by_group) return how.group[t] == how.group[u];
+        return dot(plane[t], plane[u]) >=
+               least_cosine * std::sqrt(dot(plane[t], plane[t]) * dot(plane[u], plane[u]));
+    };
+    std::vector<point3> out(3 * triangles);
+    for (std::size_t c = 0; c < out.size(); ++c) {
+        const std::size_t t = c / 3;
+        const u32 p = point_of_corner[c];
+        if (how.by_group && how.group[t] == 0) {
+            out[c] = plane[t];
+        } else if (first[p + 1] - first[p] <= most_compared) {
+            for (u32 k = first[p]; k < first[p + 1]; ++k)
+                if (around[k] == t || smooth(t, around[k])) add(out[c], plane[around[k]]);
+        }
+        if (is_zero(out[c])) out[c] = of_point[p];
+    }
+    return out;
+}
+
+}  // namespace carousel::stages

@@ -1,0 +1,66 @@
+#pragma once
+// Parts of the OBJ reader: material libraries, normals that a file does not have, and polygons as triangles.
+
+#include <tiny_obj_loader.h>
+
+#include <array>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "core/types.hpp"
+#include "stages/geometry/mesh_data.hpp"
+
+namespace carousel::stages {
+
+// Converts polygons to triangles by ear clipping, without filling the concave parts of a polygon.
+
+using point3 = std::array<f64, 3>;
+
+/// Limit of comparisons for all polygons of a file, about one second; no real mesh needs as many, but a
+/// malicious file could.
+inline constexpr u64 polygon_budget = 400'000'000;
+
+/// Appends the polygon's triangles to `out` as indices of its corners, with the polygon's orientation; the
+/// corners need not lie exactly in one plane. A convex polygon of four corners is cut along its shorter
+/// diagonal. Subtracts the cost from `budget`; returns false when the budget is used up.
+[[nodiscard]] bool triangulate(std::span<const point3> corners, u64& budget, std::vector<u32>& out);
+
+// Material libraries (.mtl) of OBJ files. Internal to the OBJ reader.
+
+/// Reads the library that `mtllib` names, from `folder`. A material without Kd gets 1 1 1, so that a picture
+/// (map_Kd) keeps its colours.
+class obj_material_reader : public tinyobj::MaterialReader {
+public:
+    explicit obj_material_reader(std::filesystem::path folder) : folder_(std::move(folder)) {}
+    bool operator()(const std::string& name, std::vector<tinyobj::material_t>* materials,
+                    std::map<std::string, int>* numbers, std::string* warning, std::string* problem) override;
+
+private:
+    std::filesystem::path folder_;
+};
+
+/// The appearance of a material: its picture (map_Kd), multiplied by its colour (Kd, in sRGB). A black colour
+/// together with a picture means that the exporter has omitted the colour.
+[[nodiscard]] surface surface_of(const tinyobj::material_t& m, const std::filesystem::path& folder);
+
+/// Logs one warning for each kind of property that the materials have and pictures do not show.
+void warn_of_hidden_properties(const std::vector<tinyobj::material_t>& materials, const std::string& file);
+
+// Normals for OBJ corners that have no normal in the file. Internal to the OBJ reader.
+
+/// How the triangles around a point are smoothed.
+struct smoothing {
+    bool by_group = false;   ///< true if the file has `s` statements; otherwise smoothing depends on the
+                             ///< angle between triangles
+    std::vector<u32> group;  ///< group of each triangle; 0: flat
+};
+
+/// Returns for each corner (three per triangle, `point_of_corner` an index of `points`) the sum of the cross
+/// products of its own triangle and of the triangles around its point that are smoothed with it, because they
+/// are in the same group or there are at most 60 degrees between the two planes. The lengths weight by area.
+/// Not of unit length.
+[[nodiscard]] std::vector<point3> corner_normals(std::span<const point3> points,
+                                                 std::span<const u32> point_of_corner, const smoothing& how);
+
+}  // namespace carousel::stages
