@@ -1,13 +1,60 @@
 #pragma once
-// Common part of both ends of a link: settings, token and format of the frames.
-
-#include <string>
+// What both ends of a link have: settings, token, format of the frames, and figures for the run's report.
 
 #include <carousel/stage.hpp>
-#include "stages/hosts/link/token_file.hpp"
-#include "stages/hosts/link_settings.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.hpp"
+#include "hosts/clock_filter.hpp"
+#include "stages/hosts/link/message.hpp"
 
 namespace carousel::hosts {
+
+// Settings that both ends of a link have.
+//   address     numeric address of the receiving host, e.g. "10.0.0.2"; no default; only private addresses
+//   port        on which it listens; the next 64 ports carry the frames (UCX_TCP_PORT_RANGE) [47100]
+//   token       file that both hosts have, mode 0600 (link/message.hpp); path relative to the pipeline
+//               file's folder
+//   insecure    true: the address may be public [false]
+//   transports  UCX_TLS [tcp]
+
+/// Longest sleep of an idle link thread.
+inline constexpr u64 longest_sleep_ns = 100 * ns_per_ms;
+
+struct link_settings {
+    std::string address, token, transports;
+    u16 port = 0;
+
+    /// Throws settings_error.
+    [[nodiscard]] static link_settings read(const configuration& with);
+};
+
+/// True for 10/8, 172.16/12, 192.168/16, 100.64/10, 169.254/16 and 127/8.
+[[nodiscard]] bool is_private(const std::string& address);
+/// Source address of packets from this host to `address`. Throws config_error: no route.
+[[nodiscard]] std::string local_address_towards(const std::string& address);
+
+/// "none", "lz4", "zstd": names of the compressions.
+[[nodiscard]] const char* name_of(packing how) noexcept;
+/// The compressions of this build, without none.
+[[nodiscard]] std::vector<packing> built_in_packings();
+/// Reads the key `compress`. Throws settings_error if the name is unknown, or if this build does not have the
+/// compression.
+[[nodiscard]] packing packing_from(const configuration& with);
+/// Reads the key `memory` of a sending stage: true if UCX is to read a GPU's frames in place. Throws
+/// settings_error if the value is neither "staged" nor "direct", or if it is "direct" with compressed frames.
+[[nodiscard]] bool sends_directly(const configuration& with, packing how);
+
+/// Bytes that a link transfers per frame of this format: a slot without its leading status word.
+[[nodiscard]] u64 payload_bytes(const frame_format& format);
+inline constexpr u64 before_payload = ring::plane_alignment;
+/// The fields of the hello that both sides compare.
+[[nodiscard]] hello hello_of(const frame_format& format, const parameter_schema& parameters);
+
+// Common part of both ends of a link: settings, token and format of the frames.
 
 struct link_end {
     link_settings where;
@@ -26,6 +73,30 @@ struct link_end {
     /// True if this run has further stages that receive from other hosts, according to the supervisor's plan
     /// and the stages' own descriptions (pipeline.json). Also true if that cannot be read.
     [[nodiscard]] bool is_one_of_several_receivers() const;
+};
+
+// Figures of one end of a link for the run's report: a file in the run's runtime directory, figures-STAGE,
+// written atomically by the link's thread every second and at its end. A reader finds the old or the new
+// text, never a part.
+
+class link_figures {
+public:
+    link_figures(std::string path, std::string run) : path_(std::move(path)), run_(std::move(run)) {}
+
+    /// To be called after each change; writes once per second, or immediately if `force` is set. A failed
+    /// write is ignored.
+    void update(bool up, const std::optional<clock_relation>& clock, u64 now, bool force = false);
+    /// For a receiving end: the sender keeps its frames until the sinks here have them.
+    void sent_durably(bool how) noexcept { durable_ = how; }
+    void crossed(u64 bytes, u64 packed_bytes) noexcept {
+        ++frames_, bytes_ += bytes, packed_ += packed_bytes;
+    }
+
+private:
+    std::string path_, run_;
+    u64 frames_ = 0, bytes_ = 0, packed_ = 0, written_ns_ = 0, connections_ = 0;
+    bool was_up_ = false, durable_ = false;
+    std::optional<clock_relation> clock_;  ///< the last known one
 };
 
 }  // namespace carousel::hosts

@@ -8,7 +8,7 @@
 #include "core/log.hpp"
 #include "shm/block_guard.hpp"
 #include "stages/compression/compression.hpp"
-#include "stages/hosts/frame_to_message.hpp"
+#include "stages/hosts/link_frame.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Source of frames that come from another host (carousel-receive). Its settings: link_settings.hpp, and
+// Source of frames that come from another host (carousel-receive). Its settings: link_end.hpp, and
 //   format  format of the frames, as JSON (carousel-send logs it), or "picture": of the pipeline's size
 //   window  frames in flight without an acknowledgement; one page-locked buffer each [4]
 //   work    true: the frames are work for this host, from any requesting process (remote_stage.hpp) [false]

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "stages/hosts/link/receiving_side.hpp"
-#include "stages/hosts/link_figures.hpp"
-#include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/link_end.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 
 namespace carousel::hosts {

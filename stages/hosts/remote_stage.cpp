@@ -8,7 +8,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "kernels/plane_hash.hpp"
-#include "stages/hosts/frame_to_message.hpp"
+#include "stages/hosts/link_frame.hpp"
 
 namespace carousel::stages {
 namespace {

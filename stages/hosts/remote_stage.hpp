@@ -1,7 +1,7 @@
 #pragma once
 // A seat for a stage's instances on another host (carousel-remote, inserted by the plan). It takes frames
 // like any other instance, sends them to the other host for processing, and commits the answers. Its settings
-// are link_settings.hpp, for the link to the other host, and
+// are link_end.hpp, for the link to the other host, and
 //   back_address, back_port   where the answers arrive, on this host
 //   format, output            the stage's output, as JSON, and its name
 //   give_back_ms              a frame without an answer after this time goes to another instance [5000]
@@ -30,7 +30,7 @@
 
 #include <carousel/stage.hpp>
 #include "stages/hosts/link_end.hpp"
-#include "stages/hosts/outgoing_payload.hpp"
+#include "stages/hosts/link_frame.hpp"
 #include "stages/hosts/receiver_link.hpp"
 #include "stages/hosts/sender_link.hpp"
 

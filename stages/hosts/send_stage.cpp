@@ -7,7 +7,7 @@
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "stages/compression/compression.hpp"
-#include "stages/hosts/frame_to_message.hpp"
+#include "stages/hosts/link_frame.hpp"
 
 namespace carousel::stages {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Sink that sends its input to another host (carousel-send). Its settings: link_settings.hpp, and
+// Sink that sends its input to another host (carousel-send). Its settings: link_end.hpp, and
 //   release   "committed": a frame is kept here until the other host has committed it; "durable": until each
 //             sink there has it in its files, so that the loss of that host loses no frame ["committed"]
 //   work      true: the frames are answers, for the process that asked for them (remote_stage.hpp) [false]
@@ -18,7 +18,7 @@
 
 #include <carousel/stage.hpp>
 #include "stages/hosts/link_end.hpp"
-#include "stages/hosts/outgoing_payload.hpp"
+#include "stages/hosts/link_frame.hpp"
 #include "stages/hosts/sender_link.hpp"
 
 namespace carousel::stages {

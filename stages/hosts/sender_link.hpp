@@ -12,8 +12,7 @@
 
 #include "device/backend.hpp"
 #include "stages/hosts/link/sending_side.hpp"
-#include "stages/hosts/link_figures.hpp"
-#include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/link_end.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 
 namespace carousel::hosts {

@@ -52,7 +52,7 @@ json turns_json(const shm::stage_counters& n) {
     return {{"taken", taken}, {"taken_over", ring::load(n.late_turns)}};
 }
 
-/// The figures that one end of a link has written in this run (stages/hosts/link_figures.hpp); null: the
+/// The figures that one end of a link has written in this run (stages/hosts/link_end.hpp); null: the
 /// stage is not an end of a link.
 json link_json(const std::string& directory, const std::string& stage, const std::string& run_id) {
     json stored = read_json_file(directory + "/figures-" + stage);

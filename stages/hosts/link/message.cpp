@@ -5,6 +5,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/secret.hpp"
+#include "hosts/seal.hpp"
+
 namespace carousel::hosts {
 namespace {
 
@@ -141,6 +144,23 @@ std::optional<message> decode(std::span<const std::byte> bytes) {
         if (other.version != link_version) return other;
     }
     return decode_as(static_cast<u8>(bytes[0]), bytes.subspan(1));
+}
+
+token_file token_file::read(const std::string& path) {
+    return token_file(read_secret(path, "the token of a link"));
+}
+
+// The proof covers the hello: an intermediary cannot change the sender or the format.
+proof token_file::prove(side prover, const hello& h, const nonce& of_receiver) const {
+    const message_bytes encoded = encode(h);
+    const char of = static_cast<char>(prover);
+    return seal(
+        secret_,
+        {{reinterpret_cast<const char*>(encoded.data()), encoded.size()}, {&of, 1}, view_of(of_receiver)});
+}
+
+bool token_file::fits(const proof& given, side prover, const hello& h, const nonce& of_receiver) const {
+    return same_seal(prove(prover, h, of_receiver), view_of(given));
 }
 
 }  // namespace carousel::hosts

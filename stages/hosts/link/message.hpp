@@ -1,7 +1,6 @@
 #pragma once
 // Messages of two hosts over a link, as bytes: little-endian, each text preceded by its length. The side that
 // sends frames connects, the side that receives them listens.
-//
 //   sending side                                      receiving side
 //   HELLO {run, format, oldest frame, nonce, ...}     ->
 //                                                  <-  PROOF {nonce, proof}
@@ -12,11 +11,9 @@
 //   PING {time}, PONG {time}                       <->
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
-//
 // A HELLO of any version begins with the version, and is always read up to there, whatever follows. The
 // receiver of a HELLO of another version replies with its own HELLO, so that both sides can report the
 // difference.
-//
 // decode() accepts any bytes: it never reads beyond them, checks each length, and returns nothing for bytes
 // that are not a message of this version.
 
@@ -141,5 +138,28 @@ using message =
 
 [[nodiscard]] message_bytes encode(const message& m);
 [[nodiscard]] std::optional<message> decode(std::span<const std::byte> bytes);
+
+// The shared secret of both ends of a link: a file that only its owner can read (mode 0600). The secret is
+// never sent over the link; each side proves knowledge of it with an HMAC-SHA256 over both nonces and the
+// hello. This is not encryption, and messages after the WELCOME have no proof: an attacker that can change
+// packets in transit can change frames.
+
+enum class side : u8 { sending = 1, receiving = 2 };
+
+class token_file {
+public:
+    token_file() = default;
+    explicit token_file(std::string secret) : secret_(std::move(secret)) {}
+    /// Throws config_error if the file does not exist, belongs to another user, can be read by others, or has
+    /// fewer than 16 bytes.
+    [[nodiscard]] static token_file read(const std::string& path);
+
+    [[nodiscard]] proof prove(side prover, const hello& h, const nonce& of_receiver) const;
+    /// The running time does not depend on the secret.
+    [[nodiscard]] bool fits(const proof& given, side prover, const hello& h, const nonce& of_receiver) const;
+
+private:
+    std::string secret_;
+};
 
 }  // namespace carousel::hosts

@@ -20,7 +20,7 @@
 
 #include "hosts/clock_filter.hpp"
 #include "stages/hosts/link/action.hpp"
-#include "stages/hosts/link/token_file.hpp"
+#include "stages/hosts/link/message.hpp"
 
 namespace carousel::hosts {
 

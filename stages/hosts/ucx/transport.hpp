@@ -31,7 +31,7 @@ struct transport_options {
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
     /// Bytes that the process may allocate by malloc() while the transport exists. Above this, a peer makes
-    /// UCX assemble a message that is not allowed (memory_watch.hpp).
+    /// UCX assemble a message that is not allowed (implementation.hpp).
     u64 allowance = ~u64{0} >> 1U;
 };
 

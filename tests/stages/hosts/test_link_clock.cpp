@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "hosts/clock_filter.hpp"
-#include "stages/hosts/link/token_file.hpp"
+#include "stages/hosts/link/message.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

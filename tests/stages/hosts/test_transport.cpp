@@ -18,9 +18,9 @@
 
 #include "core/errors.hpp"
 #include "shm/fd_socket.hpp"
-#include "stages/hosts/link_settings.hpp"
+#include "stages/hosts/link_end.hpp"
 #include "stages/hosts/receiver_link.hpp"
-#include "stages/hosts/ucx/memory_watch.hpp"
+#include "stages/hosts/ucx/implementation.hpp"
 #include "stages/hosts/ucx/transport.hpp"
 #include "tests/stages/hosts/frame_exchange.hpp"
 #include "tests/support/catch.hpp"

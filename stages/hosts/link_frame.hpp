@@ -1,15 +1,28 @@
 #pragma once
-// An outgoing frame's payload: it is hashed in place, and on a GPU copied into page-locked memory; both are
-// work on the frame's queue. Each lane has a separate buffer until its frame is finished. With direct sending
-// the payload stays in place: the ring's memory belongs to the frame until its commit.
-
-#include <memory>
-#include <vector>
+// A frame as it crosses a link: the data that accompanies its payload, and the outgoing payload.
 
 #include <carousel/stage.hpp>
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
 #include "stages/hosts/link/message.hpp"
 
 namespace carousel::hosts {
+
+// Conversion of the data that accompanies a frame's payload, for the transfer over a link.
+
+inline constexpr std::string_view payload_hash_name = "carousel.blocks4k.v1 of a payload";
+
+/// Sets all fields except the bytes, their hash and the used extents.
+[[nodiscard]] frame_message message_of(frame& f);
+[[nodiscard]] used_planes used_of(const shm::used_extents& from);
+[[nodiscard]] shm::used_extents extents_of(const used_planes& from);
+
+// An outgoing frame's payload: it is hashed in place, and on a GPU copied into page-locked memory; both are
+// work on the frame's queue. Each lane has a separate buffer until its frame is finished. With direct sending
+// the payload stays in place: the ring's memory belongs to the frame until its commit.
 
 class outgoing_payload {
 public:
