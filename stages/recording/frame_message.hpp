@@ -1,18 +1,5 @@
 #pragma once
-// A frame of one ring as a message of a recording, in Protocol Buffers:
-//
-//   message carousel.Frame { fixed64 frame_number = 1; fixed64 born_ns = 2; double time_s = 3;
-//                            fixed64 parameter_number = 4; bytes parameters = 5; repeated Plane planes = 6;
-//                            fixed64 capture_ns = 7; repeated Entry metadata = 8; }
-//   message carousel.Plane { string name = 1; bytes data = 2; repeated fixed64 used = 3; }
-//   message carousel.Entry { string key = 1; one of: bool truth = 2; sfixed64 whole = 3; fixed64 natural = 4;
-//                            double number = 5; string text = 6; bytes bytes = 7; }
-//
-// `used`: the extents of a plane that the frame uses in part; the data end after the last element in use. The
-// picture of such a ring has the size of the part in use, and its Plane has no data. A ring with pictures is
-// stored as foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame in field 100: the picture
-// is in `data`, other planes are in the frame. A schema in the file describes both, so that other programs
-// can read all of it.
+// A frame of one ring as a message of a recording, and the schema of such messages.
 
 #include <span>
 #include <string>
@@ -22,6 +9,43 @@
 #include "stages/recording/mcap/record.hpp"
 
 namespace carousel::stages {
+
+// The fields of a frame's messages, and their description as a FileDescriptorSet.
+
+inline constexpr const char* image_schema = "foxglove.RawImage";
+inline constexpr const char* frame_schema = "carousel.Frame";
+
+namespace frame_field {
+inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number = 4, parameters = 5,
+                     planes = 6, capture_ns = 7, metadata = 8;
+}
+namespace plane_field {
+inline constexpr u32 name = 1, data = 2, used = 3;
+}
+/// The number of an entry's kind in frame/metadata.hpp is one less than its field here.
+namespace entry_field {
+inline constexpr u32 key = 1, truth = 2, whole = 3, natural = 4, number = 5, text = 6, bytes = 7;
+}
+namespace image_field {
+inline constexpr u32 timestamp = 1, width = 2, height = 3, encoding = 4, step = 5, data = 6, frame_id = 7,
+                     carousel = 100;
+}
+
+/// `name`: image_schema or frame_schema.
+[[nodiscard]] mcap::schema schema_of(const std::string& name, u16 id);
+
+// A frame of one ring as a message of a recording, in Protocol Buffers:
+//   message carousel.Frame { fixed64 frame_number = 1; fixed64 born_ns = 2; double time_s = 3;
+//                            fixed64 parameter_number = 4; bytes parameters = 5; repeated Plane planes = 6;
+//                            fixed64 capture_ns = 7; repeated Entry metadata = 8; }
+//   message carousel.Plane { string name = 1; bytes data = 2; repeated fixed64 used = 3; }
+//   message carousel.Entry { string key = 1; one of: bool truth = 2; sfixed64 whole = 3; fixed64 natural = 4;
+//                            double number = 5; string text = 6; bytes bytes = 7; }
+// `used`: the extents of a plane that the frame uses in part; the data end after the last element in use. The
+// picture of such a ring has the size of the part in use, and its Plane has no data. A ring with pictures is
+// stored as foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame in field 100: the picture
+// is in `data`, other planes are in the frame. A schema in the file describes both, so that other programs
+// can read all of it.
 
 using ring::frame_facts;
 

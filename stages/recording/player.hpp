@@ -17,7 +17,7 @@
 #include <vector>
 
 #include <carousel/stage.hpp>
-#include "stages/recording/ring_reader.hpp"
+#include "stages/recording/recording.hpp"
 
 namespace carousel::stages {
 

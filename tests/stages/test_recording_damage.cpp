@@ -10,7 +10,7 @@
 #include "core/io.hpp"
 #include "shm/fd_socket.hpp"
 #include "stages/compression/compression.hpp"
-#include "stages/recording/ring_reader.hpp"
+#include "stages/recording/recording.hpp"
 #include "tests/stages/recorded_rings.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"

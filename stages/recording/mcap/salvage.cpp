@@ -1,4 +1,4 @@
-#include "stages/recording/mcap/salvage.hpp"
+#include "stages/recording/mcap/scan.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "core/types.hpp"
-#include "stages/recording/mcap/record_stream.hpp"
 
 namespace carousel::stages::mcap {
 namespace {

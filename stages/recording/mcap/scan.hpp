@@ -1,13 +1,53 @@
 #pragma once
-// The units of a recording, from its summary or, if there is none or its checksum is wrong, from the heads of
-// its records. Reads in pieces, because a file may be larger than memory.
+// Reads the records of a file, and finds the units of a recording in it.
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "stages/recording/mcap/record.hpp"
 
 namespace carousel::stages::mcap {
+
+// Reads the records of a file one after the other, by their heads, without keeping more than a window of the
+// file in memory.
+
+/// Bytes of the file; 0 if it can't be inspected.
+[[nodiscard]] u64 size_of(int fd);
+/// Fills `to` from position `at`. Returns false if the file ends before. Throws format_error if the read
+/// failed.
+[[nodiscard]] bool read_at(int fd, u64 at, std::span<std::byte> to);
+
+/// The opcode and the length that precede the content of a record.
+struct head {
+    opcode code{};
+    u64 length = 0;
+};
+
+/// The head that `raw` (at least head_bytes) begins with.
+[[nodiscard]] head read_head(std::span<const std::byte> raw);
+
+class record_stream {
+public:
+    record_stream(int fd, u64 at) : fd_(fd), size_(size_of(fd)), at_(at) {}
+    /// Returns false if the file ends before the end of the head or of the record.
+    [[nodiscard]] bool next(head& h);
+    /// The first `bytes` bytes of the content of the current record, which begins at at(). Valid until the
+    /// next call. Throws format_error.
+    [[nodiscard]] std::span<const std::byte> content(const head& h, u64 bytes);
+    void skip(const head& h) noexcept { at_ += head_bytes + h.length; }
+    [[nodiscard]] u64 at() const noexcept { return at_; }
+
+private:
+    bool take(u64 at, std::span<std::byte> to);
+
+    int fd_;
+    u64 size_, at_, window_at_ = 0, next_window_ = 4096;
+    buffer window_, content_;
+};
+
+// The units of a recording, from its summary or, if there is none or its checksum is wrong, from the heads of
+// its records. Reads in pieces, because a file may be larger than memory.
 
 struct contents {
     preamble front;
@@ -29,5 +69,16 @@ struct contents {
 /// The records of a unit. Throws format_error if the unit's checksum is wrong, or if it is an entry with
 /// `damage`.
 void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& records);
+
+// Finds the units of a recording whose summary is missing, because a killed recorder has not written it, or
+// whose bytes are damaged. If a byte is damaged, the unit that contains it is lost, and the search continues
+// at the next unit.
+
+/// Fills c.chunks and c.data_end from the bytes after the preamble. Bytes that belong to no unit are skipped.
+void find_units(int fd, contents& c);
+/// Inserts an entry with a text in `damage` wherever units are missing, that is, where bytes between two
+/// units, or between the last unit and c.data_end, belong to no unit. The numbers of the frames before and
+/// after determine how many are missing, and of which channels.
+void mark_gaps(int fd, contents& c);
 
 }  // namespace carousel::stages::mcap
