@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "stages/python/dlpack.hpp"
+#include "stages/python/element_types.hpp"
 
 namespace carousel::python {
 

@@ -9,9 +9,8 @@
 #include "core/user_input.hpp"
 
 #include "core/json.hpp"
-#include "stages/python/checked_cast.hpp"
-#include "stages/python/frame_metadata.hpp"
-#include "stages/python/run_parameters.hpp"
+#include "stages/python/gil.hpp"
+#include "stages/python/run_object.hpp"
 
 namespace carousel::python {
 namespace {

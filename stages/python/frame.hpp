@@ -4,7 +4,6 @@
 // Used only under the GIL.
 
 #include <pybind11/pybind11.h>
-
 #include <carousel/port.hpp>
 #include <carousel/stage.hpp>
 
@@ -120,5 +119,9 @@ protected:
 };
 
 void bind_frame(py::module_& m);
+
+// A frame's metadata for Python: carousel/_metadata.py presents them as a dict.
+
+void bind_metadata(py::class_<frame_object, std::shared_ptr<frame_object>>& frame);
 
 }  // namespace carousel::python

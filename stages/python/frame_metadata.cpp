@@ -1,11 +1,11 @@
-#include "stages/python/frame_metadata.hpp"
+#include "stages/python/frame.hpp"
 
 #include <fmt/format.h>
 
 #include <span>
 #include <string>
 
-#include "stages/python/checked_cast.hpp"
+#include "stages/python/gil.hpp"
 
 namespace carousel::python {
 namespace {

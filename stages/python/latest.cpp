@@ -1,4 +1,4 @@
-#include "stages/python/latest.hpp"
+#include "stages/python/module.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,11 +7,8 @@
 #include <optional>
 
 #include "core/clock.hpp"
-#include "stages/python/checked_cast.hpp"
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
-#include "stages/python/join_streams.hpp"
-#include "stages/python/port_frames.hpp"
 #include "stages/python/shared_port.hpp"
 #include "stages/python/streams.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "core/log.hpp"
 #include "stages/python/gil.hpp"
-#include "stages/python/join_streams.hpp"
+#include "stages/python/streams.hpp"
 
 namespace carousel::python {
 

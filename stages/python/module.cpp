@@ -3,8 +3,8 @@
 
 #include "core/errors.hpp"
 #include "stages/python/frame.hpp"
+#include "stages/python/module.hpp"
 #include "stages/python/plane.hpp"
-#include "stages/python/port.hpp"
 #include "stages/python/python_stage.hpp"
 
 PYBIND11_MODULE(_carousel, m) {

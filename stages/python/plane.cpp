@@ -8,12 +8,9 @@
 #include <functional>
 #include <set>
 
-#include "stages/python/checked_cast.hpp"
-#include "stages/python/dlpack.hpp"
 #include "stages/python/element_types.hpp"
 #include "stages/python/external_array.hpp"
 #include "stages/python/gil.hpp"
-#include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
 
 namespace carousel::python {

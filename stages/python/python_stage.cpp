@@ -7,7 +7,6 @@
 #include "core/runs_on.hpp"
 #include "dead_letters/dead_letter.hpp"
 #include "stages/python/gil.hpp"
-#include "stages/python/join_streams.hpp"
 #include "stages/python/streams.hpp"
 
 namespace carousel::python {

@@ -16,7 +16,7 @@
 #include "stages/python/frame.hpp"
 #include "stages/python/gil.hpp"
 #include "stages/python/lease.hpp"
-#include "stages/python/run_parameters.hpp"
+#include "stages/python/run_object.hpp"
 
 namespace carousel::python {
 

@@ -1,11 +1,11 @@
 #pragma once
 // The order of a frame's work on a GPU, regardless of the streams on which a framework enqueues it. Built
 // from cuda/streams.cpp, or from no_streams.cpp without CUDA.
-//
 // `gpu` is the GPU of the streams, numbered as in this process. A call makes this GPU the thread's current
 // GPU and restores the previous one afterwards, because the program may work on another GPU.
 
 #include "core/types.hpp"
+#include "stages/python/gil.hpp"
 
 namespace carousel::python {
 
@@ -28,5 +28,21 @@ void wait_for_all(int gpu);
 void copy_to_host(int gpu, void* to, const void* from, u64 bytes, void* stream);
 /// Enqueues a copy within the device. Throws cuda_error.
 void copy_on_device(int gpu, void* to, const void* from, u64 bytes, void* stream);
+
+// Orders a frame's completion after the work that a program has enqueued for it, on any stream, so that the
+// next reader finds the frame complete. The device enforces the order if the driver can join all streams of a
+// context. If that is not possible, this thread waits, which is slower but never gives a torn frame.
+
+inline constexpr const char* slower_streams =
+    "this driver can't report work on all streams (CUDA 12.5 or newer can): each frame waits for the GPU "
+    "before it counts, which is slower";
+
+/// Returns false if this thread has waited, with the GIL released.
+inline bool join_or_wait(int gpu, void* stream) {
+    if (join_all(gpu, stream)) return true;
+    const gil_released others;
+    wait_for_all(gpu);
+    return false;
+}
 
 }  // namespace carousel::python
