@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "shm/fd_socket.hpp"
-#include "stages/inference/formats.hpp"
+#include "stages/inference/views.hpp"
 
 namespace carousel::stages {
 

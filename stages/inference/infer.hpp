@@ -3,9 +3,11 @@
 // "weights", which one of them has read from the file. Input: carousel.views. Output: carousel.classes.
 // Settings: weights, a file of the network (pipelines/shapes.net is one; carousel-train-shapes makes it).
 
+#include <memory>
 #include <string>
 
-#include "stages/inference/formats.hpp"
+#include "kernels/shape_net.hpp"
+#include "stages/inference/views.hpp"
 
 namespace carousel::stages {
 
@@ -21,5 +23,12 @@ private:
     u64 batch_ = 0;
     const kernels::net_weights* weights_ = nullptr;
 };
+
+// The file of a network: the bytes of net_weights, little-endian.
+
+/// Throws config_error if there is no such file, or if it is not a network of the expected shape.
+[[nodiscard]] std::unique_ptr<kernels::net_weights> read_weights(const std::string& file);
+/// Throws output_error with the cause.
+void write_weights(const std::string& file, const kernels::net_weights& w);
 
 }  // namespace carousel::stages

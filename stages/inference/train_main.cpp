@@ -6,9 +6,9 @@
 
 #include "core/errors.hpp"
 #include "core/process.hpp"
+#include "stages/inference/infer.hpp"
 #include "stages/inference/training.hpp"
 #include "stages/inference/views.hpp"
-#include "stages/inference/weights_file.hpp"
 
 int main(int argc, char** argv) {
     using namespace carousel;

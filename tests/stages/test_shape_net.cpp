@@ -4,9 +4,9 @@
 
 #include "core/errors.hpp"
 #include "core/io.hpp"
+#include "stages/inference/infer.hpp"
 #include "stages/inference/training.hpp"
 #include "stages/inference/views.hpp"
-#include "stages/inference/weights_file.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 
