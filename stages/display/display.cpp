@@ -9,7 +9,6 @@
 #include "core/errors.hpp"
 #include "core/user_input.hpp"
 #include "stages/display/picture_file.hpp"
-#include "stages/display/picture_format.hpp"
 
 namespace carousel::stages {
 

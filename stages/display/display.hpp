@@ -4,8 +4,8 @@
 // Settings:
 //   out       pattern of the file names, relative to the run's output directory, or absolute; "" or "none":
 //             no pictures ["frame_%05d.png"]. The extension selects the format: .png, .jpg, .jpeg, .rgba or
-//             .npy (picture_format.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one film of
-//             all pictures instead (film_file.hpp describes what a killed display leaves); a tombstone
+//             .npy (picture_file.hpp). A name that ends in .mp4 ("%%" is a percent sign) makes one film of
+//             all pictures instead (film.hpp describes what a killed display leaves); a tombstone
 //             frame's place in it shows the previous picture.
 //   keep      keeps the pictures of the newest N frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames per second of the film [the pipeline's fps, or 30]
@@ -25,8 +25,7 @@
 #include <carousel/hash.hpp>
 #include <carousel/stage.hpp>
 #include "stages/display/film.hpp"
-#include "stages/display/kept_pictures.hpp"
-#include "stages/display/picture_name.hpp"
+#include "stages/display/picture_sequence.hpp"
 #include "stages/sdk/payload.hpp"
 
 namespace carousel::stages {

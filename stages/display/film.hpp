@@ -1,11 +1,65 @@
 #pragma once
-// A film of the pictures that a display delivers: its encoder and its file.
+// A film of the pictures that a display delivers: its file, and the film with its encoder.
 
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/output_file.hpp"
+#include "core/types.hpp"
+#include "shm/fd_socket.hpp"
 #include "stages/display/film_encoder.hpp"
-#include "stages/display/film_file.hpp"
 #include "stages/sdk/payload.hpp"
 
 namespace carousel::stages {
+
+// The file of a film, which continues to exist when its writers die. The first incarnation of a display
+// creates it; each later one continues after the last complete fragment, so that a killed display leaves one
+// playable file that has every frame once:
+//   killed in the middle of a fragment:         its successor removes the incomplete fragment, and the frame
+//   is delivered again;
+//   between the fragment and the commit:        the frame is delivered again; the file has it, so it is not
+//                                               written again;
+//   after a kill -9 of all processes:           complete fragments can be played (players skip the cut one).
+// If the path is a symbolic link, its target is written, and the link is kept. Into a FIFO or a device (a
+// player that reads during the run) the fragments are written as they are made: the fragment during which a
+// display was killed is incomplete in the stream, and its frame is written again after it. A successor waits
+// for a predecessor that still runs (a GPU may take time to release it): the predecessor's lock on the file
+// is released when it ends. If a successor's heading differs (the program or ffmpeg's libraries were replaced
+// meanwhile), its frames go to NAME.part2.mp4 and so on. A small file in the run's runtime directory, created
+// with each part, records which process is the first one and which part is being written.
+
+class film_file {
+public:
+    /// `note`: path of the small file. Throws output_error with the failure, the path and a remedy.
+    film_file(std::string path, std::string note, std::span<const u8> heading);
+
+    /// True if the film has that frame or a later one; frames arrive in order.
+    [[nodiscard]] bool contains(u64 frame_number) const noexcept { return last_ && frame_number <= *last_; }
+    /// Throws output_error (disk full).
+    void append(u64 frame_number, std::span<const u8> fragment);
+    /// The part being written.
+    [[nodiscard]] const std::string& path() const noexcept { return part_; }
+
+private:
+    [[nodiscard]] u32 noted_part() const;
+    void note_part(u32 part) const;
+    void begin_part(u32 part, std::span<const u8> heading);
+    [[nodiscard]] bool continue_part(u32 part, std::span<const u8> heading);
+    void open_locked(u32 part, int flags);
+    void begin_stream(const output_target& to, std::span<const u8> heading);
+    void write_at_end(std::span<const u8> bytes);
+    [[noreturn]] void fail(const char* what, int error_number) const;
+
+    std::string path_, note_, part_;
+    shm::unique_fd file_;
+    bool is_stream_ = false;  ///< a FIFO or a device
+    u64 bytes_ = 0;
+    std::optional<u64> last_;
+};
+
+// A film of the pictures that a display delivers: its encoder and its file.
 
 class film {
 public:

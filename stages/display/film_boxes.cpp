@@ -1,4 +1,4 @@
-#include "stages/display/film_boxes.hpp"
+#include "stages/display/film_encoder.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -14,7 +14,6 @@ extern "C" {
 
 #include "core/cgroup.hpp"
 #include "core/errors.hpp"
-#include "stages/display/film_boxes.hpp"
 #include "stages/display/film_encoder.hpp"
 
 namespace carousel::stages {

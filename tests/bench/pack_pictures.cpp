@@ -25,7 +25,6 @@
 #include "core/clock.hpp"
 #include "device/cpu/pool.hpp"
 #include "stages/display/picture_file.hpp"
-#include "stages/display/picture_format.hpp"
 
 #ifdef CAROUSEL_BENCH_LIBDEFLATE
 #include <libdeflate.h>

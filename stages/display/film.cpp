@@ -1,4 +1,4 @@
-#include "stages/display/film_file.hpp"
+#include "stages/display/film.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "core/output_file.hpp"
-#include "stages/display/film_boxes.hpp"
+#include "stages/display/film_encoder.hpp"
 
 namespace carousel::stages {
 namespace {
