@@ -19,7 +19,7 @@
 #include "viewer/stats.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
-#include "viewer/watch/picture_file.hpp"
+#include "viewer/watch/picture_choice.hpp"
 
 namespace carousel::viewer {
 namespace {

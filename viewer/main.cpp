@@ -8,7 +8,7 @@
 #include "core/process.hpp"
 #include "viewer/app.hpp"
 #include "viewer/watch/command_line.hpp"
-#include "viewer/watch/ring_tap.hpp"
+#include "viewer/watch/tap.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "kernels/body/shade.hpp"
 #include "kernels/chain.hpp"
 #include "kernels/cpu/entries.hpp"
-#include "viewer/watch/picture_file.hpp"
+#include "viewer/watch/picture_choice.hpp"
 
 namespace carousel::bench {
 namespace {

@@ -1,5 +1,5 @@
 // The data of a frame, as the viewer, the web UI and `top` show it.
-#include "viewer/watch/carried.hpp"
+#include "viewer/watch/picture_choice.hpp"
 
 #include "core/clock.hpp"
 #include "frame/metadata.hpp"

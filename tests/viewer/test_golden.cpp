@@ -17,7 +17,7 @@
 #include "tests/support/skip.hpp"
 #include "tests/viewer/canvas.hpp"
 #include "tests/viewer/models.hpp"
-#include "viewer/watch/picture_file.hpp"
+#include "viewer/watch/picture_choice.hpp"
 
 using namespace carousel;
 

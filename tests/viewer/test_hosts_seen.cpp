@@ -6,7 +6,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/viewer/canvas.hpp"
 #include "tests/viewer/models.hpp"
-#include "viewer/watch/host_report.hpp"
+#include "viewer/watch/control.hpp"
 
 using namespace carousel;
 using test::canvas;

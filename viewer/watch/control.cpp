@@ -1,7 +1,10 @@
 #include "viewer/watch/control.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -17,6 +20,7 @@
 
 namespace carousel::viewer {
 namespace {
+
 using nlohmann::json;
 constexpr f64 answer_patience_s = 5;
 constexpr u64 ps_every_ns = 500 * ns_per_ms, parameters_every_ns = ns_per_s;
@@ -31,6 +35,44 @@ std::optional<json> talk(const std::string& path, const std::string& run_id, con
         why = e.what();
         return std::nullopt;
     }
+}
+
+using telemetry::event_kind;
+
+/// The stages whose names begin with `prefix`; "": those of this host.
+std::vector<seat_report> seats_of(const run::ps_answer& a, const std::string& prefix) {
+    std::vector<seat_report> out;
+    for (const run::ps_stage& row : a.stages) {
+        const std::string name = row.name.value_or("?");
+        if (prefix.empty() ? name.find('/') != std::string::npos : !name.starts_with(prefix)) continue;
+        const bool several = std::count_if(a.stages.begin(), a.stages.end(),
+                                           [&](const auto& each) { return each.name == row.name; }) > 1;
+        out.push_back({row, several ? fmt::format("{}.{}", name, row.instance.value_or(0)) : name});
+    }
+    return out;
+}
+
+template <typename T, typename Same>
+const T* first_of(const std::vector<T>& in, Same same) {
+    const auto at = std::find_if(in.begin(), in.end(), same);
+    return at == in.end() ? nullptr : &*at;
+}
+
+// NVML's stable C interface: version 2 of this structure, which the functions with _v2 and _v3 fill.
+struct process_info {
+    unsigned pid;
+    unsigned long long bytes;  // all ones: not available
+    unsigned gpu_instance, compute_instance;
+};
+constexpr int ok = 0;
+using plain_call = int (*)();
+using count_call = int (*)(unsigned*);
+using device_call = int (*)(unsigned, void**);
+using processes_call = int (*)(void*, unsigned*, process_info*);
+
+template <typename F>
+F find(void* library, const char* name) {
+    return reinterpret_cast<F>(::dlsym(library, name));
 }
 
 }  // namespace
@@ -242,6 +284,92 @@ void control_client::loop() {
         if (r) replies_.push_back(std::move(*r));
         idle_.notify_all();
     }
+}
+
+std::optional<telemetry::stage_shares> seat_report::shares() const noexcept {
+    if (!busy) return std::nullopt;
+    return telemetry::stage_shares{*busy, wait_input.value_or(0), wait_output.value_or(0),
+                                   wait_own.value_or(0), wait_turn.value_or(0)};
+}
+
+std::vector<seat_report> seat_reports(const run::ps_answer& a) { return seats_of(a, ""); }
+
+std::vector<host_report> host_reports(const run::ps_answer& a) {
+    std::vector<host_report> out;
+    for (const run::ps_host& h : a.hosts) out.push_back({h, run::describe(h), seats_of(a, h.name + "/")});
+    return out;
+}
+
+const seat_report* report_of(const std::vector<seat_report>& all, const telemetry::snapshot& block,
+                             u32 seat) noexcept {
+    if (seat >= block.seats.size()) return nullptr;
+    const telemetry::seat_view& s = block.seats[seat];
+    return first_of(all, [&](const seat_report& r) {
+        return r.name == block.stage_name(s.stage) && r.instance == s.instance;
+    });
+}
+
+std::vector<telemetry::run_event> changes(const std::vector<host_report>& before,
+                                          const std::vector<host_report>& after, u64 now) {
+    std::vector<telemetry::run_event> out;
+    const auto add = [&](event_kind kind, std::string text) {
+        out.push_back({now, kind, shm::none, std::move(text)});
+    };
+    for (const host_report& h : after) {
+        const host_report* was = first_of(before, [&](const host_report& b) { return b.name == h.name; });
+        if (was == nullptr) continue;
+        if (was->state != h.state)
+            add(h.is_there()         ? event_kind::good
+                : h.state == "ended" ? event_kind::info
+                                     : event_kind::bad,
+                fmt::format("host {}: {}, was {}", h.name, h.state, was->state));
+        for (const seat_report& s : h.seats) {
+            const seat_report* old =
+                first_of(was->seats, [&](const seat_report& o) { return o.label == s.label; });
+            if (old == nullptr || old->restarts >= s.restarts) continue;
+            add(event_kind::warning,
+                fmt::format("{} (pid {} there) was replaced{}", s.label, old->pid.value_or(0),
+                            s.last_exit ? ": " + *s.last_exit : ""));
+        }
+    }
+    return out;
+}
+
+gpu_memory::gpu_memory() {
+    library_ = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) return;
+    const auto init = find<plain_call>(library_, "nvmlInit_v2");
+    if (init != nullptr && init() == ok) return;
+    ::dlclose(library_);
+    library_ = nullptr;
+}
+
+gpu_memory::~gpu_memory() {
+    if (library_ == nullptr) return;
+    if (const auto shutdown = find<plain_call>(library_, "nvmlShutdown"); shutdown != nullptr)
+        (void)shutdown();
+    ::dlclose(library_);
+}
+
+std::map<u32, u64> gpu_memory::by_pid() const {
+    std::map<u32, u64> out;
+    if (library_ == nullptr) return out;
+    const auto count = find<count_call>(library_, "nvmlDeviceGetCount_v2");
+    const auto device = find<device_call>(library_, "nvmlDeviceGetHandleByIndex_v2");
+    auto processes = find<processes_call>(library_, "nvmlDeviceGetComputeRunningProcesses_v3");
+    if (processes == nullptr)
+        processes = find<processes_call>(library_, "nvmlDeviceGetComputeRunningProcesses_v2");
+    unsigned devices = 0;
+    if (count == nullptr || device == nullptr || processes == nullptr || count(&devices) != ok) return out;
+    for (unsigned k = 0; k < devices && k < 64; ++k) {
+        void* handle = nullptr;
+        std::array<process_info, 256> found{};
+        unsigned n = found.size();
+        if (device(k, &handle) != ok || processes(handle, &n, found.data()) != ok) continue;
+        for (unsigned i = 0; i < n && i < found.size(); ++i)
+            if (found[i].bytes != ~0ULL) out[found[i].pid] += found[i].bytes;
+    }
+    return out;
 }
 
 }  // namespace carousel::viewer

@@ -1,9 +1,15 @@
 #include "viewer/watch/picture_choice.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cmath>
+
+#include "core/errors.hpp"
+#include "core/output_file.hpp"
+#include "frame/metadata.hpp"
+#include "picture/png.hpp"
 
 namespace carousel::viewer {
 namespace {
@@ -56,6 +62,52 @@ bool read_colours(std::string_view text, picture_style& style) {
     if (!map && text != "auto") return false;
     style.colours = map;
     return true;
+}
+
+carried_facts carried_by(const carousel::session::newest_frame::about& frame,
+                         const ring::frame_format& format, u64 now) {
+    carried_facts out;
+    ring::metadata_reader entries(frame.metadata);
+    for (ring::metadata_entry e; entries.next(e);) out.emplace_back(e.key, ring::text_of(e.value));
+    if (entries.damaged()) out.emplace_back("metadata", "damaged from here on");
+    if (const std::string used = ring::describe_used(format, frame.used); !used.empty())
+        out.emplace_back("in use", used);
+    if (const auto& sampled = frame.sampled_frames; !sampled.empty()) {
+        std::vector<std::string> words;
+        words.reserve(sampled.size());
+        for (const u64 n : sampled)
+            words.push_back(n == shm::no_sampled_frame ? "none yet" : fmt::format("frame {}", n));
+        out.emplace_back("sampled inputs", fmt::format("{}", fmt::join(words, ", ")));
+    }
+    if (const u64 since = frame.live_capture_ns(); since != 0 && since <= now)
+        out.emplace_back("captured", fmt::format("{:.1f} ms ago", static_cast<f64>(now - since) / 1e6));
+    return out;
+}
+
+std::string line_of(const carried_facts& facts) {
+    std::string out;
+    for (const auto& [name, value] : facts)
+        out += fmt::format("{}{} {}", out.empty() ? "" : " · ", name, value);
+    return out;
+}
+
+std::vector<std::byte> pack_picture(std::span<const u8> pixels, u32 width, u32 height) {
+    const std::size_t bytes = std::size_t{width} * height * 4;
+    if (bytes == 0 || pixels.size() < bytes)
+        throw output_error(fmt::format("there is no picture of {} x {} pixels yet", width, height));
+    return encode_png(std::as_bytes(pixels.first(bytes)), width, height);
+}
+
+void write_picture(const std::string& path, std::span<const u8> pixels, u32 width, u32 height) {
+    std::vector<std::byte> bytes;
+    try {
+        bytes = pack_picture(pixels, width, height);
+    } catch (const output_error& e) {
+        throw output_error(fmt::format("writing {}: {}", path, e.what()));
+    }
+    if (const int failed = write_output_file(path, {bytes}); failed != 0)
+        throw output_error(fmt::format("writing {}: {}", path,
+                                       output_cause(failed, "choose a file in a folder that you own")));
 }
 
 }  // namespace carousel::viewer

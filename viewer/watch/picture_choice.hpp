@@ -1,15 +1,34 @@
 #pragma once
-// The choice of a picture (a plane of one ring, alone or next to a plane of another ring), and a description
-// of the picture that is shown.
+// What the viewer shows: the chosen pictures, what their frames carry, and the shown picture as a file.
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "viewer/watch/carried.hpp"
+#include "core/types.hpp"
+#include "session/newest_frame.hpp"
 #include "viewer/watch/picture_colours.hpp"
 
 namespace carousel::viewer {
+
+// The data of a frame in addition to its picture, as text: its metadata, the used part of its planes, the
+// frames of the sampled inputs with which it was made, and the time since its capture.
+
+/// Names and values, in the order in which the stages set them.
+using carried_facts = std::vector<std::pair<std::string, std::string>>;
+
+/// Lists what `frame` carries. `now`: CLOCK_MONOTONIC, in ns. The age is left out if the capture time comes
+/// from a recording.
+[[nodiscard]] carried_facts carried_by(const carousel::session::newest_frame::about& frame,
+                                       const ring::frame_format& format, u64 now);
+/// The facts on one line: "exposure_ms 3.5 · camera "left""; "" if there are none.
+[[nodiscard]] std::string line_of(const carried_facts& facts);
+
+// The choice of a picture (a plane of one ring, alone or next to a plane of another ring), and a description
+// of the picture that is shown.
 
 struct plane_choice {
     std::string stage;  ///< the stage whose output is shown; "": the ring that the last sink reads
@@ -61,5 +80,14 @@ struct pointed_pixel {
 /// "auto" or a map's name.
 [[nodiscard]] std::string colours_text(const picture_style& style);
 [[nodiscard]] bool read_colours(std::string_view text, picture_style& style);
+
+// Saves the shown picture as a PNG file.
+
+/// Returns the bytes of a PNG file. `pixels`: RGBA8, dense, top row first. Throws output_error.
+[[nodiscard]] std::vector<std::byte> pack_picture(std::span<const u8> pixels, u32 width, u32 height);
+
+/// Writes a PNG file. A regular file is replaced atomically (core/output_file.hpp). `pixels`: RGBA8,
+/// dense, top row first. Throws output_error.
+void write_picture(const std::string& path, std::span<const u8> pixels, u32 width, u32 height);
 
 }  // namespace carousel::viewer

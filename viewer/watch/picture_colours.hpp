@@ -1,18 +1,39 @@
 #pragma once
-// Converts the bytes of a plane to the colours of a picture, and reports its scale: the values of the first
-// and the last colour, and the number of pixels outside the range.
-//
-// NaN and the infinities have separate colours and do not affect the range. The unused part of a plane is
-// black and is not counted.
+// Maps a value to a colour. There are two maps: grey, and viridis, in which equal steps of the value appear
+// as equal steps, also in greyscale print and for most people with colour vision deficiency.
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "viewer/watch/colour_map.hpp"
+#include "core/types.hpp"
 #include "viewer/watch/plane_picture.hpp"
 
 namespace carousel::viewer {
+
+enum class colour_map : u8 { grey, viridis };
+[[nodiscard]] const char* name_of(colour_map map) noexcept;
+[[nodiscard]] std::optional<colour_map> colour_map_named(std::string_view name) noexcept;
+
+struct colour {
+    u8 r = 0, g = 0, b = 0;
+    bool operator==(const colour&) const = default;
+};
+/// The colour of NaN and the infinities. Neither map contains it.
+inline constexpr colour no_number_colour{255, 0, 255};
+
+/// The colour of `at`, from 0 (the lowest value) to 1; values outside are clamped.
+[[nodiscard]] colour colour_at(colour_map map, f64 at) noexcept;
+/// The map in 256 steps: the first is the colour of 0, the last the colour of 1.
+[[nodiscard]] const std::array<colour, 256>& table_of(colour_map map) noexcept;
+
+// Converts the bytes of a plane to the colours of a picture, and reports its scale: the values of the first
+// and the last colour, and the number of pixels outside the range.
+// NaN and the infinities have separate colours and do not affect the range. The unused part of a plane is
+// black and is not counted.
 
 enum class range_choice : u8 {
     automatic,  ///< 8 bit and bool: the type's whole range; otherwise the range without the lowest and

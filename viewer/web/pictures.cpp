@@ -6,7 +6,7 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
-#include "viewer/watch/picture_file.hpp"
+#include "viewer/watch/picture_choice.hpp"
 
 namespace carousel::viewer::web {
 namespace {

@@ -2,7 +2,7 @@
 // Makes the interop of this build: window/cuda with CUDA, none without. It needs GL, so it is used only by a
 // window.
 
-#include "viewer/watch/interop.hpp"
+#include "viewer/watch/tap.hpp"
 
 namespace carousel::viewer {
 

@@ -100,7 +100,7 @@ PROCESS_WIDE_PLACES = {
     "pipelines/bench/ipc/mps_daemon.cpp": "in a child, before its first thread",
     "pipelines/bench/ipc/cuda/gpu_hops.cpp": "in a child, before its first thread",
     "pipelines/bench/ipc/cuda/gpu_primitives.cpp": "in a child, before its first thread",
-    "viewer/watch/ring_tap.cpp": "stay_outside_mps(), first in main() of what shows pictures",
+    "viewer/watch/tap.cpp": "stay_outside_mps(), first in main() of what shows pictures",
     "viewer/window/window_glfw.cpp": "the viewer's first object, before GL is loaded",
     "pipelines/lab/lessons/05_coherence/cuda/main.cu": "a program of its own, before its first child",
     "pipelines/lab/lessons/12_isolation/cuda/main.cu": "a program of its own, before its first child",
