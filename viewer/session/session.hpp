@@ -11,7 +11,7 @@
 
 #include "control/client.hpp"
 #include "viewer/session/model.hpp"
-#include "viewer/session/parameter_sync.hpp"
+#include "viewer/session/parameter_values.hpp"
 #include "viewer/watch/sampler.hpp"
 #include "viewer/watch/tap.hpp"
 
