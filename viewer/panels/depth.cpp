@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "viewer/panels/list.hpp"
+#include "viewer/panels/panel.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 

@@ -1,7 +1,7 @@
 // The events of the run, newest last, with the age of each line.
 #include <fmt/format.h>
 
-#include "viewer/panels/list.hpp"
+#include "viewer/panels/panel.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 

@@ -6,9 +6,8 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "viewer/panels/image_notes.hpp"
-#include "viewer/panels/image_style.hpp"
-#include "viewer/panels/list.hpp"
+#include "viewer/panels/panel.hpp"
+#include "viewer/panels/parts.hpp"
 #include "viewer/session/camera.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"

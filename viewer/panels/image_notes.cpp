@@ -1,4 +1,4 @@
-#include "viewer/panels/image_notes.hpp"
+#include "viewer/panels/parts.hpp"
 
 #include <fmt/format.h>
 

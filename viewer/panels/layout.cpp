@@ -1,9 +1,10 @@
-#include "viewer/panels/layout.hpp"
+#include "viewer/panels/screen.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "viewer/panels/panel.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 
@@ -193,6 +194,12 @@ void layout::draw_tabs(std::vector<placed_panel>& panels, model& m, picture_stor
         ImGui::EndTabItem();
     }
     ImGui::EndTabBar();
+}
+
+std::vector<placed_panel> make_panels() {
+    std::vector<placed_panel> all;
+    for (const panel_row& row : panel_rows) all.push_back({row.where, row.make()});
+    return all;
 }
 
 }  // namespace carousel::viewer

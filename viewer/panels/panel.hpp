@@ -1,7 +1,7 @@
 #pragma once
 // A panel: one part of the window. The application owns window, layout and model. A panel draws the model's
 // contents and writes the user's requests into the model. Each panel has one file under panels/ and one row
-// in panels/list.hpp.
+// in panels/panel.hpp.
 
 #include <memory>
 #include <vector>
@@ -38,5 +38,28 @@ struct placed_panel {
     std::unique_ptr<panel> what;
 };
 [[nodiscard]] std::vector<placed_panel> make_panels();
+
+// One function and one row per panel.
+
+[[nodiscard]] std::unique_ptr<panel> make_image_panel();
+[[nodiscard]] std::unique_ptr<panel> make_scene_panel();
+[[nodiscard]] std::unique_ptr<panel> make_timeline_panel();
+[[nodiscard]] std::unique_ptr<panel> make_stages_panel();
+[[nodiscard]] std::unique_ptr<panel> make_rings_panel();
+[[nodiscard]] std::unique_ptr<panel> make_plots_panel();
+[[nodiscard]] std::unique_ptr<panel> make_events_panel();
+[[nodiscard]] std::unique_ptr<panel> make_depth_panel();
+
+struct panel_row {
+    place where;
+    std::unique_ptr<panel> (*make)();
+};
+/// The panels of one place are shown in this order.
+inline constexpr panel_row panel_rows[] = {
+    {place::image, make_image_panel},       {place::scene, make_scene_panel},
+    {place::timeline, make_timeline_panel}, {place::stages, make_stages_panel},
+    {place::rings, make_rings_panel},       {place::plots, make_plots_panel},
+    {place::events, make_events_panel},     {place::events, make_depth_panel},
+};
 
 }  // namespace carousel::viewer

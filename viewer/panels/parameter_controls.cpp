@@ -1,4 +1,4 @@
-#include "viewer/panels/parameter_controls.hpp"
+#include "viewer/panels/parts.hpp"
 
 #include <fmt/format.h>
 #include <imgui.h>

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "telemetry/histogram.hpp"
-#include "viewer/panels/layout.hpp"
-#include "viewer/panels/list.hpp"
+#include "viewer/panels/panel.hpp"
+#include "viewer/panels/screen.hpp"
 #include "viewer/ui/plot.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "device/backend.hpp"
-#include "viewer/panels/layout.hpp"
-#include "viewer/panels/list.hpp"
+#include "viewer/panels/panel.hpp"
+#include "viewer/panels/screen.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 

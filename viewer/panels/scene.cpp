@@ -2,9 +2,9 @@
 // applies the changes.
 #include <algorithm>
 
-#include "viewer/panels/layout.hpp"
-#include "viewer/panels/list.hpp"
-#include "viewer/panels/parameter_controls.hpp"
+#include "viewer/panels/panel.hpp"
+#include "viewer/panels/parts.hpp"
+#include "viewer/panels/screen.hpp"
 #include "viewer/session/camera.hpp"
 #include "viewer/session/parameter_values.hpp"
 #include "viewer/ui/theme.hpp"

@@ -1,14 +1,54 @@
 #pragma once
-// The window's whole content: the top line, the panels, the help, and the choice of the run to watch. Draws
-// from the model alone, so that tests can draw any model in any window.
+// The window's whole content, and the arrangement of its panels.
 
 #include <imgui.h>
 
+#include <array>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "viewer/panels/layout.hpp"
+#include "viewer/panels/panel.hpp"
 
 namespace carousel::viewer {
+
+// The arrangement of the panels: two columns with movable borders or, in a small window, one panel at a time
+// under tabs. Panels with the same place share it: one of them is in front; a click on another title, or a
+// key, brings that panel to the front.
+
+/// Lower ends of stages, rings and plots in the right column, as shares of its height.
+using right_ends = std::array<f32, 3>;
+
+class layout {
+public:
+    /// Draws all panels into the rectangle.
+    void draw(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low, ImVec2 high);
+    /// In every place shared by several panels, brings the next panel to the front.
+    void bring_next() noexcept {
+        for (u32& k : front_) ++k;
+    }
+
+private:
+    [[nodiscard]] static f32 left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height);
+    [[nodiscard]] static right_ends ends_of(std::vector<placed_panel>& panels, const model& m, f32 height);
+    void draw_columns(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                      ImVec2 high);
+    void draw_tabs(std::vector<placed_panel>& panels, model& m, picture_store& store, ImVec2 low,
+                   ImVec2 high);
+
+    std::array<u32, place_count> front_{};  ///< for each place: index of the front panel, modulo the number
+                                            ///< of its panels
+};
+
+/// Height of a panel's title line and edges, pixels.
+[[nodiscard]] f32 frame_height();
+/// Draws the front panel of a place into its rectangle: the title line with its menu, then the content. If
+/// panels share the place, their titles are side by side, and a click on one changes `front`.
+void draw_panel(std::span<panel* const> sharing, u32& front, model& m, picture_store& store, ImVec2 low,
+                ImVec2 high);
+
+// The window's whole content: the top line, the panels, the help, and the choice of the run to watch. Draws
+// from the model alone, so that tests can draw any model in any window.
 
 class screen {
 public:

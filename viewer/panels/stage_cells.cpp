@@ -1,4 +1,4 @@
-#include "viewer/panels/stage_cells.hpp"
+#include "viewer/panels/parts.hpp"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "shm/injected_fault.hpp"
-#include "viewer/panels/layout.hpp"
-#include "viewer/panels/list.hpp"
-#include "viewer/panels/stage_cells.hpp"
+#include "viewer/panels/panel.hpp"
+#include "viewer/panels/parts.hpp"
+#include "viewer/panels/screen.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
 

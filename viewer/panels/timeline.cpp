@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viewer/panels/list.hpp"
+#include "viewer/panels/panel.hpp"
 #include "viewer/ui/plot.hpp"
 #include "viewer/ui/theme.hpp"
 #include "viewer/ui/ui.hpp"
