@@ -3,8 +3,7 @@
 
 #include "core/json.hpp"
 #include "tests/support/catch.hpp"
-#include "viewer/web/guard.hpp"
-#include "viewer/web/parameters.hpp"
+#include "viewer/web/requests.hpp"
 
 using namespace carousel::viewer::web;
 

@@ -10,10 +10,8 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/secret.hpp"
-#include "viewer/web/dashboard.hpp"
-#include "viewer/web/metrics.hpp"
-#include "viewer/web/parameters.hpp"
-#include "viewer/web/picture_request.hpp"
+#include "viewer/web/requests.hpp"
+#include "viewer/web/site.hpp"
 #include "viewer/web/status.hpp"
 
 namespace carousel::viewer::web {

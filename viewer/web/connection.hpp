@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "viewer/web/guard.hpp"
+#include "viewer/web/requests.hpp"
 #include "viewer/web/site.hpp"
 
 namespace carousel::viewer::web {

@@ -1,4 +1,4 @@
-#include "viewer/web/metrics.hpp"
+#include "viewer/web/status.hpp"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,6 @@
 #include <array>
 #include <cmath>
 #include <iterator>
-
-#include "viewer/web/status.hpp"
 
 namespace carousel::viewer::web {
 namespace {

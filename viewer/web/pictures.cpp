@@ -1,5 +1,8 @@
 #include "viewer/web/pictures.hpp"
 
+#include <fmt/format.h>
+#include <turbojpeg.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -10,11 +13,34 @@
 
 namespace carousel::viewer::web {
 namespace {
+
 constexpr u64 first_open_delay_ns = 250 * ns_per_ms, longest_open_delay_ns = 2 * ns_per_s;
 constexpr u64 png_patience_ns = ns_per_s, idle_ns = 30 * ns_per_s;
 constexpr auto poll_every = std::chrono::milliseconds(4);
 constexpr auto idle_poll_every = std::chrono::seconds(1);
+
 }  // namespace
+
+jpeg_encoder::jpeg_encoder() : handle_(tjInitCompress()) {
+    if (handle_ == nullptr)
+        throw output_error(fmt::format("setting the JPEG encoder up: {}", tjGetErrorStr2(nullptr)));
+}
+
+jpeg_encoder::~jpeg_encoder() { tjDestroy(handle_); }
+
+std::string jpeg_encoder::encode(std::span<const u8> rgba, u32 width, u32 height, int quality) {
+    if (width == 0 || height == 0 || rgba.size() < std::size_t{width} * height * 4)
+        throw output_error("there is no picture to encode as JPEG");
+    std::string out(tjBufSize(static_cast<int>(width), static_cast<int>(height), TJSAMP_420), '\0');
+    auto* to = reinterpret_cast<unsigned char*>(out.data());
+    unsigned long bytes = out.size();
+    if (tjCompress2(handle_, rgba.data(), static_cast<int>(width), 0, static_cast<int>(height), TJPF_RGBX,
+                    &to, &bytes, TJSAMP_420, quality, TJFLAG_NOREALLOC) != 0)
+        throw output_error(
+            fmt::format("encoding a picture of {} x {} as JPEG: {}", width, height, tjGetErrorStr2(handle_)));
+    out.resize(bytes);
+    return out;
+}
 
 pictures::pictures(watcher& w, picture_request request, f64 fps, int quality, on_jpeg fresh)
     : watcher_(w),

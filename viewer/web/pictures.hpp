@@ -1,23 +1,40 @@
 #pragma once
-// Pictures for the dashboard, taken by the picture thread only while a client needs them. Without clients, no
-// frame is leased, copied or encoded, and after half a minute the tap (on a GPU: its context) is closed, too.
-// All pictures come from the tap's newest complete frame; the last one is kept through crashes and after the
-// run's end. Functions may be called from any thread. Callbacks run in the picture thread and must not block.
+// Encodes JPEG pictures for the stream, with libjpeg-turbo. Use each object from one thread only.
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
+#include "core/types.hpp"
 #include "viewer/watch/tap.hpp"
-#include "viewer/web/jpeg.hpp"
-#include "viewer/web/picture_request.hpp"
+#include "viewer/web/requests.hpp"
 #include "viewer/web/watcher.hpp"
 
 namespace carousel::viewer::web {
+
+class jpeg_encoder {
+public:
+    jpeg_encoder();  ///< throws output_error
+    ~jpeg_encoder();
+    jpeg_encoder(const jpeg_encoder&) = delete;
+    jpeg_encoder& operator=(const jpeg_encoder&) = delete;
+
+    /// RGBA8, dense, top row first; alpha is dropped. `quality` 1..100. Throws output_error.
+    [[nodiscard]] std::string encode(std::span<const u8> rgba, u32 width, u32 height, int quality);
+
+private:
+    void* handle_;
+};
+
+// Pictures for the dashboard, taken by the picture thread only while a client needs them. Without clients, no
+// frame is leased, copied or encoded, and after half a minute the tap (on a GPU: its context) is closed, too.
+// All pictures come from the tap's newest complete frame; the last one is kept through crashes and after the
+// run's end. Functions may be called from any thread. Callbacks run in the picture thread and must not block.
 
 struct jpeg_picture {
     u64 ring_sequence = 0;

@@ -6,8 +6,8 @@
 //   GET /pixel.json     the values of a pixel         POST /stages/STAGE/ACTION   kill, stop, cont, restart,
 //                                                                                 down, up; needs the token
 //                                                     POST /picture     selects the picture:
-//                                                                       picture_request.hpp; needs the token
-//                                                     POST /parameters  parameters.hpp; needs the token
+//                                                                       requests.hpp; needs the token
+//                                                     POST /parameters  requests.hpp; needs the token
 //                                                     POST /runs/NAME/watch   selects a run; needs the token
 //
 // At most one picture per client of the stream is in transit: a slow client misses pictures, and a client
@@ -16,7 +16,7 @@
 // clients cannot exclude others.
 //
 // A request whose Host is not a name of this machine is refused, except for /metrics and /healthz
-// (guard.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An action
+// (requests.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An action
 // needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a token in the query of a POST
 // is refused, because addresses end up in logs.
 

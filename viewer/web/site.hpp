@@ -3,8 +3,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
+
 #include <list>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "viewer/web/server.hpp"
@@ -35,5 +37,10 @@ struct site {
     pictures shots;                      ///< the picture thread posts into io
     boost::asio::thread_pool asking{1};  ///< blocking requests to the supervisor
 };
+
+// The dashboard, assembled by CMake from dashboard.html, dashboard.css and the dashboard*.js files: one text
+// that loads no other resource.
+
+[[nodiscard]] const std::string& dashboard_html();
 
 }  // namespace carousel::viewer::web

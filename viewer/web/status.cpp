@@ -6,7 +6,7 @@
 #include "core/json.hpp"
 #include "device/backend.hpp"
 #include "telemetry/bottleneck_json.hpp"
-#include "viewer/web/parameters.hpp"
+#include "viewer/web/requests.hpp"
 
 namespace carousel::viewer::web {
 namespace {

@@ -1,8 +1,16 @@
 #pragma once
+// A run's state for programs: as JSON, and as metrics of Prometheus.
+
+#include <string>
+
+#include "viewer/web/pictures.hpp"
+#include "viewer/web/watcher.hpp"
+
+namespace carousel::viewer::web {
+
 // A run's state as JSON, for the dashboard and for programs. The keys are stable: new ones may be added, but
 // none is removed or changes its meaning without another "version". A number is in the unit that its key ends
 // in (_s, _ms, _bytes); shares are 0..1; unknown values are null.
-//
 // /status.json:
 //   version 2 · phase "waiting" | "running" | "ended" · notice: a sentence, "": no problem ·
 //   may_act: false if actions lack the token · problems [sentences], as in `carousel ps --json`
@@ -33,25 +41,17 @@
 //            shown [{stage, plane, planes [...], type, x, y, width, height, zoom, frame, carries,
 //                    values null | {low, high, low_text, high_text, colours, ramp ["#rrggbb" ...], below,
 //                                   above, nan, infinite, beyond}}]: one or two, with their positions
-//            note: why the two do not show the same frame, "": they do · request: picture_request.hpp}
+//            note: why the two do not show the same frame, "": they do · request: requests.hpp}
 //   crash null | {stage, how, asked null | "down" | "restart", text, follows | null, old_pid, new_pid | null,
 //                 age_s, back_after_s | null}: the last exit of a process; follows: what happens until
 //                its successor runs
 //   choices [{name, pid, file | null}]: while no run is watched, the runs to choose (POST /runs/NAME/watch)
-//   parameters: parameters.hpp, as in /parameters.json
+//   parameters: requests.hpp, as in /parameters.json
 //   events [{age_s, kind "info" | "good" | "warning" | "bad", text}], newest last, at most 100
 // Latencies, rates and shares are of the last 2 s.
-//
 // /history.json: the last two minutes, one entry per 0.25 s, oldest first, for plots:
 //   age_s [...] · stages [{name, frames_per_second [...], latency_p99_ms [...]}] ·
 //   rings [{stage, bytes_per_second [...]}] · end_to_end_p99_ms [...] · deaths [{age_s, stage}]
-
-#include <string>
-
-#include "viewer/web/pictures.hpp"
-#include "viewer/web/watcher.hpp"
-
-namespace carousel::viewer::web {
 
 /// The stream's state for one viewer.
 struct stream_status {
@@ -64,5 +64,13 @@ struct stream_status {
 /// neither.
 [[nodiscard]] std::string hindrance(const view& v);
 [[nodiscard]] std::string history_json(const view& v, u64 now);
+
+// The run's metrics in the Prometheus text format (version 0.0.4). Names and units are stable, like the keys
+// of /status.json.
+
+/// Returns the metrics of the run; without a run only carousel_up 0. `now`: CLOCK_MONOTONIC, ns. The instance
+/// of a stage has the label stage_instance, because Prometheus uses `instance` for the scraped address and
+/// would rename ours to exported_instance.
+[[nodiscard]] std::string metrics_text(const view& v, u64 now);
 
 }  // namespace carousel::viewer::web

@@ -1,18 +1,27 @@
-#include "viewer/web/picture_request.hpp"
+#include "viewer/web/requests.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <span>
 
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/user_input.hpp"
 
 namespace carousel::viewer::web {
-
 using nlohmann::json;
-
 namespace {
+
+std::string lower(std::string_view text) {
+    std::string out;
+    for (const unsigned char c : text) out += static_cast<char>(std::tolower(c));
+    return out;
+}
 
 /// In the order in which they are applied: a ring comes before its plane, regardless of their order in the
 /// body.
@@ -59,7 +68,75 @@ std::string take(picture_request& w, const std::string& key, const std::string& 
     return "";
 }
 
+/// Contains all keys, so that a client need not know the defaults omitted from the messages between our own
+/// programs.
+json field_json(const ring::parameter& p) {
+    return {{"name", p.name},
+            {"kind", ring::name_of(p.kind)},
+            {"count", p.count},
+            {"initial", p.initial},
+            {"low", p.low},
+            {"high", p.high},
+            {"usual_low", p.usual_low},
+            {"usual_high", p.usual_high},
+            {"step", p.step},
+            {"label", p.label},
+            {"unit", p.unit},
+            {"role", p.role},
+            {"below", p.below},
+            {"choices", p.choices}};
+}
+
 }  // namespace
+
+bool is_own_host(std::string_view host, const std::vector<std::string>& names) {
+    std::string name = lower(host);
+    if (name.starts_with('[')) {
+        const auto end = name.find(']');
+        if (end == std::string::npos) return false;
+        in6_addr a{};
+        return ::inet_pton(AF_INET6, name.substr(1, end - 1).c_str(), &a) == 1;
+    }
+    if (const auto colon = name.find(':'); colon != std::string::npos) name.resize(colon);
+    in_addr a{};
+    if (name == "localhost" || ::inet_pton(AF_INET, name.c_str(), &a) == 1) return true;
+    std::array<char, 256> own{};
+    if (::gethostname(own.data(), own.size() - 1) == 0 && own[0] != '\0' && name == lower(own.data()))
+        return true;
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& known) { return name == lower(known); });
+}
+
+bool is_open_to_any_host(std::string_view path) noexcept { return path == "/metrics" || path == "/healthz"; }
+
+std::optional<request_target> split_target(std::string_view target) noexcept {
+    constexpr std::string_view scheme = "http://";
+    request_target out;
+    if (target.size() > scheme.size() && lower(target.substr(0, scheme.size())) == scheme) {
+        target.remove_prefix(scheme.size());
+        out.authority = target.substr(0, target.find_first_of("/?"));
+        if (out.authority.empty()) return std::nullopt;
+        target.remove_prefix(out.authority.size());
+    } else if (!target.starts_with('/')) {
+        return std::nullopt;
+    }
+    const auto mark = target.find('?');
+    out.path = target.substr(0, mark);
+    if (out.path.empty()) out.path = "/";
+    if (mark != std::string_view::npos) out.query = target.substr(mark + 1);
+    return out;
+}
+
+std::string_view query_value(std::string_view query, std::string_view key) noexcept {
+    while (!query.empty()) {
+        const auto end = std::min(query.find('&'), query.size());
+        const std::string_view pair = query.substr(0, end);
+        if (pair.size() > key.size() && pair.starts_with(key) && pair[key.size()] == '=')
+            return pair.substr(key.size() + 1);
+        query.remove_prefix(std::min(end + 1, query.size()));
+    }
+    return {};
+}
 
 json picture_request_json(const picture_request& w) {
     return {{"stage", w.what.first.stage},
@@ -127,6 +204,40 @@ std::string pixel_json(const std::optional<pointed_pixel>& p, const std::vector<
                  {"y", p->y},
                  {"frame", p->ring_sequence},
                  {"text", p->text}});
+}
+
+json parameters_of(const view& v) {
+    const ring::parameter_schema& schema = v.schema;
+    // Between a block's recreation and the supervisor's report on it, the old schema may not match the new
+    // bytes.
+    if (v.phase == run_phase::waiting || !schema || schema.bytes != v.snap.parameter_bytes ||
+        schema.bytes > v.snap.parameters.size())
+        return {};
+    const auto values = std::span<const std::byte>(v.snap.parameters).first(schema.bytes);
+    if (!schema.is_possible(values)) return {};
+    json fields = json::array();
+    for (const ring::parameter& p : schema.fields) fields.push_back(field_json(p));
+    return {{"type", schema.type},
+            {"number", v.snap.parameter_number},
+            {"from", v.snap.parameter_from},
+            {"fields", fields},
+            {"values", schema.values_json(values)}};
+}
+
+std::string parameters_json(const view& v) {
+    return parameters_of(v).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json values_in(const std::string& body, std::string& why) {
+    json values = parse_json_or_discard(body, json_channel::message);
+    if (!values.is_object())
+        why =
+            R"(the body is not a JSON object: expected {"NAME": VALUE, ...}, with names of /parameters.json)";
+    else if (values.empty())
+        why = "the body names no parameter: /parameters.json lists them";
+    else
+        return values;
+    return {};
 }
 
 }  // namespace carousel::viewer::web

@@ -1,0 +1,86 @@
+#pragma once
+// What requests to the dashboard contain: the checks that each passes, the picture to show, and parameters.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "viewer/watch/picture_choice.hpp"
+#include "viewer/web/watcher.hpp"
+
+namespace carousel::viewer::web {
+
+// The checks that a request passes before it is answered. The dashboard is for the users of this machine. A
+// Host that is neither an IP address nor a name of this machine means that the name of another site resolves
+// to this address (DNS rebinding). Such a request is refused, except for paths that any monitoring system may
+// read. Actions also need the token, which no other site knows (core/secret.hpp).
+
+/// True if the Host header's value is an IP address, "localhost", this machine's own name or one of `names`
+/// (--http-host), with or without a port. Case is ignored.
+[[nodiscard]] bool is_own_host(std::string_view host, const std::vector<std::string>& names = {});
+/// True for /metrics and /healthz, which are available for any Host.
+[[nodiscard]] bool is_open_to_any_host(std::string_view path) noexcept;
+
+/// A request target in one of the forms that a server must accept (RFC 9112, 3.2).
+struct request_target {
+    std::string_view authority;  ///< authority of the absolute form, which overrides Host; "" for the origin
+                                 ///< form
+    std::string_view path, query;
+};
+/// Splits "/status.json?x=1" or "http://host:8080/status.json?x=1"; nullopt for any other form.
+[[nodiscard]] std::optional<request_target> split_target(std::string_view target) noexcept;
+
+/// Returns the value of `key` in "a=1&b=2"; "" if it is missing. Not percent-decoded: the values are
+/// hexadecimal tokens and numbers.
+[[nodiscard]] std::string_view query_value(std::string_view query, std::string_view key) noexcept;
+
+// The picture that the dashboard shows to all its viewers: the plane of a ring, its colours, and the ring
+// shown next to it.
+// POST /picture {KEY: VALUE, ...}, with the token; a missing key keeps its value:
+//   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a first one
+//   compare, compare_plane: another ring; "": none
+//   range, compare_range: "auto", "extremes", "LOW..HIGH" · colours, compare_colours: "auto", "grey",
+//   "viridis"
+// Returns {ok, message}. "request" of the picture in /status.json has all of these keys.
+// GET /pixel.json?x=X&y=Y, in pixels of the whole picture:
+//   {stage, plane, x, y, frame, text}: the pixel's exact value, its position in its own picture, and its
+//   frame; null: nothing is known there
+
+struct picture_request {
+    picture_choice what;
+    picture_styles styles;
+    bool operator==(const picture_request&) const = default;
+};
+
+[[nodiscard]] nlohmann::json picture_request_json(const picture_request& w);
+/// Applies a request's body to `now`. `rings`: maps every accepted name of a ring to the ring's own name.
+/// Returns nullopt, with a sentence in `why`, if the body is invalid.
+[[nodiscard]] std::optional<picture_request> read_picture_request(
+    const std::string& body, const std::map<std::string, std::string>& rings, picture_request now,
+    std::string& why);
+[[nodiscard]] nlohmann::json shown_json(const shown_picture& p);
+[[nodiscard]] std::string pixel_json(const std::optional<pointed_pixel>& p,
+                                     const std::vector<shown_picture>& shown);
+
+// The parameters of the watched run, for the dashboard and for programs.
+// /parameters.json, and "parameters" of /status.json; null if the pipeline has none or its supervisor has not
+// reported them yet:
+//   type · number: changes since the start · from: the first frame of the newest set
+//   fields [{name, kind "number" | "integer" | "flag" | "choice", count, initial [...] (a choice: its
+//            index), low, high, usual_low, usual_high (equal: there is no usual range), step (0: none),
+//            label, unit, role, below, choices [...]}]
+//     each field has all keys, as in ring::parameter
+//   values {name: value}: the values for future frames, in the form of POST /parameters
+// POST /parameters {name: value, ...}, POST /parameters/reset: {ok, message, from}
+
+[[nodiscard]] nlohmann::json parameters_of(const view& v);
+[[nodiscard]] std::string parameters_json(const view& v);
+
+/// The values in a request's body, {name: value}; null, with a sentence in `why`, if the body contains none.
+[[nodiscard]] nlohmann::json values_in(const std::string& body, std::string& why);
+
+}  // namespace carousel::viewer::web
