@@ -12,7 +12,6 @@
 #include "tests/support/skip.hpp"
 #include "tests/viewer/canvas.hpp"
 #include "viewer/window/gl_paint.hpp"
-#include "viewer/window/gl_pixels.hpp"
 #include "viewer/window/redraw.hpp"
 
 using namespace carousel;

@@ -11,7 +11,7 @@
 #include "core/errors.hpp"
 #include "telemetry/snapshot.hpp"
 #include "viewer/session/picture_store.hpp"
-#include "viewer/window/make_interop.hpp"
+#include "viewer/window/window.hpp"
 
 namespace carousel::viewer {
 namespace {

@@ -1,4 +1,4 @@
-#include "viewer/window/make_interop.hpp"
+#include "viewer/window/window.hpp"
 
 namespace carousel::viewer {
 

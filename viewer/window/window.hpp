@@ -2,7 +2,6 @@
 // The interface of what the viewer draws on. There are three implementations: a GLFW window, an offscreen GL
 // surface (EGL without a display), and a null window (the interface is laid out and discarded). All code
 // above this interface is the same for each of them.
-//
 // Main thread only. An ImGui context is current in every call; the GL context, if any, is current from make_*
 // to the destructor.
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "core/types.hpp"
+#include "viewer/watch/tap.hpp"
 
 struct ImDrawData;
 
@@ -65,5 +65,13 @@ protected:
 [[nodiscard]] std::unique_ptr<window> make_glfw_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_offscreen_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_null_window(const window_options& options);
+
+// Makes the interop of this build: window/cuda with CUDA, none without. It needs GL, so it is used only by a
+// window.
+
+/// Returns null if interop is not available, with the reason in `why_not` ("GL runs on llvmpipe, not on the
+/// GPU of the ring").
+[[nodiscard]] std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes,
+                                                    std::string& why_not);
 
 }  // namespace carousel::viewer

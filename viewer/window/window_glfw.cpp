@@ -19,7 +19,6 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "viewer/window/gl_paint.hpp"
-#include "viewer/window/gl_pixels.hpp"
 #include "viewer/window/window.hpp"
 
 namespace carousel::viewer {

@@ -11,7 +11,6 @@
 
 #include "core/errors.hpp"
 #include "viewer/window/gl_paint.hpp"
-#include "viewer/window/gl_pixels.hpp"
 #include "viewer/window/window.hpp"
 
 namespace carousel::viewer {

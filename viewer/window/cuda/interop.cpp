@@ -1,6 +1,6 @@
 // CUDA-GL interop through a pixel buffer that both share: CUDA writes it and GL copies it into the texture,
 // all on the GPU.
-#include "viewer/window/make_interop.hpp"
+#include "viewer/window/window.hpp"
 
 #include <epoxy/gl.h>
 // Must follow epoxy, which replaces GL/gl.h, included by the next header.
