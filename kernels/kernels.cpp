@@ -1,4 +1,5 @@
 // The host API: checks arguments and forwards them to the queue's backend.
+
 #include "kernels/kernels.hpp"
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "kernels/body/fixed_math.hpp"
 #include "kernels/cpu/entries.hpp"
 #include "kernels/cuda/entries.hpp"
+#include "kernels/shape_net.hpp"
 
 namespace carousel::kernels {
 
@@ -138,6 +140,16 @@ void hash_plane(device::queue& q, const hash_args& args) {
         throw config_error(fmt::format("a plane's hash was given {} bytes of scratch; it needs {}",
                                        args.scratch_bytes, needed));
     CAROUSEL_DISPATCH(hash_plane, q, args);
+}
+
+// Checks the arguments and forwards them to the queue's backend.
+
+void run_shape_net(device::queue& q, const shape_net_args& args) {
+    if (args.batch == 0) throw config_error("no picture was given to the network; at least one is needed");
+#if CAROUSEL_WITH_CUDA
+    if (q.kind() == device::device_kind::cuda) return cuda::run_shape_net(q, args);
+#endif
+    cpu::run_shape_net(q, args);
 }
 
 }  // namespace carousel::kernels

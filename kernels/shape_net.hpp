@@ -1,7 +1,6 @@
 #pragma once
 // A small network that classifies the shape in a small picture, in integer arithmetic only: its result is the
 // same bit for bit on every device and for every batch size.
-//
 //   picture u8[side][side] -> hidden u8[hidden] -> score i32[classes] -> the class with the highest score
 //   (the first one if several are equal)
 
@@ -37,5 +36,14 @@ struct shape_net_args {
 /// Classifies `batch` pictures. Pointers are valid on the queue's device. Throws config_error for a batch of
 /// 0.
 void run_shape_net(device::queue& q, const shape_net_args& args);
+
+// run_shape_net() of each backend.
+
+namespace cpu {
+void run_shape_net(device::queue& q, const shape_net_args& args);
+}
+namespace cuda {
+void run_shape_net(device::queue& q, const shape_net_args& args);
+}
 
 }  // namespace carousel::kernels

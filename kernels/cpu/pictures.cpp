@@ -1,10 +1,42 @@
 // The parts of the CPU backend that do not process triangles: meshes, textures, animation, sharpening.
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
 #include "device/cpu/pool.hpp"
+#include "kernels/assets.hpp"
+#include "kernels/body/block_hash.hpp"
 #include "kernels/body/pattern.hpp"
+#include "kernels/body/shape_net.hpp"
 #include "kernels/cpu/entries.hpp"
-#include "kernels/procedural.hpp"
+#include "kernels/shape_net.hpp"
 
 namespace carousel::kernels::cpu {
+namespace {
+
+// The hash of a plane on the CPU: all threads share its blocks.
+
+constexpr u64 blocks_at_once = 32;
+
+/// A block's bytes in contiguous memory: in place if the block is whole and the plane dense, else gathered
+/// into `room` and padded with zeros.
+const unsigned char* block_of(const body::hash_view& in, u64 index, unsigned char* room) {
+    const u64 begin = index * body::hash_block_bytes,
+              end = std::min(in.bytes(), begin + body::hash_block_bytes);
+    if (in.dense() && end - begin == body::hash_block_bytes) return in.data + begin;
+    std::memset(room, 0, body::hash_block_bytes);
+    for (u64 at = begin; at < end;) {
+        const u64 in_row = in.dense() ? at : at % in.row_bytes;
+        const u64 row = in.dense() ? 0 : at / in.row_bytes;
+        const u64 count = std::min(end - at, (in.dense() ? in.bytes() : in.row_bytes) - in_row);
+        std::memcpy(room + (at - begin), in.data + row * in.pitch + in_row, count);
+        at += count;
+    }
+    return room;
+}
+
+}  // namespace
 
 void generate_mesh(device::queue& q, const generate_mesh_args& args) {
     q.submit([args](device::cpu::pool& pool) {
@@ -69,6 +101,41 @@ void run_sharpen(device::cpu::pool& pool, const sharpen_args& args, const entrie
 
 void sharpen(device::queue& q, const sharpen_args& args) {
     q.submit([args](device::cpu::pool& pool) { run_sharpen(pool, args, best_entries()); });
+}
+
+void run_hash_plane(device::cpu::pool& pool, const hash_args& args, const entries& use) {
+    const body::hash_view in{reinterpret_cast<const unsigned char*>(args.data), args.row_bytes, args.rows,
+                             args.pitch};
+    std::atomic<u64> sum{0};
+    pool.parallel_for(in.blocks(), blocks_at_once, [&](u64 begin, u64 end, unsigned) {
+        alignas(64) unsigned char room[body::hash_block_bytes];
+        u64 part = 0;
+        for (u64 b = begin; b < end; ++b)
+            part += body::hash_block(use.hash_columns_of(block_of(in, b, room)), b);
+        sum.fetch_add(part, std::memory_order_relaxed);
+    });
+    *args.out = body::hash_finished(sum.load(std::memory_order_relaxed), in.bytes());
+}
+
+void hash_plane(device::queue& q, const hash_args& args) {
+    q.submit([args](device::cpu::pool& pool) { run_hash_plane(pool, args, best_entries()); });
+}
+
+// The network on the CPU: the pool's threads share the pictures.
+
+void run_shape_net(device::queue& q, const shape_net_args& args) {
+    q.submit([args](device::cpu::pool& pool) {
+        pool.parallel_for(args.batch, 4, [&](u64 begin, u64 end, unsigned) {
+            for (u64 n = begin; n < end; ++n) {
+                u8 hidden[net_hidden];
+                i32* const scores = args.scores + n * net_classes;
+                for (u32 k = 0; k < net_hidden; ++k)
+                    hidden[k] = body::hidden_value(*args.weights, args.pictures + n * net_inputs, k);
+                for (u32 k = 0; k < net_classes; ++k) scores[k] = body::class_score(*args.weights, hidden, k);
+                args.classes[n] = body::best_class(scores);
+            }
+        });
+    });
 }
 
 }  // namespace carousel::kernels::cpu

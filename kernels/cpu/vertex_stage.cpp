@@ -1,5 +1,5 @@
-// Vertex stage of the CPU backend: instances, then chunks of clusters, distributed over the pool. The order
-// of the triangle list depends on the threads; the picture does not.
+// Bounds and vertex lists of clusters, on the CPU backend.
+
 #include <atomic>
 #include <cstring>
 
@@ -9,6 +9,9 @@
 
 namespace carousel::kernels::cpu {
 namespace {
+
+// Vertex stage of the CPU backend: instances, then chunks of clusters, distributed over the pool. The order
+// of the triangle list depends on the threads; the picture does not.
 
 constexpr u64 cluster_chunk = 32;
 
@@ -41,6 +44,19 @@ void append(const vertex_job& job, const classified& found, list_totals& totals)
 }
 
 }  // namespace
+
+void bound_clusters(device::queue& q, const bound_clusters_args& args) {
+    q.submit([args](device::cpu::pool& pool) {
+        const mesh_view mesh = view_mesh(args.layout, args.block);
+        auto* const out = reinterpret_cast<cluster_bounds*>(args.block + args.layout.clusters);
+        auto* const numbers = reinterpret_cast<u16*>(args.block + args.layout.local_vertices);
+        auto* const corners = reinterpret_cast<u32*>(args.block + args.layout.local_corners);
+        pool.parallel_for(cluster_count(mesh.counts), 64, [&](u64 begin, u64 end, unsigned) {
+            for (u64 i = begin; i < end; ++i)
+                body::describe_cluster(mesh, static_cast<u32>(i), out, numbers, corners);
+        });
+    });
+}
 
 void run_vertex_stage(device::cpu::pool& pool, const vertex_stage_args& args, const entries& use) {
     vertex_job job{view_mesh(args.mesh, args.mesh_block),

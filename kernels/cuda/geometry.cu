@@ -1,11 +1,14 @@
 // CUDA implementations for meshes, textures, matrices and sharpening.
+
+#include "kernels/assets.hpp"
 #include "kernels/body/cluster.hpp"
 #include "kernels/body/matrix.hpp"
 #include "kernels/body/pattern.hpp"
+#include "kernels/body/shape_net.hpp"
 #include "kernels/body/sharpen.hpp"
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/procedural.hpp"
+#include "kernels/shape_net.hpp"
 
 namespace carousel::kernels::cuda {
 namespace {
@@ -57,6 +60,23 @@ __global__ void fill_clusters(mesh_view mesh, cluster_bounds* out, u16* numbers,
     if (i < cluster_count(mesh.counts)) body::describe_cluster(mesh, i, out, numbers, corners);
 }
 
+// The network on a GPU: one block per picture, one thread per hidden neuron.
+
+__global__ void answer_pictures(shape_net_args args) {
+    __shared__ u8 hidden[net_hidden];
+    __shared__ i32 scores[net_classes];
+    const u64 n = blockIdx.x;
+    const u32 k = threadIdx.x;
+    hidden[k] = body::hidden_value(*args.weights, args.pictures + n * net_inputs, k);
+    __syncthreads();
+    if (k < net_classes) {
+        scores[k] = body::class_score(*args.weights, hidden, k);
+        args.scores[n * net_classes + k] = scores[k];
+    }
+    __syncthreads();
+    if (k == 0) args.classes[n] = body::best_class(scores);
+}
+
 }  // namespace
 
 void generate_mesh(device::queue& q, const generate_mesh_args& args) {
@@ -101,6 +121,11 @@ void sharpen(device::queue& q, const sharpen_args& args) {
     launch("sharpen_pixels", sharpen_pixels, blocks, threads, q, reinterpret_cast<const u32*>(args.in),
            reinterpret_cast<u32*>(args.out), static_cast<i32>(args.width), static_cast<i32>(args.height),
            static_cast<i32>(args.strength));
+}
+
+void run_shape_net(device::queue& q, const shape_net_args& args) {
+    answer_pictures<<<args.batch, net_hidden, 0, stream_of(q)>>>(args);
+    check_launch("answer_pictures");
 }
 
 }  // namespace carousel::kernels::cuda

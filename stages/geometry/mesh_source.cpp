@@ -9,7 +9,7 @@
 
 #include "core/log.hpp"
 #include "core/user_input.hpp"
-#include "kernels/mip_chain.hpp"
+#include "kernels/assets.hpp"
 #include "stages/geometry/mesh_data.hpp"
 #include "stages/scene/scene_parameters.hpp"
 #include "stages/sdk/configuration.hpp"

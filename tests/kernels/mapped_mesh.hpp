@@ -5,8 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/mip_chain.hpp"
-#include "kernels/procedural.hpp"
+#include "kernels/assets.hpp"
 
 namespace carousel::kernels::testing {
 

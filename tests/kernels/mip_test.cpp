@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "device/cpu/pool.hpp"
+#include "kernels/assets.hpp"
 #include "kernels/body/mip.hpp"
 #include "kernels/cpu/entries.hpp"
-#include "kernels/mip_chain.hpp"
 #include "tests/kernels/backend.hpp"
 #include "tests/kernels/mapped_mesh.hpp"
 #include "tests/kernels/reference.hpp"

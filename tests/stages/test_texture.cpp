@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "kernels/mip_chain.hpp"
+#include "kernels/assets.hpp"
 #include "picture/png.hpp"
 #include "stages/display/picture_file.hpp"
 #include "stages/geometry/mesh_source.hpp"

@@ -1,9 +1,23 @@
 #pragma once
-// Mip chains, built once when a texture is loaded, on the host.
+// What the host computes once per asset: the counts of a procedural mesh, and mip chains.
 
 #include "core/types.hpp"
+#include "kernels/body/mesh.hpp"
+#include "kernels/kernels.hpp"
 
 namespace carousel::kernels {
+
+// Counts of a procedural mesh from its shape and the requested number of triangles; shared by both backends.
+
+struct procedural_mesh {
+    mesh_counts counts;
+    body::shape_grid grid;
+};
+
+/// Throws config_error above 2^29 triangles.
+[[nodiscard]] procedural_mesh describe_procedural(mesh_shape shape, u32 triangles);
+
+// Mip chains, built once when a texture is loaded, on the host.
 
 /// Fills the levels after level 0 of a texture: `texels` is RGBA words, level after level,
 /// texture_texels(width, height, levels) of them. A texel of a level is the mean of the texels that it covers
