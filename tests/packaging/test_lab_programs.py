@@ -51,6 +51,7 @@ class LabPrograms(unittest.TestCase):
         folder = os.path.join(self.all.folder, name)
         os.mkdir(folder)
         shutil.copy(source, folder)
+        shutil.copy(os.path.join(self.lessons, "program.hpp"), self.all.folder)
         if not carousel:   # plain POSIX: no code of ours
             run(self.all.cxx, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-o", os.path.join(folder, "lesson"),
                 os.path.join(folder, "main.cpp"), "-pthread")
@@ -94,10 +95,13 @@ class LabPrograms(unittest.TestCase):
         self.build_each(self.build_alone_for_a_gpu, self.gpu_sources(False))
         folder = os.path.join(self.all.folder, "gpu-clients")
         os.mkdir(folder)
+        shutil.copy(os.path.join(self.lessons, "program.hpp"), folder)
+        shutil.copytree(os.path.join(self.lessons, "cuda"), os.path.join(folder, "cuda"))
         project = GPU_PROJECT
         for name, source in self.gpu_sources(True):   # one project for all: configuring for CUDA takes longer than a file
-            shutil.copy(source, os.path.join(folder, name + ".cu"))
-            project += f"add_executable({name} {name}.cu)\ntarget_link_libraries({name} PRIVATE carousel::ipc_cuda)\n"
+            os.makedirs(os.path.join(folder, name, "cuda"))
+            shutil.copy(source, os.path.join(folder, name, "cuda", "main.cu"))
+            project += f"add_executable({name} {name}/cuda/main.cu)\ntarget_link_libraries({name} PRIVATE carousel::ipc_cuda)\n"
         with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as f:
             f.write(project)
         self.all.build_with_nvcc(folder)

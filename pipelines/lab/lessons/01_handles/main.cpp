@@ -15,22 +15,19 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::now_us;
 
 struct handle {
     char text[64];
 };
 constexpr unsigned magic = 0x5EED5EED;
 constexpr size_t bytes = 4096;
-
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 
 int make_memory() {
     const int fd = memfd_create("lesson", 0);

@@ -14,7 +14,11 @@
 #include <cstdio>
 #include <ctime>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::now_us;
 
 constexpr unsigned tries = 50, words = 16384;
 enum : unsigned { idle, submitted, done, aborted };
@@ -26,12 +30,6 @@ struct shared {
     volatile unsigned data[words];
 };
 shared* all;
-
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 
 void work(unsigned number) {
     for (volatile unsigned& word : all->data) word = number;

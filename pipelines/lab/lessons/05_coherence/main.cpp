@@ -10,10 +10,13 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <vector>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::now_us;
 
 struct alignas(64) word {
     std::atomic<unsigned> value;
@@ -31,12 +34,6 @@ struct shared {
     pair pairs[lesson_pairs];
 };
 shared* all;
-
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 
 /// A plain load in a loop: the compiler may load only once, or remove a loop without side effects. Not
 /// inlined, so that the loop is compiled by itself.

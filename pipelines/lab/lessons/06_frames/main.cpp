@@ -2,7 +2,6 @@
 // identify their owner; the producer is repeatedly killed in the middle of a write.
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +10,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <random>
 #include <vector>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::end_of;
+using lesson::now_us;
+using lesson::start;
 
 constexpr unsigned slots = 4, words = 1 << 18, kills = 20, naive_frames = 20, dies_at = 5, seed = 6;
 enum : uint64_t { empty, writing, ready };
@@ -41,22 +45,6 @@ struct ring {
 };
 ring* shared;
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(30);
-        _exit(body());
-    }
-    return pid;
-}
-void end_of(pid_t pid) { waitpid(pid, nullptr, 0); }
 void clear() { std::memset(static_cast<void*>(shared), 0, sizeof *shared); }
 /// Returns false if the word does not reach this state within `seconds`.
 bool wait_for(const std::atomic<uint64_t>& word, uint64_t state, double seconds) {

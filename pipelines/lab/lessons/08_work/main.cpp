@@ -1,7 +1,5 @@
 // A master and workers: tasks of a space, half of the workers killed in the middle of a task; for comparison
 // a naive list with a next index. Usage: carousel-lab-work SPACE (the name given to `carousel hold`)
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -9,45 +7,18 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <string>
+
+#include "../program.hpp"
 
 namespace {
 
+using lesson::end_of;
+using lesson::now_us;
+using lesson::shared_memory;
+using lesson::start;
 using std::chrono::seconds;
 std::string space;
-
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(20);
-        try {
-            _exit(body());
-        } catch (const carousel::error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-            _exit(9);
-        }
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-template <class T>
-T* shared_memory() {
-    void* at = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) _exit(9);
-    return new (at) T;
-}
 
 constexpr unsigned tasks = 200, workers = 4;
 
@@ -100,7 +71,7 @@ void held() {
             return 0;
         });
     unsigned killed = 0;
-    for (const pid_t pid : pids) killed += end_of(pid) == -1;
+    for (const pid_t pid : pids) killed += end_of(pid) < 0;
     unsigned once = 0;
     for (const auto& t : b->times) once += t == 1;
     std::printf(
@@ -120,7 +91,7 @@ void poison() {
                 if (auto task = mine.try_claim()) return kill(getpid(), SIGKILL);
             return 0;
         });
-        deaths += end_of(pid) == -1;
+        deaths += end_of(pid) < 0;
         usleep(20'000);
     }
     std::printf("figure poison.deaths %u\nfigure poison.dead_letters %u\n", deaths, queue.dead_letters());

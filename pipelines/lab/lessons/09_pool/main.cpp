@@ -1,8 +1,6 @@
 // Blocks of one memory shared by processes: a naive pool, which is a bitmap in shared memory, and a pool of a
 // space; processes that hold blocks are killed. Usage: carousel-lab-pool SPACE (the name given to `carousel
 // hold`)
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,45 +8,18 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
 #include <string>
+
+#include "../program.hpp"
 
 namespace {
 
+using lesson::end_of;
+using lesson::now_us;
+using lesson::shared_memory;
+using lesson::start;
 using std::chrono::seconds;
 std::string space;
-
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(20);
-        try {
-            _exit(body());
-        } catch (const carousel::error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-            _exit(9);
-        }
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-template <class T>
-T* shared_memory() {
-    void* at = mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) _exit(9);
-    return new (at) T;
-}
 
 constexpr unsigned blocks = 16, kills = 20, unit = 65536;
 

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,61 +12,27 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::end_of;
+using lesson::now_us;
+using lesson::receive_fd;
+using lesson::send_fd;
+using lesson::start;
 
 constexpr size_t bytes = 64 << 20, words = bytes / 4;
 constexpr unsigned incarnations = 10;
 const std::string name = "carousel-lesson-" + std::to_string(getpid());
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(20);
-        _exit(body());
-    }
-    return pid;
-}
-/// Returns the exit code, or minus the signal that ended the process.
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 void die() { kill(getpid(), SIGKILL); }
 
-void send_fd(int to, int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    if (sendmsg(to, &m, 0) != 1) _exit(9);
-}
-int receive_fd(int from) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    int fd = -1;
-    if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
-        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-    return fd;
-}
 unsigned* map(int fd) {
     void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) _exit(9);
@@ -94,7 +59,8 @@ int holders(const std::string& of) {
 /// Holds the descriptor and sends it on request. It does nothing else.
 int hold(int maker, int clients) {
     const int fd = receive_fd(maker);
-    for (char asked; recv(clients, &asked, 1, 0) == 1;) send_fd(clients, fd);
+    for (char asked; recv(clients, &asked, 1, 0) == 1;)
+        if (!send_fd(clients, fd)) _exit(9);
     return 0;
 }
 
@@ -112,7 +78,7 @@ void ten_incarnations() {
         if (fd < 0 || ftruncate(fd, bytes) != 0) return 1;
         unsigned* at = map(fd);
         for (size_t k = 0; k < words; ++k) at[k] = static_cast<unsigned>(k);
-        send_fd(maker[0], fd);
+        if (!send_fd(maker[0], fd)) _exit(9);
         die();
         return 0;
     }));

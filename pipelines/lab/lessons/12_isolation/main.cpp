@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,13 @@
 #include <thread>
 #include <vector>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::end_of;
+using lesson::now_us;
+using lesson::start;
 
 constexpr unsigned turns = 5000, starts = 50, page = 4096, pages = 512;
 constexpr rlimit no_core{0, 0};
@@ -27,26 +32,6 @@ struct shared {
 };
 shared* all;
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(30);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 /// Returns the first processor that this process may use.
 int first_processor() {
     cpu_set_t set;

@@ -14,14 +14,18 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "../program.hpp"
+
 namespace {
 
+using lesson::end_of;
+using lesson::now_us;
+using lesson::start;
 using std::chrono::seconds;
 constexpr unsigned workers = 4, requests = 400, load = 2000, window = 64, under_way = 100, layer = 1 << 16,
                    layers = 64, dies_after = 5;
@@ -44,32 +48,6 @@ struct board {
 };
 board* shared;
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(30);
-        try {
-            _exit(body());
-        } catch (const carousel::error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-            _exit(9);
-        }
-    }
-    return pid;
-}
-/// Returns the exit code, or minus the signal that ended the process.
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 unsigned* map(int fd, int protection) {
     void* at = mmap(nullptr, weight_bytes, protection, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) _exit(9);

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,44 +15,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "../program.hpp"
+
 namespace {
 
+using lesson::end_of;
+using lesson::now_us;
+using lesson::start;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 constexpr unsigned ranks = 4, laps = 25, page = 4096, blocks = 4, dying_rank = 2;
 constexpr size_t most = 8 << 20, sizes[] = {64 << 10, 1 << 20, most};
 std::string space;
-
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(30);
-        try {
-            _exit(body());
-        } catch (const carousel::error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-            _exit(9);
-        }
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 /// A rank's result.
 struct word {

@@ -11,7 +11,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,7 +22,14 @@
 #include <cstring>
 #include <string>
 
+#include "../program.hpp"
+
 namespace {
+
+using lesson::end_of;
+using lesson::receive_fd;
+using lesson::send_fd;
+using lesson::start;
 
 constexpr uid_t owner = 65533, other_user = 65534;
 constexpr unsigned secret = 0x5EC2E7;
@@ -38,23 +44,6 @@ struct board {
 };
 board* shared;
 
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(20);
-        const int code = body();
-        std::fflush(stdout);
-        _exit(code);
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 bool become(uid_t user) {
     if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0)
         return false;
@@ -83,26 +72,6 @@ sockaddr_un abstract_address(socklen_t& length) {
     std::strncpy(at.sun_path + 1, name.c_str(), sizeof at.sun_path - 2);
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
     return at;
-}
-void send_fd(int to, int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    sendmsg(to, &m, MSG_NOSIGNAL);
-}
-int receive_fd(int from) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    int fd = -1;
-    if (recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
-        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-    return fd;
 }
 
 /// Stores a secret in every kind of memory, and sends the memfd to every process that connects.

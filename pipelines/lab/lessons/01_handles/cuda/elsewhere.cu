@@ -16,7 +16,12 @@
 #include <cstring>
 #include <string>
 
+#include "../../cuda/program.cuh"
+
 namespace {
+
+using lesson::end_of;
+using lesson::start;
 
 constexpr size_t bytes = 2 << 20;
 constexpr unsigned magic = 0x5EED5EED;
@@ -32,29 +37,9 @@ struct shared {
 };
 shared* common;
 
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 void figure(const std::string& name, double value) {
     std::printf("figure cuda.%s %.6g\n", name.c_str(), value);
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(30);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 int exporter() {

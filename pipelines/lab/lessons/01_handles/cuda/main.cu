@@ -3,20 +3,26 @@
 // holds the descriptor and kills.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
 
+#include "../../cuda/program.cuh"
+
 namespace {
+
+using lesson::driver;
+using lesson::end_of;
+using lesson::now_us;
+using lesson::receive_fd;
+using lesson::send_fd;
+using lesson::start;
 
 constexpr size_t bytes = 2 << 20;
 constexpr unsigned magic = 0x5EED5EED, next_magic = 0x0BAD0BAD;
@@ -32,11 +38,6 @@ struct shared {
 shared* common;
 int sockets[2];
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
@@ -46,12 +47,7 @@ bool wait_for(int step) {
     for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
     return common->step.load() >= step;
 }
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 unsigned word_at(const void* at) {
     unsigned word = 0;
     if (cudaMemcpy(&word, at, sizeof word, cudaMemcpyDeviceToHost) != cudaSuccess) (void)cudaGetLastError();
@@ -62,12 +58,6 @@ int code(cudaError_t e) {
     return static_cast<int>(e);
 }
 
-/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
-template <class F>
-F driver(const char* name) {
-    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
-}
 CUdeviceptr map(CUmemGenericAllocationHandle h, CUresult& r) {
     CUdeviceptr at = 0;
     CUmemAccessDesc access{};
@@ -77,26 +67,6 @@ CUdeviceptr map(CUmemGenericAllocationHandle h, CUresult& r) {
     if (r == CUDA_SUCCESS) r = driver<decltype(&cuMemMap)>("cuMemMap")(at, bytes, 0, h, 0);
     if (r == CUDA_SUCCESS) r = driver<decltype(&cuMemSetAccess)>("cuMemSetAccess")(at, bytes, &access, 1);
     return at;
-}
-void send_fd(int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    sendmsg(sockets[1], &m, 0);
-}
-int receive_fd() {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    int fd = -1;
-    if (recvmsg(sockets[0], &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
-        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-    return fd;
 }
 
 /// Maps one VMM allocation twice in this process and sends its descriptor to the parent.
@@ -120,7 +90,7 @@ void export_vmm() {
         figure("cuda.export.vmm", code(cudaIpcGetMemHandle(&legacy, reinterpret_cast<void*>(a))));
     }
     cudaDeviceSynchronize();
-    send_fd(fd);
+    send_fd(sockets[1], fd);
 }
 
 int exporter() {
@@ -268,22 +238,6 @@ int textbook_consumer(const char* file) {
     return std::fclose(in);
 }
 
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(40);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -304,7 +258,7 @@ int main(int argc, char** argv) {
     if (both) (void)end_of(start(other_device));
     timeval second{1, 0};
     setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
-    const int fd = both ? receive_fd() : -1;
+    const int fd = both ? receive_fd(sockets[0]) : -1;
     const std::string file = "/tmp/carousel-lesson-" + std::to_string(getpid());
     FILE* out = std::fopen(file.c_str(), "wb");
     if (out != nullptr) std::fwrite(&common->whole, sizeof common->whole, 1, out), std::fclose(out);

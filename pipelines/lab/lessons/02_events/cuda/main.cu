@@ -11,9 +11,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
+
+#include "../../cuda/program.cuh"
 
 namespace {
+
+using lesson::end_of;
+using lesson::now_us;
+using lesson::start;
 
 constexpr size_t words = 1 << 20;
 constexpr unsigned magic = 0x5EED5EED;
@@ -30,11 +35,6 @@ struct shared {
 };
 shared* common;
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
@@ -43,12 +43,7 @@ bool wait_for(int step) {
     for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
     return common->step.load() >= step;
 }
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 using wait_value = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 wait_value stream_wait_value() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -203,21 +198,6 @@ int textbook_consumer() {
     figure("cuda.textbook.code", waits != 0 ? waits : code);
     figure("cuda.textbook.whole", last == magic);
     _exit(0);
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(40);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 /// Returns the exit code; -1 if the process was killed after `ms`, -2 if a signal ended it.
 int end_within(pid_t pid, int ms) {

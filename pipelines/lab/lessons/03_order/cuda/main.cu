@@ -3,8 +3,6 @@
 // process has touched CUDA.
 #include <cuda_runtime.h>
 #include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,7 +12,11 @@
 #include <ctime>
 #include <string>
 
+#include "../../program.hpp"
+
 namespace {
+
+using lesson::end_of;
 
 constexpr unsigned magic = 0x5EED5EED;
 constexpr int no_gpu = 3, no_file = 4, no_memory = 5, not_whole = 6;
@@ -70,11 +72,6 @@ pid_t start(const char* self, const char* as, const std::string& file) {
         _exit(127);
     }
     return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 void apart(const char* self, const char* name, const std::string& file, bool consumer_first) {

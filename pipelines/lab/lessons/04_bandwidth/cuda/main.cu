@@ -3,10 +3,8 @@
 // killed. The parent never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +16,13 @@
 #include <random>
 #include <vector>
 
+#include "../../cuda/program.cuh"
+
 namespace {
+
+using lesson::driver;
+using lesson::end_of;
+using lesson::start;
 
 constexpr size_t most = 256 << 20, least = 1 << 20, line = 128;
 constexpr int rounds = 7, repeats = 20;
@@ -41,17 +45,7 @@ bool wait_for(int step) {
     for (int k = 0; k < 30'000 && common->step.load() < step; ++k) usleep(1000);
     return common->step.load() >= step;
 }
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
-template <class F>
-F driver(const char* name) {
-    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 void* map(CUmemGenericAllocationHandle h) {
     CUdeviceptr at = 0;
     CUmemAccessDesc access{};
@@ -190,22 +184,6 @@ int reader() {
     if (cudaDeviceSynchronize() != cudaSuccess) return 1;
     append_output("figure cuda.killed.ratio %.3f\n", after / rate[1]);
     return 0;
-}
-
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(50);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace

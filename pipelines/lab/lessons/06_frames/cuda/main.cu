@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,9 +12,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
+
+#include "../../cuda/program.cuh"
 
 namespace {
+
+using lesson::end_of;
+using lesson::now_us;
+using lesson::start;
 
 constexpr unsigned slots = 4, words = 1 << 18, frames = 20, dies_in = 10;
 enum : uint64_t { empty, writing, ready };
@@ -35,11 +39,6 @@ uint64_t word_of(uint64_t state, unsigned epoch, unsigned frame) {
 }
 uint64_t state_of(uint64_t word) { return word & 0xFF; }
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
@@ -52,12 +51,7 @@ bool wait_for(const std::atomic<uint64_t>& word, uint64_t state) {
     for (int k = 0; k < 200'000 && state_of(word.load()) != state; ++k) usleep(50);
     return state_of(word.load()) == state;
 }
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 
 __global__ void write_frame(unsigned* at, unsigned frame) {
     for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x)
@@ -156,22 +150,6 @@ int consumer() {
     cudaMemcpy(&words_wrong, wrong, sizeof words_wrong, cudaMemcpyDeviceToHost);
     figure("cuda.frames.got", got), figure("cuda.frames.wrong", total + words_wrong);
     return got == frames ? 0 : 1;
-}
-
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(40);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace

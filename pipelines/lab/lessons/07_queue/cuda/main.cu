@@ -2,7 +2,6 @@
 // and a queue of a space. Processes are killed while their kernels push and pop. The parent never touches
 // CUDA. Usage: carousel-lab-queue-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,11 +9,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
+
+#include "../../program.hpp"
 
 namespace {
 
+using lesson::end_of;
+using lesson::now_us;
 using view = carousel::ipc::queue_view<unsigned>;
 constexpr unsigned number = 20'000, marked = 1'000'000'000;
 std::string space;
@@ -27,11 +29,6 @@ struct shared {
 };
 shared* common;
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
@@ -64,11 +61,6 @@ pid_t start(Body body) {
         }
     }
     return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 /// The kill: while the launched kernel runs.
 int die() {

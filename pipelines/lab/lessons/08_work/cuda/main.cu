@@ -3,7 +3,6 @@
 // space's GPU memory. Finally a task that kills every process that takes it. The parent never touches CUDA.
 // Usage: carousel-lab-work-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,11 +11,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
+
+#include "../../program.hpp"
 
 namespace {
 
+using lesson::end_of;
+using lesson::now_us;
 using view = carousel::ipc::work_queue_view<unsigned>;
 constexpr unsigned tasks = 200, workers = 4, killed = 2, threads = 8, poisoned = 13;
 std::string space;
@@ -33,11 +35,6 @@ struct board {
     unsigned next, again, times[tasks];
 };
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 void figure(const std::string& name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure cuda.%s %.6g\n",
@@ -71,11 +68,6 @@ pid_t start(Body body) {
         }
     }
     return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 __device__ unsigned long long clock_ns() {
@@ -171,7 +163,7 @@ void half_of_the_workers_killed(bool held) {
     pid_t pids[workers];
     for (unsigned w = 0; w < workers; ++w) pids[w] = start([=] { return worker(w, held); });
     unsigned deaths = 0;
-    for (const pid_t pid : pids) deaths += end_of(pid) == -1;
+    for (const pid_t pid : pids) deaths += end_of(pid) < 0;
     if (!held) usleep(50'000), common->step = 1;
     (void)end_of(first);
     figure(held ? "held.killed" : "naive.killed", deaths);

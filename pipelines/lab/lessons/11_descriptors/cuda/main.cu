@@ -3,19 +3,25 @@
 // GPU.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
+
+#include "../../cuda/program.cuh"
 
 namespace {
+
+using lesson::driver;
+using lesson::end_of;
+using lesson::now_us;
+using lesson::receive_fd;
+using lesson::send_fd;
+using lesson::start;
 
 constexpr size_t bytes = size_t{1} << 30, words = bytes / 4;
 constexpr unsigned incarnations = 3;
@@ -30,11 +36,6 @@ struct shared {
 shared* common;
 int sockets[2];
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
 void figure(const char* name, double value) {
     const size_t used = std::strlen(common->figures);
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
@@ -43,38 +44,7 @@ bool wait_for(int step) {
     for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
     return common->step.load() >= step;
 }
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
-/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
-template <class F>
-F driver(const char* name) {
-    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
-}
-void send_fd(int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    sendmsg(sockets[1], &m, 0);
-}
-int receive_fd() {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    int fd = -1;
-    if (recvmsg(sockets[0], &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
-        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-    return fd;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 unsigned* map(CUmemGenericAllocationHandle h, CUmemAccess_flags flags) {
     CUdeviceptr at = 0;
     CUmemAccessDesc access{};
@@ -136,7 +106,7 @@ int maker() {
     if (at == nullptr) return 1;
     number<<<512, 256>>>(at);
     if (cudaDeviceSynchronize() != cudaSuccess) return 1;
-    send_fd(fd);
+    send_fd(sockets[1], fd);
     return kill(getpid(), SIGKILL);
 }
 /// Kills itself by SIGKILL if every word was correct: any other way to end means that a word was wrong.
@@ -177,22 +147,6 @@ int onlooker() {
     return 0;
 }
 
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(50);
-        _exit(body());
-    }
-    return pid;
-}
-/// Returns the exit code, or minus the signal that ended the process.
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 bool notify_onlooker(int step) {
     common->step = step;
     return wait_for(step + 1);
@@ -217,7 +171,7 @@ int main(int argc, char** argv) {
     bool well = notify_onlooker(1) && end_of(start(maker)) == -SIGKILL;
     timeval second{1, 0};
     setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &second, sizeof second);
-    const int fd = well ? receive_fd() : -1;
+    const int fd = well ? receive_fd(sockets[0]) : -1;
     unsigned number_of = 0, damaged = 0;
     for (; fd >= 0 && number_of < incarnations; ++number_of)
         damaged += end_of(start([&] { return user(fd, number_of); })) != -SIGKILL;

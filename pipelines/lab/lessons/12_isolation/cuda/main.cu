@@ -3,7 +3,6 @@
 // touches CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
 #include <cuda_runtime.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,12 +11,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "../../cuda/program.cuh"
+
 namespace {
+
+using lesson::end_mps_daemon;
+using lesson::end_within;
+using lesson::now_us;
+using lesson::start;
+using lesson::start_mps_daemon;
 
 // The timeouts of all waits add up to 83 s, the lesson's limit is 90 s; a normal run takes about five.
 constexpr unsigned hops = 300;
@@ -32,38 +38,7 @@ struct shared {
 shared* common;
 std::string folder;  // folder of the MPS daemon's pipes; no process replies there while no daemon runs
 
-double now_us() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
-}
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(25);  // a last resort
-        _exit(body());
-    }
-    return pid;
-}
-/// Returns the exit code, or -1 if the process did not end within `ms` and was killed. A process that the
-/// driver keeps from exiting is abandoned after another second: every wait here has a timeout.
-int end_within(pid_t pid, int ms) {
-    int status = 0;
-    for (int killed = 0; ms > -1000; --ms, usleep(1000)) {
-        if (waitpid(pid, &status, WNOHANG) == pid)
-            return WIFEXITED(status) && killed == 0 ? WEXITSTATUS(status) : -1;
-        if (ms <= 0 && killed++ == 0) kill(pid, SIGKILL);
-    }
-    return -1;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 
 __global__ void tiny(unsigned* at) { ++*at; }
 __global__ void faulty_store(unsigned* at) { *at = 1; }
@@ -169,40 +144,8 @@ void fault(const std::string& mode) {
     if (mode == "slices") figure("cuda.context.mib", common->context_mib);
 }
 
-/// Returns the daemon's pid once it accepts clients, or -1 if none can be started here.
-pid_t start_daemon() {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        setpgid(0, 0);
-        (void)!freopen("/dev/null", "r", stdin);
-        (void)!freopen((folder + "/output").c_str(), "w", stdout);
-        (void)!freopen((folder + "/output").c_str(), "w", stderr);
-        execlp("nvidia-cuda-mps-control", "nvidia-cuda-mps-control", "-f", nullptr);
-        _exit(127);
-    }
-    for (int k = 0; k < 3000; ++k, usleep(1000)) {
-        if (waitpid(pid, nullptr, WNOHANG) == pid) return -1;
-        if (access((folder + "/control").c_str(), F_OK) == 0) return pid;
-    }
-    (void)end_within(pid, 0);
-    return -1;
-}
-/// Ends the daemon and its server.
-void end_daemon(pid_t pid) {
-    (void)end_within(start([] {
-                         FILE* to = popen("nvidia-cuda-mps-control > /dev/null 2>&1", "w");
-                         if (to == nullptr) return 1;
-                         std::fputs("quit -t 1\n", to);
-                         return pclose(to);
-                     }),
-                     4'000);
-    (void)end_within(pid, 3'000);
-    kill(-pid, SIGKILL);  // a server that ignored the request
-}
-
 void under_mps(double one_us) {
-    const pid_t daemon = start_daemon();
+    const pid_t daemon = start_mps_daemon(folder);
     if (daemon < 0) {
         std::printf("missing mps no MPS daemon could be started here (nvidia-cuda-mps-control)\n");
         return;
@@ -214,7 +157,7 @@ void under_mps(double one_us) {
     } else {
         std::printf("missing mps the MPS daemon runs, and no client could work under it: %s\n", common->why);
     }
-    end_daemon(daemon);
+    end_mps_daemon(daemon);
 }
 
 }  // namespace

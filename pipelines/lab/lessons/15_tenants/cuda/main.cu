@@ -3,21 +3,26 @@
 // parent never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <grp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
+
+#include "../../cuda/program.cuh"
 
 namespace {
+
+using lesson::driver;
+using lesson::end_of;
+using lesson::receive_fd;
+using lesson::send_fd;
+using lesson::start;
 
 constexpr size_t bytes = 256 << 20, words = bytes / 4;
 constexpr uid_t owner = 65533, other_user = 65534;
@@ -43,41 +48,10 @@ bool wait_for(int step) {
     for (int k = 0; k < 20'000 && common->step.load() < step && common->step.load() >= 0; ++k) usleep(1000);
     return common->step.load() >= step;
 }
-bool begin_cuda() {
-    cudaError_t e = cudaSetDevice(0);
-    if (e == cudaSuccess) e = cudaFree(nullptr);
-    if (e != cudaSuccess) std::snprintf(common->why, sizeof common->why, "no GPU: %s", cudaGetErrorString(e));
-    return e == cudaSuccess;
-}
+bool begin_cuda() { return lesson::begin_cuda(common->why); }
 bool become(uid_t user) {
     return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
            setresuid(user, user, user) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0;
-}
-/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
-template <class F>
-F driver(const char* name) {
-    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
-    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
-}
-void send_fd(int fd) {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    sendmsg(sockets[1], &m, 0);
-}
-int receive_fd() {
-    char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-    iovec io{&byte, 1};
-    msghdr m{};
-    m.msg_iov = &io, m.msg_iovlen = 1, m.msg_control = control, m.msg_controllen = sizeof control;
-    int fd = -1;
-    if (recvmsg(sockets[0], &m, 0) == 1 && CMSG_FIRSTHDR(&m) != nullptr)
-        std::memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof fd);
-    return fd;
 }
 unsigned* map(CUmemGenericAllocationHandle h) {
     CUdeviceptr at = 0;
@@ -139,7 +113,7 @@ int owner_main() {
     if (vmm == nullptr) return common->step = -1;
     fill<<<1024, 256>>>(legacy), fill<<<1024, 256>>>(vmm);
     if (cudaDeviceSynchronize() != cudaSuccess) return common->step = -1;
-    send_fd(fd);
+    send_fd(sockets[1], fd);
     common->step = 2;
     for (;;) pause();  // the kill
 }
@@ -190,7 +164,7 @@ int other_user_main() {
     figure("cuda.mib", 2 * bytes / 1048576.0);
     figure("cuda.seen.share", (static_cast<double>(before) - static_cast<double>(with)) / (2 * bytes));
     try_handle();
-    try_descriptor(receive_fd());
+    try_descriptor(receive_fd(sockets[0]));
     common->step = 3;
     if (!wait_for(4)) return 1;  // the owner is dead
     scan_for_leftovers();
@@ -208,21 +182,6 @@ int own_leftovers() {
     return 0;
 }
 
-template <class Body>
-pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(40);
-        _exit(body());
-    }
-    return pid;
-}
-int end_of(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 void two_users() {
     if (end_of(start([] { return become(owner) ? 0 : 2; })) != 0)
         return missing("this process may not become another user: start the lab as root for that");

@@ -1,0 +1,76 @@
+#pragma once
+// What the programs of several lessons need on a GPU: the first call, functions of the driver, and an MPS
+// daemon.
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "../program.hpp"
+
+namespace lesson {
+
+/// Opens the first GPU. If there is none, returns false with the reason in `why`.
+template <size_t size>
+bool begin_cuda(char (&why)[size]) {
+    cudaError_t e = cudaSetDevice(0);
+    if (e == cudaSuccess) e = cudaFree(nullptr);
+    if (e != cudaSuccess) std::snprintf(why, size, "no GPU: %s", cudaGetErrorString(e));
+    return e == cudaSuccess;
+}
+
+/// Looks up a driver function by name: a program linked to libcuda would not start without a driver.
+template <class F>
+F driver(const char* name) {
+    static void* library = dlopen("libcuda.so.1", RTLD_NOW);
+    return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
+}
+
+/// Returns the exit code, or -1 if the process did not end within `ms` and was killed. A process that the
+/// kernel can't end (it may hang in the driver) is abandoned after another second.
+inline int end_within(pid_t pid, int ms) {
+    int status = 0;
+    for (int killed = 0; ms > -1000; --ms, usleep(1000)) {
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return WIFEXITED(status) && killed == 0 ? WEXITSTATUS(status) : -1;
+        if (ms <= 0 && killed++ == 0) kill(pid, SIGKILL);
+    }
+    return -1;
+}
+
+/// Starts an MPS daemon with its pipes in `folder` (CUDA_MPS_PIPE_DIRECTORY). Returns its pid once it accepts
+/// clients, or -1 if none can be started here.
+inline pid_t start_mps_daemon(const std::string& folder) {
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        (void)!freopen("/dev/null", "r", stdin);
+        (void)!freopen((folder + "/output").c_str(), "w", stdout);
+        (void)!freopen((folder + "/output").c_str(), "w", stderr);
+        execlp("nvidia-cuda-mps-control", "nvidia-cuda-mps-control", "-f", nullptr);
+        _exit(127);
+    }
+    for (int k = 0; k < 3000; ++k, usleep(1000)) {
+        if (waitpid(pid, nullptr, WNOHANG) == pid) return -1;
+        if (access((folder + "/control").c_str(), F_OK) == 0) return pid;
+    }
+    (void)end_within(pid, 0);
+    return -1;
+}
+/// Ends the daemon and its server.
+inline void end_mps_daemon(pid_t pid) {
+    (void)end_within(start([] {
+                         FILE* to = popen("nvidia-cuda-mps-control > /dev/null 2>&1", "w");
+                         if (to == nullptr) return 1;
+                         std::fputs("quit -t 1\n", to);
+                         return pclose(to);
+                     }),
+                     4'000);
+    (void)end_within(pid, 3'000);
+    kill(-pid, SIGKILL);  // a server that ignored the request
+}
+
+}  // namespace lesson
