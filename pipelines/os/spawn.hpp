@@ -65,7 +65,7 @@ using shm::has_ended;
 // child subreaper. A supervisor that has one of these roles (e.g. the first process of a container) reaps
 // them here; otherwise their entries in the process table would remain for the length of the run. The exit
 // status of a child that other code waits for is never taken: all such children are registered when they
-// start. Any thread may call these functions. Any thread may call.
+// start. Any thread may call these functions.
 
 /// Calls `start`, which returns an error number (0: success) and sets `pid`, and registers the child. A child
 /// that ends at once cannot be mistaken for an orphan.
