@@ -41,7 +41,10 @@ def run(*command, **options):
 
 
 def version_of(build):
-    with open(os.path.join(build, "CMakeCache.txt"), encoding="utf-8") as cache:
+    path = os.path.join(build, "CMakeCache.txt")
+    if not os.path.exists(path):
+        sys.exit(f"{build} is not a build folder: it has no CMakeCache.txt")
+    with open(path, encoding="utf-8") as cache:
         return re.search(r"^CMAKE_PROJECT_VERSION:STATIC=(.+)$", cache.read(), re.M).group(1)
 
 

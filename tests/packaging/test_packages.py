@@ -50,6 +50,14 @@ class Packages(unittest.TestCase):
             account = json.load(text)
         self.assertEqual([account[k] for k in ("frames", "lost", "repeated", "torn")], [30, 0, 0, 0])
 
+    def test_the_script_refuses_what_it_does_not_know(self):
+        script = os.path.join(ROOT, "pipelines", "package")
+        self.assertIn("Usage: ./pipelines/package KIND", package.run(script, "--help"))
+        for words in ([], ["rpm"], ["deb", "--fast"], ["deb", "--build", self.to, "--to"], ["tarball", "--build", self.to]):
+            done = subprocess.run([script, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+            self.assertNotEqual(done.returncode, 0, words)
+            self.assertRegex(done.stderr, "Usage:|needs a folder|is not a build folder")
+
     def test_what_is_not_portable_is_refused(self):
         prefix = os.path.join(self.scratch, "prefix")
         os.makedirs(os.path.join(prefix, "bin"))
