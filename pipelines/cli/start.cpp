@@ -21,6 +21,7 @@
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/plan_text.hpp"
 #include "supervisor/plan/run_setup.hpp"
+#include "supervisor/service/service_extension.hpp"
 #include "supervisor/web/dashboard.hpp"
 
 namespace carousel::supervisor {
@@ -260,6 +261,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
         throw config_error("--http-host needs --http: it names this machine in the address of the web UI");
     }
     o.extensions.push_back(std::make_shared<web_extension>(a.http, a.http_hosts));
+    o.extensions.push_back(std::make_shared<service_extension>(notify_socket::of_environment()));
     if (auto space = space_of_run()) o.extensions.push_back(std::move(space));
     return o;
 }

@@ -227,6 +227,11 @@ void engine::check_end(u64 now) {
     if (!extensions_->any([&](run_extension& e) { return !e.may_leave(end, now); })) phase_.finish();
 }
 
+run_summary engine::summary() const {
+    return {phase_.name(), phase_.text(), phase_.is_ready() && !takeover_.is_in_progress(),
+            phase_.is(phase::draining) || phase_.is_final(), progress_.frames_per_second()};
+}
+
 void engine::save_state() {
     if (!state_.is_due()) return;
     if (shortage_.is_short()) reserve_.release();

@@ -15,7 +15,8 @@
 //   commands          requests of clients
 //   ps_rows, tap_leases, trace_control  their subjects
 //   shortage_watch    descriptors, processes or memory are short
-//   run_extension     parts plugged in from outside: other hosts, the web UI, the shared-memory space
+//   run_extension     parts plugged in from outside: other hosts, the web UI, the shared-memory space, a
+//                     service manager
 // The processes of the stages are in processes/.
 
 #include <memory>
@@ -89,6 +90,7 @@ private:
     [[nodiscard]] std::size_t label_width() const override { return seats_.label_width; }
     [[nodiscard]] bool was_taken_over() const override { return facts_.taken_over > 0; }
     [[nodiscard]] bool end_was_requested() const override { return facts_.end_requested; }
+    [[nodiscard]] run_summary summary() const override;
     void log_line(const std::string& text) override { seats_.log_line(text); }
     void request_end(const std::string& why) override { phase_.request_end(why); }
     void drain(const std::string& why) override;

@@ -14,6 +14,7 @@
 #include "os/console.hpp"
 #include "os/descriptors.hpp"
 #include "os/event_loop.hpp"
+#include "os/notify_socket.hpp"
 #include "run/directory.hpp"
 #include "runs/run_lock.hpp"
 #include "spec/programs.hpp"
@@ -206,6 +207,8 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     // CUDA creates a private context for the process.
     ::setenv("CUDA_MPS_PIPE_DIRECTORY", no_mps_folder, 1);
     ::unsetenv("CUDA_MPS_LOG_DIRECTORY");
+    // The supervisor alone reports to its service manager (supervisor/service).
+    for (const char* name : notify_variables) ::unsetenv(name);
     raise_file_limit();
     (void)open_null(O_RDONLY);  // opens /dev/null, which every stage gets as its stdin
     const std::optional<run::record> before = unfinished_run(p.name);

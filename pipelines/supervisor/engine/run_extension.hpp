@@ -1,8 +1,8 @@
 #pragma once
 // Optional parts of a run, plugged into the engine from outside: the other hosts of a pipeline, its web UI,
-// its shared-memory space. The engine has no knowledge of the extensions: it calls the hooks below, and an
-// extension acts on the run through run_access. Threading: only the engine's thread. Hooks do not block,
-// except where a comment states it.
+// its shared-memory space, reports to a service manager. The engine has no knowledge of the extensions: it
+// calls the hooks below, and an extension acts on the run through run_access. Threading: only the engine's
+// thread. Hooks do not block, except where a comment states it.
 
 #include <cstddef>
 #include <memory>
@@ -21,6 +21,14 @@ namespace carousel::supervisor {
 
 struct pipeline;
 
+/// The run in brief, as `carousel ps` shows it.
+struct run_summary {
+    std::string state, state_text;  ///< "waiting", "waiting: fragment is down"
+    bool ready = false;             ///< no stage has yet to start: a frame can be made, or all are delivered
+    bool ending = false;            ///< the end has begun
+    f64 frames_per_second = 0;
+};
+
 /// The operations of the run that an extension may use.
 class run_access {
 public:
@@ -34,6 +42,7 @@ public:
     /// True if a supervisor before this one was killed.
     [[nodiscard]] virtual bool was_taken_over() const = 0;
     [[nodiscard]] virtual bool end_was_requested() const = 0;
+    [[nodiscard]] virtual run_summary summary() const = 0;
     virtual void log_line(const std::string& text) = 0;
     /// Handles a request to end in the same way as a request on this host; an extension may take it
     /// (take_end_request).

@@ -73,6 +73,13 @@ std::string run_phase::text() const {
     return text;
 }
 
+bool run_phase::is_ready() const noexcept {
+    if (is(phase::leaving) || is(phase::rebuilding)) return is(phase::leaving);
+    return std::none_of(seats_->seats.begin(), seats_->seats.end(), [](const auto& s) {
+        return s->machine.state() == seat_state::starting || s->machine.state() == seat_state::backoff;
+    });
+}
+
 void run_phase::enter(phase p) noexcept {
     phase_ = p;
     since_ns_ = now_ns();

@@ -38,6 +38,9 @@ public:
     [[nodiscard]] std::string name() const;
     /// A text for display: "waiting: fragment is down, vertex is in backoff", "paused: fragment".
     [[nodiscard]] std::string text() const;
+    /// No stage has yet to start: each process is ready or paused, or none is needed (down, vacant, failed,
+    /// every frame delivered).
+    [[nodiscard]] bool is_ready() const noexcept;
 
     // ---- requests to end
     /// Ends the run `seconds` after its start in the same way as an interrupt; 0: never.

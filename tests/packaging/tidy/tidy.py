@@ -14,7 +14,7 @@ BASE = ["core", "shm"]
 RUN = BASE + ["frame", "parameters", "ring", "ledger", "telemetry", "run", "dead_letters", "control"]   # what a process needs that loads no CUDA
 LIBRARY = RUN + ["device", "session"]
 SUPERVISOR = ["os", "runs", "spec", *(f"supervisor/{part}" for part in (
-    "plan", "mps", "policy", "stores", "processes", "engine", "web"))]
+    "plan", "mps", "policy", "stores", "processes", "engine", "web", "service"))]
 RENDERER = LIBRARY + ["kernels", "stages/sdk", "stages/scene"]
 VIEWER = ["viewer/watch", "viewer/ui", "viewer/window", "viewer/session", "viewer/panels"]
 COMMAND = RUN + SUPERVISOR + ["cli"]
