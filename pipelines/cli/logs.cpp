@@ -15,6 +15,7 @@
 #include "control/ps_message.hpp"
 #include "core/json.hpp"
 #include "core/user_input.hpp"
+#include "os/log_level.hpp"
 #include "os/log_pipe.hpp"
 #include "os/table.hpp"
 #include "run/liveness.hpp"
@@ -158,8 +159,11 @@ public:
     void since(f64 time) noexcept { since_ = time; }
     void print(const log_record& r) const {
         if (json_) {
-            const json j{
-                {"time", timestamp_text(r.time)}, {"stage", r.stage}, {"pid", r.pid}, {"line", r.line}};
+            const json j{{"time", timestamp_text(r.time)},
+                         {"stage", r.stage},
+                         {"pid", r.pid},
+                         {"level", name_of(level_of(r.line))},
+                         {"line", r.line}};
             env_->out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
             return;
         }

@@ -134,17 +134,27 @@ bool is_file_word(const std::string& word) {
 /// The first option on the command line of `up` that needs a pipeline file; "" if there is none.
 std::string start_option(const start_arguments& a) {
     const pipeline_options& k = a.keys;
-    const std::pair<bool, const char*> given[] = {
-        {k.device.has_value(), "--device"}, {k.frames.has_value(), "--frames"},
-        {k.fps.has_value(), "--fps"},       {k.size.has_value(), "--size"},
-        {k.mesh.has_value(), "--mesh"},     {!k.out.empty(), "--out"},
-        {k.keep.has_value(), "--keep"},     {!k.set.empty(), "--set"},
-        {!k.record.empty(), "--record"},    {k.record_to.has_value(), "--record-to"},
-        {!a.report.empty(), "--report"},    {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
-        {a.dry_run, "--dry-run"},           {a.detach, "--detach"},
-        {a.keep_logs, "--keep-logs"},       {a.seconds_s > 0, "--seconds"},
-        {!a.first.empty(), "--first"},      {k.insecure, "--insecure"},
-        {!a.http.empty(), "--http"},        {!a.http_hosts.empty(), "--http-host"}};
+    const std::pair<bool, const char*> given[] = {{k.device.has_value(), "--device"},
+                                                  {k.frames.has_value(), "--frames"},
+                                                  {k.fps.has_value(), "--fps"},
+                                                  {k.size.has_value(), "--size"},
+                                                  {k.mesh.has_value(), "--mesh"},
+                                                  {!k.out.empty(), "--out"},
+                                                  {k.keep.has_value(), "--keep"},
+                                                  {!k.set.empty(), "--set"},
+                                                  {!k.record.empty(), "--record"},
+                                                  {k.record_to.has_value(), "--record-to"},
+                                                  {!a.report.empty(), "--report"},
+                                                  {k.allow_dead_letters.has_value(), "--allow-dead-letters"},
+                                                  {a.dry_run, "--dry-run"},
+                                                  {a.detach, "--detach"},
+                                                  {a.keep_logs, "--keep-logs"},
+                                                  {a.seconds_s > 0, "--seconds"},
+                                                  {!a.first.empty(), "--first"},
+                                                  {k.insecure, "--insecure"},
+                                                  {!a.http.empty(), "--http"},
+                                                  {!a.http_hosts.empty(), "--http-host"},
+                                                  {a.quiet, "--quiet"}};
     for (const auto& [is, name] : given)
         if (is) return name;
     return "";
@@ -205,6 +215,8 @@ void add_start_options(const command_parts& p, start_arguments& a) {
     add_report(p, a.report, "Write the run's report (JSON) to FILE");
     app.add_flag("--keep-logs", a.keep_logs, "Keep the logs after the end, for `carousel logs` [with -d]");
     add_no_color(p, a.no_color);
+    app.add_flag("--quiet", a.quiet,
+                 "Print warnings and errors only, and the result if the run fails; `carousel logs` has all");
     app.add_flag("--dry-run", a.dry_run, "Check everything, print the plan and its memory; start nothing");
     app.add_flag("--fresh", a.fresh,
                  "End a run of this name that has lost its supervisor instead of taking it over");
@@ -249,6 +261,7 @@ run_options options_of(const start_arguments& a, const pipeline& p, const cli_en
     o.seconds = a.seconds_s;
     o.keep_logs = a.keep_logs || a.in_background;
     o.background = a.in_background;
+    o.quiet = a.quiet;
     o.wait_s = a.wait_s;
     o.fresh = a.fresh;
     o.command_line = a.words;

@@ -18,7 +18,7 @@ struct start_arguments {
     std::string report, http;
     std::vector<std::string> http_hosts;
     bool detach = false, in_background = false, keep_logs = false, no_color = false, dry_run = false,
-         fresh = false;
+         fresh = false, quiet = false;
     std::string wait, seconds, first;  ///< as given
     f64 wait_s = 0, seconds_s = 0;
     std::vector<std::string> words;  ///< the command line

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "core/io.hpp"
 
@@ -43,15 +44,27 @@ void console::append(std::string_view text) {
     pending_ += text;
 }
 
+void console::use(journal to, std::string pipeline) {
+    journal_ = std::move(to);
+    pipeline_ = std::move(pipeline);
+}
+
 void console::line(std::string_view text) {
+    line_of({levels_.next(text), "carousel", ::getpid(), {}, text}, text);
+}
+
+void console::line_of(journal_entry line, std::string_view printed) {
+    line.pipeline = pipeline_;
+    if (line.level < threshold_ || journal_.send(line)) return;
     if (!status_.empty()) append(erase_line);
-    append(text);
+    append(printed);
     append("\n");
     if (!status_.empty()) append(status_);
     flush();
 }
 
 void console::status(std::string_view text) {
+    if (threshold_ > log::level::info || journal_.is_open()) return;
     if (!terminal_) {
         line(text);
         return;

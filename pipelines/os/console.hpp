@@ -1,13 +1,16 @@
 #pragma once
 // The supervisor's own terminal or pipe: log lines, the progress line, messages. Never blocks and never
 // raises SIGPIPE. Output that a slow reader does not accept is buffered up to a limit; beyond it the oldest
-// output is dropped and counted. If the reader is gone, output is discarded and the run continues. One
-// thread.
+// output is dropped and counted. If the reader is gone, output is discarded and the run continues. If the
+// output is systemd's journal, lines are entries with fields (journal.hpp), and the progress line is omitted.
+// One thread.
 
 #include <string>
 #include <string_view>
 
 #include "core/types.hpp"
+#include "os/journal.hpp"
+#include "os/log_level.hpp"
 
 namespace carousel::supervisor {
 
@@ -20,8 +23,14 @@ public:
     /// `terminal`: see understands_escapes().
     console(int fd, bool color, bool terminal) noexcept : fd_(fd), color_(color), terminal_(terminal) {}
 
+    /// From now on lines are entries of the journal; `pipeline`: a field of each.
+    void use(journal to, std::string pipeline);
+    /// Lines below this level are not printed. The progress line is of level `info`. Default: all.
+    void set_threshold(log::level lowest) noexcept { threshold_ = lowest; }
     /// Prints one whole line, passed without its newline.
     void line(std::string_view text);
+    /// The same for a line of a stage: `printed` has its label and colour.
+    void line_of(journal_entry line, std::string_view printed);
     /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal, the same
     /// as line().
     void status(std::string_view text);
@@ -41,6 +50,10 @@ private:
     bool color_, terminal_, gone_ = false;
     std::string pending_, status_;
     u64 dropped_ = 0;
+    journal journal_;  ///< not open: lines are written to fd_
+    std::string pipeline_;
+    log::level threshold_ = log::level::debug;
+    line_levels levels_;
 };
 
 /// The colour of the n-th stage's prefix, as an ANSI sequence.

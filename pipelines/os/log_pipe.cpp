@@ -42,7 +42,12 @@ void log_sink::line(i32 pid, std::string_view text) {
     end_of_process();
     printed_.push_back({pid, std::string(text)});
     if (printed_.size() > compared_lines) printed_.pop_front();
-    console_->line(prefixed(label_, width_, color_, console_->color(), text));
+    print(pid, text);
+}
+
+void log_sink::print(i32 pid, std::string_view text) {
+    console_->line_of({levels_.next(text), label_, pid, {}, text},
+                      prefixed(label_, width_, color_, console_->color(), text));
 }
 
 // A repetition begins at an error's first line, and ends at the first line that differs.
@@ -59,9 +64,8 @@ bool log_sink::is_repeated(i32 pid, std::string_view text) {
 
 void log_sink::end_of_process() {
     if (repeated_ == 0) return;
-    console_->line(prefixed(
-        label_, width_, color_, console_->color(),
-        fmt::format("repeats {} line{} of pid {}", repeated_, repeated_ == 1 ? "" : "s", repeats_pid_)));
+    print(repeats_pid_,
+          fmt::format("repeats {} line{} of pid {}", repeated_, repeated_ == 1 ? "" : "s", repeats_pid_));
     repeated_ = 0;
 }
 

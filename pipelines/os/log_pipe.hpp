@@ -63,6 +63,7 @@ public:
                                               bool colored, std::string_view text);
 
 private:
+    void print(i32 pid, std::string_view text);
     void append_json(i32 pid, std::string_view text);
     [[nodiscard]] bool is_repeated(i32 pid, std::string_view text);
 
@@ -75,6 +76,7 @@ private:
     std::size_t width_;
     u32 color_;
     std::string path_;
+    line_levels levels_;
     shm::unique_fd file_;
     u64 file_bytes_ = 0;
     bool file_failed_ = false;

@@ -124,6 +124,7 @@ int finish(engine& e, const run_setup& s, run_outcome o, const run_options& give
     const std::string unreported = why_not_reported(s, report, sinks);
     if (!unreported.empty()) failed.push_back(unreported);
     if (o.exit_code == exit_code::ok && !failed.empty()) o.exit_code = exit_code::output;
+    if (o.exit_code != exit_code::ok) out.set_threshold(log::level::info);  // with --quiet, too
     std::string account = damage_text(d, sinks);
     if (const std::string why = s.why_not_comparable(); !why.empty())
         account += "; hashes can't be compared: " + why;
@@ -214,6 +215,8 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
     const std::optional<run::record> before = unfinished_run(p.name);
     run_lock lock(p.name, o.wait_s);
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
+    if (is_journal(STDERR_FILENO)) out.use(journal(journal_socket), p.name);
+    if (o.quiet) out.set_threshold(log::level::warning);
     // From here on, the stages of a run that is taken over wait for this process, regardless of how long the
     // remaining steps take.
     const std::optional<run::record> existing = o.fresh ? std::nullopt : surviving_run(lock);

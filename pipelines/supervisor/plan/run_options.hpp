@@ -49,6 +49,7 @@ struct run_options {
     bool keep_logs = false;   ///< DIR/logs is kept after the run, until the next run of that name or
                               ///< `carousel clean`
     bool background = false;  ///< stderr is not read once all stages are ready: no progress line
+    bool quiet = false;       ///< only warnings and errors are printed on stderr
     f64 wait_s = 0;           ///< time to wait for a running pipeline of the same name to end
     bool fresh = false;       ///< a running run of that name whose supervisor is dead is ended instead of
                               ///< taken over
