@@ -54,6 +54,7 @@ TEST_CASE("a request target is only a path or an absolute http address") {
 TEST_CASE("metrics and health are open to any host, and no other path") {
     CHECK(is_open_to_any_host("/metrics"));
     CHECK(is_open_to_any_host("/healthz"));
+    CHECK(is_open_to_any_host("/readyz"));
     for (const char* path : {"/", "/status.json", "/metrics/", "/metrics2", "/stages/metrics", ""})
         CHECK_FALSE(is_open_to_any_host(path));
 }

@@ -41,7 +41,8 @@ class Requests(Rig):
         for host, own in (("evil.example", False), ("gpu7.example.org:9100", True), ("GPU7.example.org", True), ("short", True), ("7.example.org", False)):
             headers = {"Host": host}
             self.assertEqual(self.dashboard.ask("/metrics", headers=headers)[0], 200, host)
-            self.assertEqual(self.dashboard.ask("/healthz", headers=headers)[:2], (503, b'no pipeline "none" is running; waiting for it\n'), host)
+            for probe in ("/healthz", "/readyz"):
+                self.assertEqual(self.dashboard.ask(probe, headers=headers)[:2], (503, b'no pipeline "none" is running; waiting for it\n'), host)
             status, body, _ = self.dashboard.ask("/status.json", headers=headers)
             self.assertEqual(status, 200 if own else 403, host)
             if not own:

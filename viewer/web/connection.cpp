@@ -122,7 +122,7 @@ bool connection::is_well_addressed(const request_target& target) {
     if (is_open_to_any_host(target.path) || is_own_host(host, site_.options.hosts)) return true;
     refuse(status::forbidden,
            fmt::format("\"{}\" is not a known name of this machine: use its IP address, or start the web UI "
-                       "with --http-host NAME. /metrics and /healthz accept any name",
+                       "with --http-host NAME. /metrics, /healthz and /readyz accept any name",
                        host.substr(0, 100)));
     return false;
 }
@@ -174,8 +174,8 @@ void connection::route(std::string_view path, std::string_view query) {
                  "text/plain; version=0.0.4; charset=utf-8",
                  site_.run.with_view([&](const view& v) { return metrics_text(v, now); }),
                  {}});
-    } else if (path == "/healthz") {
-        health();
+    } else if (path == "/healthz" || path == "/readyz") {
+        answer_probe(path == "/healthz" ? health : readiness);
     } else if (path == "/snapshot.png") {
         snapshot();
     } else if (path == "/pixel.json") {
@@ -185,17 +185,15 @@ void connection::route(std::string_view path, std::string_view query) {
     } else {
         refuse(status::not_found,
                "unknown path; known are /, /stream.mjpg, /snapshot.png, /pixel.json, /status.json, "
-               "/parameters.json, /history.json, /metrics and /healthz, "
+               "/parameters.json, /history.json, /metrics, /healthz and /readyz, "
                "and with POST /picture, /parameters and /parameters/reset");
     }
 }
 
-void connection::health() {
-    const std::string why = site_.run.with_view([](const view& v) { return hindrance(v); });
-    respond({why.empty() ? status::ok : status::service_unavailable,
-             "text/plain; charset=utf-8",
-             (why.empty() ? "ok" : why) + "\n",
-             {}});
+void connection::answer_probe(probe_answer (*probe)(const view&)) {
+    const probe_answer a = site_.run.with_view(probe);
+    respond(
+        {a.ok ? status::ok : status::service_unavailable, "text/plain; charset=utf-8", a.text + "\n", {}});
 }
 
 /// Returns false if the request was refused, because it is not an action or lacks the token.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "viewer/web/probes.hpp"
 #include "viewer/web/requests.hpp"
 #include "viewer/web/site.hpp"
 
@@ -43,7 +44,7 @@ private:
     void on_request();
     [[nodiscard]] bool is_well_addressed(const request_target& target);
     void route(std::string_view path, std::string_view query);
-    void health();
+    void answer_probe(probe_answer (*probe)(const view&));
     [[nodiscard]] bool may_act(std::string_view query);
     void set_incomplete(bool incomplete);
     void choose(std::string_view path, std::string_view query);

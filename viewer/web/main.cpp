@@ -112,8 +112,8 @@ int main(int argc, char** argv) {
     CLI::App app{
         "A web UI of a running Carousel pipeline: live picture, stages, rings, plots, events, and buttons "
         "that kill.\n"
-        "Also /snapshot.png, /stream.mjpg, /status.json, /metrics and /healthz. It reads only the newest "
-        "frame and never blocks the pipeline."};
+        "Also /snapshot.png, /stream.mjpg, /status.json, /metrics, /healthz and /readyz. It reads only the "
+        "newest frame and never blocks the pipeline."};
     app.name("carousel-web");
     std::string stage, compare;
     app.add_option("-p,--name", o.name, "name of the pipeline (default: the only running pipeline)");

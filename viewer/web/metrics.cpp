@@ -176,8 +176,7 @@ std::string metrics_text(const view& v, u64 now) {
         "1 while a supervisor controls the run; without one, the stages continue for supervisor_grace_s.");
     w.value("", v.led ? 1 : 0);
     w.family("carousel_frames_can_move", "gauge",
-             "0 while a required stage is paused or down, or no supervisor controls the run; else 1, like "
-             "/healthz.");
+             "0 while a required stage is paused or down, or no supervisor controls the run; else 1.");
     w.value("", hindrance(v).empty() ? 1 : 0);
     stages(w, v.snap);
     seats(w, v.snap);

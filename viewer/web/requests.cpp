@@ -107,7 +107,9 @@ bool is_own_host(std::string_view host, const std::vector<std::string>& names) {
                        [&](const std::string& known) { return name == lower(known); });
 }
 
-bool is_open_to_any_host(std::string_view path) noexcept { return path == "/metrics" || path == "/healthz"; }
+bool is_open_to_any_host(std::string_view path) noexcept {
+    return path == "/metrics" || path == "/healthz" || path == "/readyz";
+}
 
 std::optional<request_target> split_target(std::string_view target) noexcept {
     constexpr std::string_view scheme = "http://";

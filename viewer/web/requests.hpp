@@ -22,7 +22,7 @@ namespace carousel::viewer::web {
 /// True if the Host header's value is an IP address, "localhost", this machine's own name or one of `names`
 /// (--http-host), with or without a port. Case is ignored.
 [[nodiscard]] bool is_own_host(std::string_view host, const std::vector<std::string>& names = {});
-/// True for /metrics and /healthz, which are available for any Host.
+/// True for /metrics, /healthz and /readyz, which are available for any Host.
 [[nodiscard]] bool is_open_to_any_host(std::string_view path) noexcept;
 
 /// A request target in one of the forms that a server must accept (RFC 9112, 3.2).

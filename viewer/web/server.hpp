@@ -2,7 +2,7 @@
 // The HTTP server of the dashboard: one thread, which never waits for a client. Boost.Beast parses.
 //   GET /               the dashboard                 GET /snapshot.png   the newest picture, complete
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
-//   GET /metrics        for Prometheus                GET /healthz        200 while frames can move, else 503
+//   GET /metrics        for Prometheus                GET /healthz, /readyz   see probes.hpp
 //   GET /pixel.json     the values of a pixel         POST /stages/STAGE/ACTION   kill, stop, cont, restart,
 //                                                                                 down, up; needs the token
 //                                                     POST /picture     selects the picture:
@@ -15,10 +15,10 @@
 // connections are taken, the one whose request has been incomplete for longest is closed, so that slow
 // clients cannot exclude others.
 //
-// A request whose Host is not a name of this machine is refused, except for /metrics and /healthz
-// (requests.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An action
-// needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a token in the query of a POST
-// is refused, because addresses end up in logs.
+// A request whose Host is not a name of this machine is refused, except for /metrics, /healthz and
+// /readyz (requests.hpp). HTTP/1.1 without a Host, and any request with two, returns 400 (RFC 9112, 3.2). An
+// action needs the token in the header X-Carousel-Token or "Authorization: Bearer"; a token in the query of a
+// POST is refused, because addresses end up in logs.
 
 #include <functional>
 #include <memory>

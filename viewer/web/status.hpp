@@ -15,7 +15,7 @@ namespace carousel::viewer::web {
 //   version 2 · phase "waiting" | "running" | "ended" · notice: a sentence, "": no problem ·
 //   may_act: false if actions lack the token · problems [sentences], as in `carousel ps --json`
 //   pipeline {name, state "running" | "starting" | "paused" | "waiting" | ... | "unsupervised", state_text,
-//             hindrance: why frames cannot move, "": they can, as in /healthz, file, run_id, width, height,
+//             hindrance: why frames cannot move, "": they can, file, run_id, width, height,
 //             frames_per_second_wanted (0: as fast as possible), frames_wanted | null, supervisor_pid, age_s,
 //             frames (delivered by every sink), frames_per_second, end_to_end_p50_ms, end_to_end_p99_ms,
 //             from_capture_p50_ms and _p99_ms (null: no capture times), restarts,
