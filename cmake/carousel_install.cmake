@@ -65,3 +65,9 @@ endif()
 # Its subfolders contain only sources: without EXCLUDE, they would be installed empty.
 install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHING PATTERN "*.toml" PATTERN "*.net" REGEX "/pipelines/[^/.]+$" EXCLUDE
   ${pipelines_of_extras})
+
+# --- the unit template, with the folder of the programs, and example manifests -----------------------------------------------------
+install(CODE "set(bin \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+  configure_file(\"${PROJECT_SOURCE_DIR}/pipelines/deploy/carousel@.service.in\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/carousel@.service\" @ONLY)")
+install(FILES pipelines/deploy/deployment.yaml pipelines/deploy/pod.yaml DESTINATION ${share_folder}/deploy)
