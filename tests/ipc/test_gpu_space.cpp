@@ -160,7 +160,7 @@ TEST_CASE("objects in GPU memory are adjacent, and do not exceed the available r
     CHECK_THAT(refusal_of([&] {
                    (void)make_place(b, "samples", {kind::gpu_queue, 64, 24, 0});
                }),
-               contains("is a queue on the GPU of 64 elements of 16 bytes here"));
+               contains("exists as a queue on the GPU of 64 elements of 16 bytes"));
     shape typed = on_gpu;
     typed.type = 7;
     (void)make_place(b, "typed", typed);

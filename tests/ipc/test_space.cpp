@@ -57,7 +57,7 @@ TEST_CASE("the first request determines the shape, and other requests get an err
     const held_permit p = a.acquire(seconds(1));
     CHECK_FALSE(b.try_acquire());
     CHECK_THAT(refusal_of([&] { (void)again.semaphore("turn", 2); }),
-               contains("is a semaphore of 1 permits here"));
+               contains("exists as a semaphore of 1 permits"));
     CHECK_THAT(refusal_of([&] { (void)again.queue<u64>("turn", 8); }), contains("but a queue"));
     CHECK_THAT(refusal_of([&] { (void)lab.semaphore("none", 0); }), contains("1 to 4096 permits"));
     CHECK_THAT(refusal_of([&] { (void)lab.work_queue<u64>("w", 8, 16); }), contains("1 to 15 attempts"));
