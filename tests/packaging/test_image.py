@@ -28,17 +28,24 @@ def podman(*words):
     return run("podman", *words)
 
 
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
 class Image(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         root = BareRoot(BUILD)
         temporary = tempfile.mkdtemp(prefix="carousel-images-")
         cls.addClassCleanup(shutil.rmtree, temporary, True)
-        for name, text in (("containers.conf", CONFIGURATION), ("storage.conf", f'[storage]\ndriver = "vfs"\ngraphroot = "{temporary}/store"\n'
-                                                                                f'runroot = "{temporary}/run"\n')):
-            with open(os.path.join(temporary, name), "w", encoding="utf-8") as file:
-                file.write(text)
         os.environ.update(CONTAINERS_CONF=f"{temporary}/containers.conf", CONTAINERS_STORAGE_CONF=f"{temporary}/storage.conf")
+        write(os.environ["CONTAINERS_CONF"], CONFIGURATION)
+        for driver in ("overlay", "vfs"):   # vfs, which copies each layer, works everywhere
+            write(os.environ["CONTAINERS_STORAGE_CONF"],
+                  f'[storage]\ndriver = "{driver}"\ngraphroot = "{temporary}/{driver}"\nrunroot = "{temporary}/{driver}-run"\n')
+            if subprocess.run(["podman", "info"], capture_output=True, check=False).returncode == 0:
+                break
         podman("import", os.path.join(BUILD, "bare-root.tar"), "localhost/bare")
         root.end()
         try:
