@@ -36,7 +36,7 @@ class Systemd(unittest.TestCase):
         os.mkdir(self.runtime, 0o700)
         with open(os.path.join(PIPELINES, "deploy/carousel@.service.in"), encoding="utf-8") as f:
             self.write("systemd/user/carousel@.service", f.read().replace("@bin@", PROGRAMS))
-        self.write("systemd/user/carousel@.service.d/test.conf", "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n")
+        self.write("systemd/user/carousel@.service.d/test.conf", "[Service]\nWatchdogSec=6s\nTimeoutAbortSec=1s\n")
         shutil.copy(os.path.join(PIPELINES, "demo.toml"), self.config + "/carousel/demo.toml")
         self.write("carousel/demo.env", f"CAROUSEL_RUN_OPTIONS={OPTIONS}\n")
         self.environment = {**os.environ, "XDG_RUNTIME_DIR": self.runtime, "XDG_CONFIG_HOME": self.config, "HOME": self.folder}
