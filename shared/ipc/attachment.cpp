@@ -74,8 +74,8 @@ attachment::attachment(const std::string& name, f64 wait_s)
 }
 
 attachment::~attachment() {
-    if (!is_here()) {  // in a forked child there is no such thread and no mapping, and the parent has not
-                       // left
+    if (!is_here()) {  // a forked child has no heartbeat thread and no mapping, and its parent is still
+                       // attached
         heartbeat_thread_.detach();
         (void)memory_.release();
         return;
@@ -84,13 +84,13 @@ attachment::~attachment() {
     heartbeat_thread_.join();
     memory_.reset();
     lock_.reset();
-    // After the unmapping: this client can no longer change the memory.
+    // Sent after the unmapping, because from then on this client can no longer change the memory.
     if (socket_ && leaves_orderly_) (void)shm::send_message(socket_.get(), json{{"leave", true}}.dump());
 }
 
 // `problem`: a failure that may not occur again in a later attempt; permanent failures are thrown. Waits for
-// a slow holder (which creates the memory for its first client), because each request uses one entry until
-// this process ends, so a second attempt would use another entry.
+// a slow holder, which creates the memory for its first client. A second attempt would use another entry,
+// because each request uses one entry until this process ends.
 bool attachment::try_attach(u64 until_ns, std::string& problem) {
     shm::unique_fd socket = shm::connect_to(place_.socket(), patience_ns);
     if (!socket) return false;

@@ -1,11 +1,11 @@
 #pragma once
 // A process's side of a space: its epoch, the mapped memory, and a thread that writes the heartbeat and keeps
-// the connection: when the holder has ended, the thread connects to the next holder and sends the memory to
-// it.
+// the connection. When the holder has ended, the thread connects to the next holder and sends the memory to
+// that holder.
 //
 // What a crash leaves: words with the process's epoch, which the holder repairs after the fence. An orderly
-// exit unmaps the memory first and then reports this, which is also a fence, unless kernels of this process
-// may still run (fence_by_exit).
+// exit unmaps the memory first and then reports the unmapping. This report is also a fence, unless kernels of
+// this process may still run (fence_by_exit).
 //
 // Any thread may call these functions; place() sends one request at a time (guarded by a mutex that is local
 // to this process).
@@ -25,8 +25,8 @@ namespace carousel::ipc {
 
 class attachment {
 public:
-    /// Waits at most wait_s for a holder. Throws config_error, which names what is missing; shm_error like
-    /// memory::map, and if the holder refuses.
+    /// Waits at most wait_s for a holder. Throws config_error, whose text names what is missing; shm_error
+    /// like memory::map, or if the holder refuses.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
     attachment(const attachment&) = delete;
@@ -46,8 +46,9 @@ public:
     /// False in a forked child, which has no mapping and must not give back objects that its parent holds.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }
     [[nodiscard]] bool held() const noexcept { return held_.load(std::memory_order_acquire); }
-    /// Returns the place of the primitive, which is found, or created by the holder, within wait_s. Throws
-    /// config_error if the primitive has another shape, or if there is no room or no holder to create it.
+    /// Returns the place of the primitive. If there is no such primitive, waits up to wait_s for the holder
+    /// to create it. Throws config_error if the primitive has another shape, or if there is no room or no
+    /// holder to create it.
     [[nodiscard]] u32 place(const std::string& name, const shape& wanted);
 
 private:
@@ -63,7 +64,8 @@ private:
     shm::unique_fd gpu_fd_;
     u32 epoch_ = 0, entry_ = no_entry;
     std::mutex mutex_;  // guards socket_
-    /// A forked child has neither. The lock shows that this process has the memory (ipc/place.hpp).
+    /// A forked child has neither of these descriptors. The lock shows that this process has the memory
+    /// (ipc/place.hpp).
     shm::process_fd socket_, lock_;
     owner_process owner_;
     std::atomic<bool> held_{false}, ends_{false}, leaves_orderly_{true};

@@ -17,9 +17,9 @@
 // PENDING -> EXPIRED, CLOSED | nothing                           |
 // clang-format on
 // Memory order: the word is changed by CAS (acq_rel) after the CAS that took the permit; the stream's wait
-// reads it before its next kernel. The deadline is stored before PENDING, and the holder reads it after the
-// word. So a process that reads a word then reads the deadline of that word, or a later deadline of another
-// generation, in which case its CAS fails.
+// reads the word before the stream's next kernel. The deadline is stored before PENDING, and the holder reads
+// the deadline after the word. So a process that has read a word next reads either the deadline of that word,
+// or a later deadline of another generation; in the latter case the CAS of this process fails.
 
 #include <optional>
 

@@ -75,7 +75,8 @@ void gpu_repair::start(memory& space, int gpu_fd) {
     (void)shm::send_message(repairer_->socket.get(), to_text(o), {space.fd(), gpu_fd});
     at(step::repairer_notified);
 #endif
-    // Start time first: a reader of the pid then reads the matching start time (registry.hpp).
+    // The start time is stored first, so a reader of the pid then reads the matching start time
+    // (registry.hpp).
     s.repairer_start.store(it.start_time, std::memory_order_release);
     s.repairer.store(static_cast<u64>(it.pid), std::memory_order_release);
     at(step::repairer_named);

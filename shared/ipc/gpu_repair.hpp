@@ -2,10 +2,10 @@
 // The holder's part in the repair of GPU words: the holder does not use CUDA, so a short-lived process
 // repairs them (gpu_helper).
 //
-// One repair process at a time, over all incarnations of the holder, because a tally records only the last
-// loss (words.hpp). The id of that process is stored in the space before the process gets its instructions.
-// The next one starts when it has ended, and a holder that takes over first ends the process whose id it
-// finds there.
+// Only one repair process runs at a time, over all incarnations of the holder, because a tally records only
+// the last loss (words.hpp). The id of that process is stored in the space before the process gets its
+// instructions. The next repair process starts when that process has ended. A holder that takes over first
+// ends the process whose id is stored there.
 //
 // clang-format off
 // step                                      | a crash of the holder right after it | repaired by

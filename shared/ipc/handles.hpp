@@ -50,8 +50,8 @@ public:
 protected:
     held(std::shared_ptr<attachment> to, u32 place) : to_(std::move(to)), place_(place) {}
     ~held() = default;
-    /// Marks the object as no longer held. Null if it was not held, or in a forked child, whose parent holds
-    /// it.
+    /// Marks the object as no longer held. Returns null if the object was not held, and in a forked child,
+    /// because the object is held by the parent.
     [[nodiscard]] std::shared_ptr<attachment> detach() noexcept;
     std::shared_ptr<attachment> to_;  ///< null: no longer held
     u32 place_;

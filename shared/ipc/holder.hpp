@@ -3,15 +3,15 @@
 // fence.
 //
 // The course of a death: the client's socket ends -> DEAD. Its pidfd reports its exit (or the client has
-// reported before that nothing is mapped there) -> FENCED -> every primitive is repaired -> its entry is
-// FREE. A process that has closed its socket and still runs stays DEAD, and keeps the objects that it holds,
-// until it exits or reconnects.
+// already reported that it maps nothing of the space) -> FENCED -> every primitive is repaired -> its entry
+// is FREE. A process that has closed its socket and still runs stays DEAD, and keeps the objects that it
+// holds, until it exits or reconnects.
 //
 // The holder's own death: clients continue to use the objects that they have; operations that need a holder
 // (attaching, new primitives, repair) wait. The next holder of that name takes the lock, reads the record,
 // and requests the memory: each client connects to the socket and sends its descriptor there. Then the holder
 // checks the process of each registry entry by its pidfd, and repairs again every entry that is FENCED or
-// whose process has died meanwhile. If no process maps the memory any more it creates a new space.
+// whose process has died meanwhile. If no process maps the memory any more, the holder creates a new space.
 //
 // A running pipeline is also a space: its supervisor has a holder that creates the memory when the first
 // client connects (memory_when::on_demand) and that never blocks. The memory of a dead supervisor is taken

@@ -18,7 +18,7 @@ namespace carousel::ipc {
 class memory {
 public:
     /// Creates a zeroed space of `bytes` (whole pages): reserves its pages, writes its head, stores its
-    /// magic; `gpu` is its GPU memory. Throws shm_error if there is no room or no memfd.
+    /// magic. `gpu`: the GPU memory of the space. Throws shm_error if there is no room or no memfd.
     [[nodiscard]] static memory make(const std::string& name, u64 bytes, const gpu_memory& gpu = {});
     /// Maps a descriptor received from another process. Throws shm_error if the memory is not a space, has
     /// another layout version, belongs to another user, is truncated, or differs in size from the size in its
@@ -39,7 +39,8 @@ private:
     space_block* block_ = nullptr;
 };
 
-/// Processes that map the memory of the space with that id, from /proc: their pids, and their number.
+/// The first function returns the pids of the processes that map the memory of the space with that id, the
+/// second returns their number; both read /proc.
 [[nodiscard]] std::vector<i32> processes_with(const std::string& id);
 [[nodiscard]] u32 mappers_of(const std::string& id);
 

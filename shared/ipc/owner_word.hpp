@@ -40,9 +40,9 @@ struct owner_word {
 // Counts of losses by crashes, each loss once: {count:24, place:24, round:16} (words.hpp).
 
 /// Counts a loss at `place` in `round` exactly once, however often a repair is interrupted and restarted. The
-/// place stays in a separate state (LOST) from before it is counted until after that, and only one repair at
-/// a time counts, one place after another. So only the last counted place can be encountered again; each
-/// repair begins with the places that it finds LOST and then clears the tally (count_done).
+/// place is in a separate state (LOST) from before it is counted until after it is counted. Only one repair
+/// counts at a time, and it counts one place after another. So only the last counted place can be encountered
+/// again; each repair begins with the places that it finds LOST and then clears the tally (count_done).
 template <class Side>
 CAROUSEL_SIDE void count_once(typename Side::word& tally, u64 place, u64 round) {
     const u64 before = Side::load(tally), mark = ((place + 1) & 0xFFFFFFU) << 16U | (round & 0xFFFFU);

@@ -119,8 +119,8 @@ bool pool::transfer(const block_ref& r) {
     return true;
 }
 
-// The lease of the cell gives the right to the block. Its word may still name the sender, or an earlier
-// receiver whose lease failed: neither of them uses the block any more.
+// The lease of the cell gives the right to the block. The block's word may still name the sender, or an
+// earlier receiver whose lease failed: neither of them uses the block any more.
 std::optional<block> pool::take(const block_ref& r) {
     if (r.unit >= b_->units) return std::nullopt;
     const u32 first = static_cast<u32>(r.unit);

@@ -5,14 +5,14 @@
 //     FREE -> CLAIMING(s, e) -> OWNED(s, e) -> LEAVING(s, e) -> FREE
 //     OWNED(s, e) -> IN_QUEUE(t) -> OWNED(t, f)     through a cell that names it
 //   the others  {first unit, 0, BODY}    FREE -> BODY -> FREE, changed only by the owner of the first
-//   serial      every claim and every transfer has a number of its own, so a stale name of a block never
-//   matches
+//   serial      every claim and every transfer has a number of its own, so a stale name of a block
+//               never matches
 // First fit. A block is claimed first unit first, then the others upwards; it is freed downwards, first unit
-// last. So while any unit belongs to a block its first unit shows this, and the block's length need not be
-// stored: the block extends as long as units name its first unit. There is no list and no lock: at every
-// instant the FREE units are the free room, and a crash in between leaves a first unit that is CLAIMING or
-// LEAVING and the rest of its body, which the repair walks again. Two claims of the same room collide at one
-// unit: the later claim gives its units back and searches further up.
+// last. So while any unit belongs to a block, the block's first unit shows this. The block's length need not
+// be stored, because the block extends as long as units name its first unit. There is no list and no lock: at
+// every instant the FREE units are the free room. A crash during a claim or a release leaves a first unit
+// that is CLAIMING or LEAVING, and the rest of its body; the repair walks this body again. Two claims of the
+// same room collide at one unit: the later claim gives its units back and searches further up.
 // clang-format off
 // step                          | a crash right after it leaves            | repaired by
 // a serial is drawn             | a number that no block has               | not needed
@@ -27,7 +27,7 @@
 // Until its fence, a dead client's blocks stay OWNED: this is their quarantine, because the client may still
 // write.
 // Memory order: a unit is freed by a CAS (acq_rel) after its owner's last write, and claimed by a CAS before
-// the next owner's first one, so the writes of the two never overlap.
+// the next owner's first write, so the writes of the two never overlap.
 
 #include <cstring>
 #include <optional>
@@ -113,7 +113,7 @@ private:
 void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named);
 
 // Blocks of a pool that are sent through a queue: the element begins with a block_ref; in transit the block
-// belongs to the cell. At every instant it has one owner.
+// belongs to the cell. At every instant the block has one owner.
 // clang-format off
 // step                                  | a crash right after it leaves         | repaired by
 // send: the cell READY, names it        | the sender owns it, the cell names it | pool repair: the cell's
@@ -123,12 +123,12 @@ void repair(pool_block& b, u32 dead, const std::vector<block_ref>& named);
 //                                       | names it                              | pool repair: the cell's
 // receive: the cell -> FREE             | the receiver's alone                  | pool repair: freed
 // clang-format on
-// The cell is published before the block's word changes, and freed after it: a block whose owner dies is
-// named by a published cell, or no process owns it. The serials (`before`, `after`) prevent a slow sender's
-// change from affecting the block once a receiver has it.
+// The cell is published before the block's word changes, and freed after that change. So when the owner of a
+// block dies, either a published cell names the block, or no process owns it. The serials (`before`, `after`)
+// prevent a slow sender's change from affecting the block once a receiver has it.
 
-/// `element`: has the size of the queue's elements and starts with a block_ref, which is filled in. Returns
-/// false if the queue is full; the sender then keeps the block.
+/// `element`: has the size of the queue's elements and starts with a block_ref, which try_send() fills in.
+/// Returns false if the queue is full; the sender then keeps the block.
 bool try_send(pool& from, const block& k, queue& to, void* element);
 /// Empty if the queue is empty, or, with `damaged` set, if the element names no block.
 [[nodiscard]] std::optional<block> try_receive(queue& from, pool& to, void* element, bool* damaged = nullptr);

@@ -42,7 +42,7 @@ block block_in(const u64 (&what)[4]) {
     return {static_cast<u32>(what[0] & 0xFFFFFFFFU), static_cast<u32>(what[0] >> 32U), what[1]};
 }
 
-// A test hook may throw out of a release; nothing else in it can.
+// Only a test hook can throw an exception during a release.
 template <class Fn>
 void quietly(Fn fn) noexcept {
     fn();

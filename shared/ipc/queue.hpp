@@ -29,11 +29,11 @@
 // clang-format on
 //
 // Memory order: the payload is written between CLAIMED and READY, and read between POPPING or LEASED and
-// FREE. Each of these is a CAS (acq_rel) of the cell's word by its owner, so a read of a payload happens
-// after its write, and before the next lap's write.
+// FREE. Each of these transitions is a CAS (acq_rel) of the cell's word by the cell's owner, so a payload is
+// read after it is written, and before the next lap's write.
 //
-// A queue may carry blocks of a pool: then the element begins with a block_ref (pool.hpp), and it is leased
-// and never popped (pool.hpp).
+// A queue may carry blocks of a pool. Then each element begins with a block_ref, and is leased and never
+// popped (pool.hpp).
 
 #include <optional>
 #include <type_traits>

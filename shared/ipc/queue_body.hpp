@@ -1,7 +1,7 @@
 #pragma once
-// The queue's steps, written once for the CPU and for kernels: the code that the histories and the model
-// check on the CPU is the code that runs on a GPU. queue.hpp has the words, the table of what a crash leaves
-// at each step and the argument of memory order, which apply to both.
+// The queue's steps, written once for the CPU and for kernels: on the CPU, the histories and the model check
+// the same code that runs on a GPU. queue.hpp has the words, the table of what a crash leaves at each step
+// and the argument of memory order, which apply to both.
 //
 // Side has the words and their operations:
 //   word                              a word in the memory of that side

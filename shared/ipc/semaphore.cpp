@@ -125,7 +125,7 @@ void semaphore::pass_by_late(const in_front& others) {
     if (others.waiting == 0) return;
     const u64 now_ms = clock_ns() / ns_per_ms, mark = load(b_->late);
     const bool named = late_mark::names(mark, others.first);
-    if (free_permits() == 0) {  // it waits like all others
+    if (free_permits() == 0) {  // the first waiter waits like all others
         if (named) hint(b_->late, mark, 0);
         return;
     }

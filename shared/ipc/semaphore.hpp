@@ -9,21 +9,22 @@
 //                      permit unused
 //
 // Each permit is a separate word, so no more permits can be held than exist. Ticket t is at place t mod N of
-// the line, in lap t / N: a ticket is taken by the CAS that writes the waiter's epoch there, and given back
-// by one CAS to the next lap, regardless of its position in the line. So a ticket whose place has moved to
-// another lap has left, and no client can take ticket t + N before ticket t has left.
+// the line, in lap t / N. A ticket is taken by the CAS that writes the waiter's epoch at this place, and
+// given back by one CAS of the place to the next lap, regardless of the ticket's position in the line. So a
+// ticket whose place has moved to another lap has left, and no client can take ticket t + N before ticket t
+// has left.
 //
 // A waiter's turn has come when fewer waiters precede it than permits are free. The waiters are counted
 // first, then the free permits: a waiter that has left the line had taken its permit before, so no permit is
-// counted for two. One permit always remains for each waiter ahead: later waiters cannot starve an earlier
-// one.
+// counted for two waiters. One permit always remains for each waiter ahead, so later waiters cannot starve an
+// earlier waiter.
 //
-// A client that is stopped in the line, or slow, would keep a permit from all later waiters. So the first
+// A client that is stopped in the line, or slow, would withhold a permit from all later waiters. So the first
 // waiter is passed over when it has left a free permit unused for line_patience_ns: a client that detects
 // this moves the waiter's place to the next lap. The late client finds at its next check that its place is
-// gone, and takes a new ticket. Only fairness depends on that clock: a permit is always taken by the CAS of
-// its word, whether or not the client is in the line. If the late client wakes between its check and that CAS
-// it still takes the permit, and a later client may get its permit one place too early.
+// gone, and takes a new ticket. Only fairness depends on this time limit: a permit is always taken by the CAS
+// of its word, whether or not the client is in the line. If the late client wakes between its check and that
+// CAS, it still takes the permit, and a later client may get its permit one place too early.
 //
 // clang-format off
 // step                          | a crash right after it leaves             | repaired by

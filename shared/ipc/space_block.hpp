@@ -11,8 +11,8 @@
 // part of the arena follows from the published places, so a holder that dies while it creates a primitive
 // leaves an EMPTY place and nothing to repair. A primitive exists as long as the space does.
 //
-// The holder creates all of it and stores the magic last (release); an attaching process reads it first
-// (acquire).
+// The holder creates the whole memory and stores the magic last (release); an attaching process reads the
+// magic first (acquire).
 
 #include <cstddef>
 #include <string>
@@ -72,7 +72,7 @@ struct space_block {
     u64 gpu_bytes;  ///< 0: no GPU
     char gpu_uuid[40];
     word repairer, repairer_start;  ///< pid and start time of the current or last repair process of GPU words
-    word holder;  ///< {incarnations of the holder, 0, 0}: the number of times that the space was taken over
+    word holder;                    ///< {incarnations of the holder, 0, 0}: 1 until the space is taken over
     alignas(64) shm::doorbell_word bell;
     registry_block registry;
     directory_entry place[max_primitives];

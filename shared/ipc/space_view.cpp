@@ -68,7 +68,8 @@ figures inspect(work_queue_block& b, account& to) {
     return {{"waiting", waiting}, {"claimed", claimed}, {"dead_letters", dead_letters}};
 }
 
-// A block is its first unit, which names its owner, and the BODY units after it that name the first.
+// A block consists of its first unit, which names the owner, and of the following BODY units that name the
+// first unit.
 figures inspect(pool_block& b, account& to) {
     u64 free = 0, largest = 0, run = 0, blocks = 0, travelling = 0;
     amount* of = nullptr;

@@ -7,7 +7,7 @@ namespace carousel::ipc {
 
 enum class step : u8 {
     // the registry, in the holder
-    epoch_drawn,     ///< a number is used up that no entry has
+    epoch_drawn,     ///< an epoch that no entry has is used up
     entry_attached,  ///< the entry is ATTACHED, the client has not been notified
     entry_dead,      ///< the entry is DEAD, nothing of the client is repaired yet
     entry_fenced,    ///< the entry is FENCED, nothing of the client is repaired yet
@@ -21,7 +21,7 @@ enum class step : u8 {
     permit_released,  ///< the permit is given back, no waiter is woken yet
     line_passed,      ///< the first waiter is removed because it was late; no waiter is woken yet
     // a queue
-    cell_claimed,    ///< the cell is claimed, its content is still of another round
+    cell_claimed,    ///< the cell is claimed, its content is still that of another round
     cell_written,    ///< written, not published
     cell_published,  ///< the cell is published, no waiter is woken yet
     cell_passed,     ///< a consumer checks the next cell
@@ -38,7 +38,7 @@ enum class step : u8 {
     task_failed,       ///< the failure is counted as an attempt, and the task waits again or is a dead letter
     dead_letter_read,  ///< a dead letter is copied, and is still there
     // a pool
-    serial_drawn,    ///< a number is used up that no block has
+    serial_drawn,    ///< a serial that no block has is used up
     head_claimed,    ///< the first unit of a block is claimed
     body_claimed,    ///< a further one
     block_owned,     ///< the block is complete
@@ -48,7 +48,7 @@ enum class step : u8 {
     block_named,     ///< a published cell names the block, whose word still names the sender
     block_sent,      ///< the block's word is IN_QUEUE: the cell owns the block
     block_received,  ///< the receiver owns the block, the cell still names it
-    // a gate: of the client, then of the holder
+    // a gate: steps of the client, then steps of the holder
     gate_timed,      ///< the gate's deadline is far in the future, and the gate is not PENDING yet
     gate_opened,     ///< the gate is PENDING, the wait is not enqueued on the stream yet
     gate_requested,  ///< the stream has reached the wait, and its deadline is stored

@@ -10,7 +10,7 @@
 // An epoch permanently identifies one incarnation of one client: the registry has its (pid, start time). 0
 // means none. Counts wrap around, so words are compared for equality and rounds by their distance (round_of).
 //
-// Memory order: every CAS is acq_rel and every read of a word acquire. So a process that sees a word also
+// Memory order: every CAS is acq_rel, and every read of a word is acquire. So a process that sees a word also
 // sees everything that its writer had written before, payloads included: a payload is written between the CAS
 // that claims its place and the CAS that publishes it, and read between the CAS that takes it and the CAS
 // that frees it.

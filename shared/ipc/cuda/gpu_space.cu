@@ -122,7 +122,8 @@ gpu_semaphore gpu_space::semaphore(const std::string& name, u32 permits) {
 
 shared_pool gpu_space::pool(const std::string& name, u64 bytes, u64 unit_bytes) {
     const u64 unit = std::max<u64>(unit_bytes, 1), whole = (bytes + unit - 1) / unit * unit;
-    // Everything derived from it keeps the memory mapped, because a block's data() is a pointer into it.
+    // Every object derived from the pool keeps the memory mapped, because a block's data() is a pointer into
+    // that memory.
     const std::shared_ptr<attachment> to(on_, on_->to().get());
     return {to, to->place(name, {kind::gpu_pool, whole, unit_bytes, 0}), name};
 }

@@ -6,7 +6,8 @@
 // function gives the permit back. The host functions never block, so no stream delays another one.
 //
 // ipc/gate.hpp determines the result of a wait, and which call gives its permit back. A crash leaves a
-// permit, a place in the line and a gate at which no stream waits: semaphore.hpp, gate.hpp.
+// permit, a place in the line and a gate at which no stream waits; semaphore.hpp and gate.hpp describe the
+// repair.
 
 #include <cuda_runtime_api.h>
 

@@ -1,7 +1,7 @@
 #pragma once
-// The GPU half of <carousel/ipc.hpp>, for .cu files: memory of a space on a GPU, and queues that kernels of
-// one process fill and kernels of another process empty. `carousel hold lab --device cuda:0` holds this
-// memory.
+// The GPU half of <carousel/ipc.hpp>, for .cu files: memory of a space on a GPU, and queues into which
+// kernels of one process push and from which kernels of another process pop. `carousel hold lab --device
+// cuda:0` holds this memory.
 //
 //   auto lab = carousel::ipc::open("lab");
 //   carousel::ipc::gpu_space gpu(lab);                     // maps the memory once, for the current GPU
@@ -14,8 +14,8 @@
 // no process gets any of them: an element that a dead process was writing blocks the queue for about half a
 // second, in which the holder starts a program that repairs the words on the GPU. Under MPS a fault, or a
 // death in a kernel that does not end, ends every client of the MPS server; the space survives, because its
-// holder uses no CUDA. In that case the fence is also the end of the process: in no measurement did its work
-// write anything after that.
+// holder uses no CUDA. In that case, too, the fence is the end of the process: in no measurement did the
+// process's work write anything after that end.
 //
 // Words. A queue of a gpu_space belongs to kernels: the CPU reads its state() and uses kernels to push or
 // pop. A pool's words belong to the CPU: kernels use blocks, but don't acquire them.
@@ -145,9 +145,10 @@ enum class permit_now : u8 {
     closed    ///< the holder released the stream because this process was late, or the permit was dropped
 };
 
-/// A permit that a stream has requested. Destroying the object without release() gives the permit back: at
-/// once, even while kernels that have it run; or, if the permit is not granted yet, as soon as it is granted,
-/// and granted() is then false for kernels. If the process dies, the permit is given back after the fence.
+/// A permit that a stream has requested. Destroying the object without release() gives the permit back at
+/// once, even while kernels that have the permit run. A permit that is not granted yet is given back as soon
+/// as it is granted, and granted() is then false for kernels. If the process dies, the permit is given back
+/// after the fence.
 class stream_permit {
 public:
     stream_permit(stream_permit&&) noexcept = default;
