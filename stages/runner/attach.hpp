@@ -1,8 +1,8 @@
 #pragma once
 // How a stage process attaches to a run. It opens one SOCK_SEQPACKET connection to the supervisor
 // (DIR/control.sock), which stays open until the process ends. The connection's EOF informs the supervisor of
-// a death within a millisecond, because its fd is moved above those of the driver: files are closed in the
-// order of their numbers, and closing those of a GPU driver takes about 90 ms.
+// a death within a millisecond, because the connection's fd is moved above the fds of the driver: files are
+// closed in the order of their fds, and closing the files of a GPU driver takes about 90 ms.
 //   stage      -> hello (control/stage_message.hpp)
 //   supervisor -> attach with fds (control/stage_message.hpp), or a refusal
 //   stage -> ready, after it is LIVE

@@ -3,7 +3,7 @@
 // then passed on as a tombstone, both by the stage's next process. That process holds the frame's inputs,
 // into which no producer can write before the process commits; the stage's own code is not called for this
 // frame. What a crash leaves at each step:
-//   NAME.part1 made    the next incarnation sees it and tries once more, as NAME.part2; a third one leaves it
+//   NAME.part1 made    the next incarnation sees it and retries as NAME.part2; a third one does not retry
 //   files written      the same
 //   renamed to NAME    the dead letter is complete; the next incarnation finds it and writes nothing
 // So saving a frame ends two processes at most, whatever is wrong with the disk or the device. Copying a

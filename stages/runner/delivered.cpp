@@ -9,10 +9,11 @@
 namespace carousel::stages {
 namespace {
 
-// Frames that a sender releases without asking a sink cannot be recovered. So a damaged number of stages,
-// count or index must not exclude a sink until the supervisor has repaired it: a place counts as empty only
-// if two words agree, and a stage counts as having an output only if two words agree. A stage that appears to
-// be a sink because of such damage has no ledger, and blocks the sender until the repair.
+// Frames that a sender releases without asking a sink cannot be recovered. So a sink must not be excluded
+// because the number of stages, a count or an index is damaged and not yet repaired by the supervisor: a
+// place counts as empty only if two words agree, and a stage counts as having an output only if two words
+// agree. A stage that appears to be a sink because of such damage has no ledger, and blocks the sender until
+// the repair.
 bool is_sink(const shm::control_block& c, u32 k) noexcept {
     const shm::stage_block& s = c.stage[k];
     const bool there = k < c.stages || s.name[0] != 0;

@@ -21,8 +21,8 @@ namespace carousel::stages {
 // d * work / (d * work + overhead).
 //   turns   contexts take turns on one GPU. A turn ends when its process has nothing more queued, and each
 //           change of turns costs `switch_ns`. Every context gets one turn for the d frames that pass through
-//           all these stages: work is the sum over them, the overhead is one switch per context. All of
-//           them read the same figures and therefore choose the same depth.
+//           all these stages: work is the sum over these stages, the overhead is one switch per context. All
+//           contexts read the same figures and therefore choose the same depth.
 //   hops    a stage that has the GPU to itself or overlaps with the others (MPS): the overhead is the path
 //           from one process to the next, `hop_ns`, which frames in flight hide.
 // Balanced is the smallest depth that achieves 95 % of what all lanes would achieve.
@@ -77,9 +77,9 @@ private:
 // Measures the time per frame on the device, as observed by the stage's waiting thread: from the time when
 // the frame is submitted and has become the oldest one until it completes. If contexts take turns, the first
 // frame of a turn has also waited for the frames of the other contexts, so the 40 % quantile of the last 64
-// frames is used instead of the mean: such frames are few as soon as several are in flight. A thread that
-// wakes late finds the next frames already complete, which appears as less work and so leads to more depth,
-// the harmless direction of error.
+// frames is used instead of the mean: as soon as several frames are in flight, only few of them are the first
+// of a turn. A thread that wakes late finds the next frames already complete, which appears as less work and
+// so leads to more depth, the harmless direction of error.
 
 class work_meter {
 public:

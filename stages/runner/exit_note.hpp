@@ -26,9 +26,9 @@ void note_wild_write(u64 packed) noexcept;
 /// Stores the note and ends the process at once, without destructors: a normal exit can hang on a stuck
 /// stream.
 [[noreturn]] void die(int code) noexcept;
-/// Runs `work`. Logs an exception that it throws and exits with the connection still open: a supervisor that
-/// finds the connection closed before there is a note would kill a client of an MPS domain without knowing
-/// the reason for its exit.
+/// Runs `work`. Logs an exception that `work` throws, and exits with the connection still open, because a
+/// supervisor that finds the connection closed before there is a note would kill a client of an MPS domain
+/// without knowing the reason for its exit.
 void with_exit_note(const std::function<void()>& work);
 /// From here on exit(0) is the planned exit.
 void expect_exit() noexcept;

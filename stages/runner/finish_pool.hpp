@@ -5,11 +5,10 @@
 //   finish      N threads: each takes the oldest frame that has arrived and finishes it; a thread that finds
 //               none takes parts of a frame that another thread finishes (frame::in_parts)
 // The completion thread waits for each frame's turn here, then records and commits; no other thread does, and
-// frames stay in order. All shared state is process-local memory, so a crash leaves nothing of it. What a
-// crash leaves of the frames: those whose finish() had begun or ended and that were not committed are
-// delivered again; these are up to in_flight frames instead of one. That is why finish() is idempotent per
-// sequence. If a process was stopped in finish() and continues late, frame::is_owned() returns false for all
-// these frames.
+// frames stay in order. All shared state is process-local memory, so a crash leaves nothing of it. After a
+// crash, the frames whose finish() had begun or ended and that were not committed are delivered again: up to
+// in_flight frames, instead of one frame without a pool. That is why finish() is idempotent per sequence. If
+// a process was stopped in finish() and continues late, frame::is_owned() returns false for all these frames.
 
 #include <condition_variable>
 #include <deque>

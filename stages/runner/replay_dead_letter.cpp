@@ -26,8 +26,8 @@ struct free_memory {
     void operator()(std::byte* at) const noexcept { std::free(at); }
 };
 
-/// Device memory of exactly the required size. On the CPU from posix_memalign, whose bounds are known to the
-/// tools; on a GPU from cudaMalloc, for the same reason.
+/// Device memory of exactly the required size. Allocated by posix_memalign on the CPU and by cudaMalloc on a
+/// GPU, because the tools know the bounds of such blocks.
 class exact_memory {
 public:
     exact_memory(device::context& c, u64 bytes) : bytes_(bytes) {
@@ -219,7 +219,7 @@ void require_same_outputs(const run::dead_letter& l, const description& d) {
     std::vector<output_description> mine = d.outputs, kept;
     for (output_description& o : mine) (void)o.lay_out();
     for (const run::dead_letter::output& o : l.outputs) kept.emplace_back(o.name, o.format);
-    // A stage whose output no stage read has no ring, and its dead letter has no format.
+    // If no stage read the output, the output has no ring, and the dead letter has no format.
     if (kept.empty() || mine == kept) return;
     throw config_error(fmt::format("stage {} writes {}, but the dead letter is from a version that wrote {}",
                                    l.stage, all_text(mine), all_text(kept)));

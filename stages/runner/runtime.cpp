@@ -125,7 +125,7 @@ void runtime::check_output(const description& d) const {
         attachment_.outputs.size() > 1 ? "were" : "was", describe_outputs(attachment_.outputs)));
 }
 
-// The same applies to the parameters that it reads.
+// If a stage rebuilt during the run reads parameters, their schema must still be that of the run.
 void runtime::check_parameters(const description& d) const {
     if (!d.parameters || d.parameters == attachment_.parameters) return;
     throw config_error(fmt::format(
@@ -151,8 +151,8 @@ void runtime::require_parameters(std::string_view type, std::size_t bytes) const
                     attachment_.stage, type, bytes, parameter_type_.empty() ? "none" : parameter_type_));
 }
 
-// The same applies to whether it may end its stream: the check of the pipeline covered the stages that depend
-// on this.
+// A stage rebuilt during the run may end its stream only if the run was started for a stage that does,
+// because the check of the pipeline covered the stages that depend on this.
 void runtime::check_ends(const description& d) const {
     if (!d.ends || (stage_block().flags & shm::stage_flag::ends) != 0) return;
     throw config_error(
@@ -222,8 +222,8 @@ void runtime::map_headers() {
 }
 
 // One event per slot of the first output, created once: its handle goes into this incarnation's entry, which
-// no process overwrites while a job word contains its epoch. The event is recorded after all of a job's work,
-// so it also covers the work for the other outputs (C18).
+// no process overwrites while a job word contains the incarnation's epoch. The event is recorded after all of
+// a job's work, so it also covers the work for the other outputs (C18).
 void runtime::make_events() {
     if (!outputs_.empty()) {
         const mapped_link& first = outputs_.front();

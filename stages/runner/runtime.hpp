@@ -123,7 +123,8 @@ public:
     [[nodiscard]] u32 finish_threads() const noexcept { return finish_threads_; }
     /// Whether finish() of this stage receives tombstone frames.
     [[nodiscard]] bool wants_tombstones() const noexcept { return wants_tombstones_; }
-    /// The event of a job: that of its slot at the first output, or of its lane for a sink.
+    /// Returns the event of a job: the event of the job's slot at the first output, or, for a sink, of the
+    /// job's lane.
     [[nodiscard]] device::event& event_of(u32 output_slot, u32 lane);
     [[nodiscard]] supervisor_link& supervisor() noexcept { return supervisor_; }
     [[nodiscard]] const test_hooks& hooks() const noexcept { return hooks_; }

@@ -1,5 +1,5 @@
-// Determines to which memory of others this process could write: maps that memory, and reports the result (in
-// its entry's `guard`, for `carousel ps` and for fault injection, and as a warning in its log).
+// Determines which memory of other processes this process could write to: maps that memory, and reports the
+// result (in its entry's `guard`, for `carousel ps` and for fault injection, and as a warning in its log).
 //
 // Threads: the main thread. The entry's word belongs to this process and is not atomic: a concurrent reader
 // reads its old or its new value.

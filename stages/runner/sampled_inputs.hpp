@@ -65,9 +65,9 @@ public:
     }
     /// Gives the current copies to the frame that begins next.
     void assign(frame_in_work& f, ring::worker& w) const noexcept;
-    /// For an abandoned frame that is saved as a dead letter, whose own copies ended with its process: polls
-    /// until there is a copy of each input, or for `patience_ns`. A process that has just started may find
-    /// none at first, because its predecessor's place as a reader is not free yet.
+    /// For an abandoned frame that is saved as a dead letter: the frame's own copies ended with the process
+    /// that had made them, so polls until there is a copy of each input, or for `patience_ns`. A process that
+    /// has just started may find none at first, because its predecessor's place as a reader is not free yet.
     void wait_for_copies(frame_in_work& f, std::span<const std::unique_ptr<frame_in_work>> frames,
                          u64 patience_ns);
 

@@ -69,8 +69,8 @@ std::vector<run::dead_letter::asset> assets_of_other_stages(const runtime& r) {
     return all;
 }
 
-/// The program that `carousel replay` starts: for a stage in Python, its file, which is named by
-/// carousel_stage.py.
+/// The program that `carousel replay` starts: for a stage in Python, the stage's file, whose path
+/// carousel_stage.py has put into the environment.
 std::string program_of_process() {
     if (const char* program = std::getenv("CAROUSEL_PROGRAM"); program != nullptr) return program;
     std::error_code failed;

@@ -185,7 +185,8 @@ void run(stage& s, const arguments& a) {
     runtime r(attach(request_from(a)), s, from);
     std::optional<heartbeat> heart;
     with_exit_note([&] {
-        // Before the slow parts, because a stage that loads a mesh is alive. Throws if its thread is refused.
+        // Started before the slow parts, because a stage that loads a mesh is alive. Throws if the
+        // heartbeat's thread cannot be started.
         heart.emplace(r);
         if (!r.is_standby())
             r.load_assets(s);  // the seat of a standby has a holder, which has loaded the

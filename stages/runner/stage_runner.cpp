@@ -168,8 +168,9 @@ void stage_runner::run() {
     crash_here(crash_point::work_ended);
 }
 
-// One block_open scope from the lease to the stage's own code, because each scope has a cost. The newest
-// frames of sampled inputs are taken before the lease, so that no word is leased while they are copied.
+// One block_open scope covers everything from the lease to the stage's own code, because each scope has a
+// cost. The newest frames of sampled inputs are taken before the lease, so that no word is leased while they
+// are copied.
 ring::outcome stage_runner::begin(frame_in_work& f, u32 in_flight) {
     if (sampled_inputs_) {
         sampled_inputs_->take(frames_);
@@ -262,7 +263,8 @@ void stage_runner::complete_loop() {
         } else {
             wait_began = await_device(*f);
         }
-        // One block_open scope until the frame ends, left while the stage's own code or a disk write runs.
+        // One block_open scope lasts until the frame ends; it is left while the stage's own code or a disk
+        // write runs.
         shm::block_open_between open;
         if (!pool_) on_device_done(*f, wait_began);
         commit(*f, open);
@@ -282,8 +284,8 @@ u64 stage_runner::await_device(frame_in_work& f) {
     const device::profiler_range shown(profiler_, "wait for the device", f.job.ring_sequence);
     const u64 wait_began = now_ns();
     {
-        const shm::block_open open;  // clock of only the oldest submitted frame, because the others wait
-                                     // after it
+        // Only the oldest submitted frame has a clock, because later frames wait for it.
+        const shm::block_open open;
         runtime_->entry().device_since_ns.store(wait_began, std::memory_order_release);
     }
     guarded(
@@ -323,7 +325,8 @@ void stage_runner::finish(frame_in_work& f) {
 }
 
 // Without a pool, finish() is also called here and shares one deadline with the commit. With a pool, finish()
-// and commit have separate deadlines: a frame that waits for its turn after a slow finish() has none.
+// and commit have separate deadlines, and no deadline runs for a frame that waits for its turn after a slow
+// finish().
 void stage_runner::commit(frame_in_work& f, shm::block_open_between& open) {
     const finish_clock::running clock(finishing_);
     if (!pool_ && commits_on_host_) open.leave_for([&] { finish(f); });

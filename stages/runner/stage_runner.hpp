@@ -29,7 +29,7 @@ namespace carousel::stages {
 
 // Main loop of a stage process that reads blocking groups or is a source. Threads:
 //   main        begin -> process -> submit; when it would otherwise be idle, it helps its producers commit
-//   and sweeps its rings
+//               and sweeps its rings
 //   completion  waits for each job's own event in order, finish(), commit, complete; writes the ledger of a
 //               stage without an output (ledger/ledger.hpp): record before the commit, mark after it and
 //               before anything else. For a stage with several finish threads it does only the steps after
@@ -38,9 +38,9 @@ namespace carousel::stages {
 // Every wait has a timeout: sleeps on the stage's doorbell last 100 ms at most; the supervisor bounds the
 // wait for a job's event, because it kills a stage whose frame exceeds frame_timeout_ms (clocks:
 // pipelines/supervisor/policy/clocks.hpp). Errors: a device failure ends the process with
-// exit_code::gpu_fault, an exception of the stage's code or its write beyond an output slot
-// (frame_canaries.hpp) with exit_code::stage_exception, a revocation with exit_code::revoked; each by _exit,
-// with a note for the supervisor.
+// exit_code::gpu_fault, an exception of the stage's code or a write by that code beyond an output slot
+// (frame_canaries.hpp) with exit_code::stage_exception, a revocation with exit_code::revoked. The process
+// then ends by _exit, with a note for the supervisor.
 
 class stage_runner {
 public:

@@ -101,8 +101,8 @@ void stage_runner::check_status(const frame_in_work& f, device::status_state sta
     device::guarded_status(runtime_->queue(), step, std::span(canaries).first(count), first);
 }
 
-// For rings on another GPU, if copies were chosen: first copies the inputs here, and finally copies the
-// outputs back. One staging slot per ring is enough, since the queue runs in order.
+// For rings on another GPU, if copies were chosen: first copies the inputs to this GPU, and finally copies
+// the outputs back. One staging slot per ring is enough, since the queue runs in order.
 void stage_runner::copy_inputs(const frame_in_work& f) {
     for (u32 i = 0; f.by_copy && i < f.job.inputs; ++i) {
         mapped_link& in = runtime_->input(i);
@@ -123,7 +123,7 @@ void stage_runner::copy_outputs(const frame_in_work& f) {
 void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     const u64 now = now_ns();
     meter_.add(f.job.submitted_ns, wait_began, now);
-    // From the time at which the device could begin the frame.
+    // The span begins when the device could begin the frame.
     const u64 span = now - std::min(now, std::max(f.job.submitted_ns, last_complete_ns_));
     last_complete_ns_ = now;
     if (!f.job.is_tombstone() && reach_.add(f.by_copy, span)) log::info("{}", reach_.report());
@@ -132,8 +132,8 @@ void stage_runner::measure(const frame_in_work& f, u64 wait_began) {
     runtime_->entry().work_ns.store(meter_.read(now), std::memory_order_relaxed);
 }
 
-// Returns the work per frame, summed over all contexts that take turns, or otherwise of this process. 0:
-// unknown for at least one of them.
+// Returns the work per frame, summed over all contexts that take turns; without turns, the work of this
+// process. 0: unknown for at least one of them.
 u64 stage_runner::work_of_a_turn() const {
     const depth_rule& rule = runtime_->attached().depth;
     if (rule.sharing != device_sharing::turns)

@@ -96,7 +96,7 @@ bool stage_runner::due(u32 seen) {
     const u64 next = c.next_source_ns.load(std::memory_order_relaxed), now = now_ns();
     if (next <= now) return true;
     const u64 rest = std::min(next - now, shm::max_sleep_ns);
-    if (sampled_inputs_)  // because their frames also ring the doorbell
+    if (sampled_inputs_)  // because frames of sampled inputs also ring the doorbell
         shm::wait(worker_.stage().doorbell, seen, rest);
     else
         std::this_thread::sleep_for(std::chrono::nanoseconds(rest));

@@ -44,10 +44,10 @@ bool is_broken_pipe(int fd) {
 namespace fs = std::filesystem;
 constexpr u64 daemon_patience_ns = 2 * ns_per_s, kill_patience_ns = ns_per_s;
 
-/// True if another stage remains that has not decided to leave. This is determined by its entry, or, if its
-/// pid is not valid here (another pid or time namespace), by its lock. A DOOMED process that still exists
-/// (the supervisor died during its retirement) is killed, because the control block is the last list that
-/// contains it. This process has released its own locks.
+/// True if another stage process that has not decided to leave still exists. This is determined by the entry
+/// of that process, or, if its pid is not valid here (another pid or time namespace), by its lock. A DOOMED
+/// process that still exists (the supervisor died during its retirement) is killed, because the control block
+/// is the last list that contains it. This process has released its own locks.
 bool others_live(const shm::control_block& c, u32 own_entry, const std::string& runtime_directory,
                  const std::string& run_id) {
     bool any = false;
@@ -180,7 +180,7 @@ void supervisor_link::write_alone() {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", a_->runtime_directory, a_->stage,
                                          a_->incarnation.seat, ::getpid());
     const shm::unique_fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    if (file) write_to(file.get());  // else its lines are lost with their reader
+    if (file) write_to(file.get());  // without the file, the lines are lost with the reader of the pipe
 }
 
 void supervisor_link::write_to(int fd) {
@@ -211,7 +211,7 @@ void supervisor_link::try_return() {
     awaiting_welcome_ = true;
     if (ready_ && !was_ready)
         shm::send_message(socket_.get(),
-                          write_message(run::ready_message{}).dump());  // it became ready in between
+                          write_message(run::ready_message{}).dump());  // this stage became ready meanwhile
 }
 
 void supervisor_link::on_message(const shm::message& m) {

@@ -5,7 +5,7 @@
 //   stage      -> return (control/stage_message.hpp) with the fds of all memory of the run; a standby, which
 //                 waits too, sends epoch 0 until it is promoted
 //   supervisor -> welcome with a new pipe for stdout and stderr, or a refusal
-//   stage      -> back, when it writes there: its output of the meantime is complete
+//   stage      -> back, when it writes to that pipe: the output of the meantime is complete
 // Threads: watch() is called on one thread (the heartbeat); the other functions on any thread. Output in the
 // meantime: a pipe whose reader is dead is replaced by DIR/logs/STAGE.SEAT.PID.alone, which the second
 // supervisor reads and removes. What a crash leaves: the fds are closed with the process; the file remains in
@@ -32,8 +32,8 @@ public:
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
     /// Polls the socket itself instead of watch()'s last result.
     [[nodiscard]] bool there();
-    /// Reports that this stage is LIVE, or that a standby is ready to be. If there is no supervisor, the next
-    /// one receives the report.
+    /// Reports that this stage is LIVE, or that a standby is ready to become LIVE. If there is no supervisor,
+    /// the next one receives the report.
     void send_ready();
     /// Called when a standby has taken its seat.
     void set_epoch(u32 epoch) noexcept { epoch_.store(epoch, std::memory_order_relaxed); }
