@@ -13,13 +13,13 @@
 // Only the ring here and its commits are authoritative. The other host only computes; if it loses a frame, no
 // answer arrives, and the frame is given to another instance. On the link, frames have the numbers of the
 // other host's ring, in the order in which they are sent. An answer is accepted if it comes from the run to
-// which the work was sent, with a number that this process has assigned to a frame that it still has. The
-// numbers start above all that predecessors have sent; when the numbering breaks, this process ends
+// which the work was sent, and if its number belongs to a frame that this process has sent and still has. The
+// numbers start above all numbers that predecessors have sent; when the numbering breaks, this process ends
 // (sending_side.hpp).
 //
 // The process returns its frames by exiting (exit_code::gave_back): this frees every lease by the ring's
-// rules and counts no attempt; the successor takes no frame before the other host has finished the frames
-// that it has. So a host that is away or stalled gets no frame.
+// rules and counts no attempt. The successor takes no frame until the other host has finished its frames. So
+// a host that is away or stalled gets no frame.
 
 #include <condition_variable>
 #include <map>

@@ -150,7 +150,8 @@ struct description {
     /// stages are refused if the file gives them sampled inputs.
     bool accepts_sampled_inputs = false;
     /// Also maps its inputs and other stages' assets for writing, for a stage whose library can't read from
-    /// read-only memory. A wild write by it can then harm other stages; the plan and the log report this.
+    /// read-only memory. A wild write by this stage can then harm other stages; the plan and the log report
+    /// this.
     bool writable_inputs = false;
     /// Every frame has the same work: process() launches the same kernels in the same order with the same
     /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; only their arguments (slots,

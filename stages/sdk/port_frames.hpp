@@ -97,8 +97,8 @@ public:
     /// Enqueue GPU work here: commit() waits for it.
     [[nodiscard]] device::queue& queue() const;
     [[nodiscard]] void* stream() const;  ///< the queue's cudaStream_t; null if the planes are in host memory
-    /// The run's parameters with which it is made, in the layout of open_run::parameters(); empty if the run
-    /// has none.
+    /// The run's parameters with which the frame is made, in the layout of open_run::parameters(); empty if
+    /// the run has none.
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const;
     /// Number of that parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] u64 parameter_number() const { return meta().parameter_number; }

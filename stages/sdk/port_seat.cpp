@@ -27,8 +27,8 @@ constexpr u32 try_again_us = 10'000;
 constexpr u64 poll_interval_ns = 100 * ns_per_ms, socket_patience_ns = ns_per_s;
 constexpr u32 retry_us = 20'000;
 
-/// Another user's folder can't be read; checked here, because the error would otherwise be that there is no
-/// run.
+/// Another user's folder can't be read. This is checked first, because otherwise the error would be that
+/// there is no run.
 void require_own(const std::string& folder) {
     struct stat info {};
     if (::stat(folder.c_str(), &info) == 0 && info.st_uid != ::geteuid())
@@ -125,7 +125,7 @@ port_seat::~port_seat() {
     session_.reset();
 }
 
-// The next incarnation may use one.
+// True without a session, because the next incarnation may use a GPU.
 bool port_seat::may_use_gpu() const noexcept {
     return !session_ || session_->where() == device::device_kind::cuda;
 }
@@ -150,7 +150,8 @@ void port_seat::check_planes() const {
     }
 }
 
-// A run without a supervisor may be taken over, so this waits for that as long as opening a run does.
+// A run without a supervisor may be taken over, so this function returns false for as long as opening a run
+// waits.
 bool port_seat::has_run_ended(u64 now) {
     const std::optional<run::record> r = run::read_record(folder_);
     if (!r || r->run_id != run_id_) return true;
@@ -226,7 +227,7 @@ void port_seat::commit() {
 }
 
 // A claim is valid while its job is open. So an incarnation whose claim is not accepted ends, and its claim
-// becomes void: it never writes the frame whose absence it has claimed.
+// becomes void. The incarnation never writes the frame whose absence it has claimed.
 void port_seat::end() {
     require_owner();
     const device::kept_thread kept(may_use_gpu());
@@ -324,7 +325,7 @@ std::shared_ptr<device::context> port_attachment::device_for(const run::mapped_r
     const bool gpu_memory = ring.memory.kind != device::memory_kind::memfd;
     device::device_id id = options_.device.empty() ? device::device_id{} : device_named(options_.device);
     in_host_memory = options_.device.empty() ? !gpu_memory : id.kind == device::device_kind::cpu;
-    if (gpu_memory && id.kind == device::device_kind::cpu) {  // only the block's GPU can read it
+    if (gpu_memory && id.kind == device::device_kind::cpu) {  // only the GPU of that memory can read it
         id.kind = device::device_kind::cuda;
         id.uuid = ring.memory.uuid.empty() ? ring.device.uuid : ring.memory.uuid;
     }

@@ -205,7 +205,7 @@ void port_session::run_heartbeat() {
 port_session::wait_result port_session::begin(u64 until_ns) {
     shm::stage_block& s = worker_->stage();
     for (;;) {
-        if (passes_) {  // called again after its record could not be written
+        if (passes_) {  // also true if an earlier call could not write the record
             if (!commit(std::nullopt)) return wait_result::lost;
             passes_ = false;
         }
@@ -269,11 +269,11 @@ bool port_session::commit(const telemetry::frame_hash& hash) {
     return owned;
 }
 
-// The event is complete before the word becomes SUBMITTED; no other process commits for a port
-// (owner_commits), so only this process acts between the two words. The order at the ledger is: record,
-// commit, mark, and only then the remaining steps. If the mark can't be written (a full disk) the frame stays
-// committed and the next call resumes with the mark. If there is no next call, the supervisor writes the mark
-// from the word (ledger_writer::mark_committed_by_supervisor).
+// The event is complete before the job word becomes SUBMITTED. No other process commits for a port
+// (owner_commits), so only this process changes the word from SUBMITTED to COMMITTED. The order at the ledger
+// is: record, commit, mark, and only then the remaining steps. If the mark can't be written (a full disk) the
+// frame stays committed and the next call resumes with the mark. If there is no next call, the supervisor
+// writes the mark from the word (ledger_writer::mark_committed_by_supervisor).
 bool port_session::finish(const telemetry::frame_hash& hash) {
     const bool is_tombstone = job_.is_tombstone();
     if (!committed_) {

@@ -1,21 +1,21 @@
 #pragma once
-// One incarnation of a port's program: from the hello until it has released all memory of the run. For the
-// shared words it is a process of the stage (ring/worker.hpp), but unlike a stage process it is never killed
-// by the run.
+// One incarnation of a port's program: from the hello until it has released all memory of the run. In the
+// shared words, an incarnation is a process of the stage (ring/worker.hpp), but unlike a stage process it is
+// never killed by the run.
 //
-// Threads: the program's own thread begins and commits, one frame at a time; the heartbeat thread stamps the
+// Threads: the program's own thread begins and commits, one frame at a time. The heartbeat thread stamps the
 // heartbeat, stores "no more" for a source whose program is busy elsewhere when the run stops, and polls the
 // supervisor's socket. begin() and the "no more" store exclude each other by a mutex of this process.
 //
-// What a crash leaves: words, as described in ring/worker.hpp; the kernel closes the socket (which the
+// What a crash leaves: words, as described in ring/worker.hpp. The kernel closes the socket (which the
 // supervisor detects as a death), signals the pidfd and releases the lock (the fence:
 // supervisor/processes/port_seats.hpp). The order of leaving: no further work is enqueued, mappings are
 // removed, the lock is released, "left" is sent.
 //
 // A forked child has a copy of the mappings and nothing else: its copy of a session is never destroyed
 // (port_seat), and its descriptors are closed by fork() (shm/process_fd.hpp). So the lock and the connection
-// end with the process that holds the seat. The mappings of a child are not part of the fence, in the same
-// way as when the supervisor watches the pidfd: a child writes to a ring only through pointers that it must
+// end with the process that holds the seat. The fence does not cover the mappings of a forked child; the same
+// is true where the supervisor watches the pidfd. A child writes to a ring only through pointers that it must
 // not use.
 
 #include <array>

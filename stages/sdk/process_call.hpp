@@ -35,8 +35,8 @@ void check_captures(const Task& task) {
 }  // namespace detail
 
 // The value that frame::local() returns: one object of any type, created by the first call. Has no
-// synchronisation of its own, because the runner's queue between process() and finish() orders their
-// accesses.
+// synchronisation of its own, because the runner's queue between process() and finish() orders the accesses
+// of these functions.
 
 class frame_local {
 public:

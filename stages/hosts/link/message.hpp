@@ -11,9 +11,8 @@
 //   PING {time}, PONG {time}                       <->
 //   END {sequence}                                    ->
 //                                                  <-  BYE {why}
-// A HELLO of any version begins with the version, and is always read up to there, whatever follows. The
-// receiver of a HELLO of another version replies with its own HELLO, so that both sides can report the
-// difference.
+// A HELLO of any version begins with its version, which is read whatever follows. The receiver of a HELLO of
+// another version replies with its own HELLO, so that both sides can report the difference.
 // decode() accepts any bytes: it never reads beyond them, checks each length, and returns nothing for bytes
 // that are not a message of this version.
 
@@ -39,9 +38,9 @@ using nonce = std::array<u8, 32>;
 using proof = std::array<u8, 32>;
 using message_bytes = std::vector<std::byte>;
 
-/// Meaning of a link's frames. For work that is sent to another host, the numbers are those of the ring on
-/// that host, through which the frames pass: the requesting host's ends of both links store nothing and have
-/// no ring.
+/// Meaning of a link's frames. Work that is sent to another host passes through a ring on that host, and its
+/// frames have the numbers of that ring. The requesting host's ends of both links store nothing and have no
+/// ring.
 enum class link_kind : u8 {
     ring,     ///< continues a ring, with the same numbers on both hosts
     work,     ///< frames to be processed: each sender continues at the receiver's next number

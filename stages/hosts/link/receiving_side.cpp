@@ -157,10 +157,10 @@ std::string receiving_side::objection(const hello& h) const {
 }
 
 // Gaps that another run on this host can resolve: the sender keeps its frames and retries. If several links
-// lead to a durable host, one of them may have more recent information about the sinks' progress, and the
-// restarted run begins at the highest such frame. Lower frames that the sender of another link still keeps
-// (at most its frames in flight) are then already in the sinks' files. A single link has all information, so
-// its sender knows the frame.
+// lead to a durable host, one of them may have more recent information about the sinks' progress than the
+// others, and the restarted run begins at the frame that the most recent information gives. Lower frames that
+// the sender of another link still keeps (at most its frames in flight) are then already in the sinks' files.
+// A single link has all information, so its sender knows this frame.
 std::string receiving_side::gap_before(const hello& h) const {
     if (!leaves_out(h) || may_leave_out(h)) return "";
     return fmt::format(

@@ -36,8 +36,8 @@ public:
     /// This run has other receiving links, one of which may have more recent information about the progress
     /// of its sinks.
     void expect_other_links() { has_other_links_ = true; }
-    /// Every sending run continues its predecessor if it omits no frame; another component ensures that this
-    /// is correct.
+    /// Every sending run that omits no frame is accepted as the continuation of its predecessor; another
+    /// component ensures that it is one.
     void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);
@@ -65,13 +65,13 @@ public:
     void damaged(u64 ring_sequence, u64 now);
     /// Called when the frame's bytes are not needed any more.
     void free_buffer(u64 ring_sequence);
-    /// All lower frames are committed in the ring here.
+    /// Called when all lower frames are committed in the ring here.
     void committed(u64 below);
     /// Called when all lower frames are in the files of each sink downstream of this ring.
     void durable(u64 below);
     /// True if the sender waits for durable().
     [[nodiscard]] bool wants_durable() const noexcept { return by_durable_; }
-    /// The lower frames were committed by a predecessor.
+    /// Called when all lower frames were committed by a predecessor.
     void skip_to(u64 ring_sequence);
     /// Returns the frame before which the sender's stream ends; the caller saves it and then calls
     /// end_is_kept().

@@ -111,7 +111,7 @@ private:
         u64 bytes;
     };
 
-    /// Which connections were closed because the allowance was exceeded.
+    /// The connections that were closed because the allowance was exceeded.
     enum class relief : u8 { none, untrusted_closed, all_closed };
 
     /// Creates context and worker. Throws config_error.

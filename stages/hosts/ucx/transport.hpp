@@ -8,9 +8,9 @@
 //
 // The number of a connection does not change. closed() is called once per connection, and after it there are
 // no events of the connection except the ends of frames: frame_received() and frame_sent() are called once
-// for each frame that was begun, also after a failure. Until then its memory belongs to the transport: reuse
-// a buffer only after that call. close() is forced: it does not wait for the peer, so a silent peer causes no
-// delay. Callbacks are called from within progress() and the send calls.
+// for each frame that was begun, also after a failure. Until that call the frame's memory belongs to the
+// transport: reuse a buffer only afterwards. close() is forced: it does not wait for the peer, so a silent
+// peer causes no delay. Callbacks are called from within progress() and the send calls.
 
 #include <cstddef>
 #include <memory>
@@ -30,8 +30,8 @@ struct transport_options {
     bool gpu_memory = false;  ///< frames to send are in memory of the GPU to which the thread is bound
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
-    /// Bytes that the process may allocate by malloc() while the transport exists. Above this, a peer makes
-    /// UCX assemble a message that is not allowed (implementation.hpp).
+    /// Bytes that the process may allocate by malloc() while the transport exists. If it allocates more, a
+    /// peer makes UCX assemble a message that is not allowed (implementation.hpp).
     u64 allowance = ~u64{0} >> 1U;
 };
 
@@ -94,8 +94,8 @@ private:
 /// not in the environment, which other threads of the process may be reading.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_options& how,
                                                                             const std::string& device);
-/// Because UCX reads some settings when it is loaded, sets them and executes the program again. To be called
-/// first in main().
+/// Sets the settings that UCX reads from the environment when it is loaded, and executes the program again.
+/// To be called first in main().
 void set_ucx_environment(char** argv);
 /// "UCX 1.13.1".
 [[nodiscard]] std::string ucx_version();

@@ -22,16 +22,16 @@
 // the loop ends, and ending() describes how.
 //
 // open_options::device determines where frames are delivered. On a GPU enqueue all work on a frame on its
-// stream(); work on another stream must be complete before the next frame is requested, because that
-// overwrites this frame. Port calls preserve the calling thread's current CUDA device; a thread that had none
-// gets the frames' device.
+// stream(); work on another stream must be complete before the next frame is requested, because this request
+// overwrites the current frame. Port calls preserve the calling thread's current CUDA device; a thread that
+// had none gets the frames' device.
 //
-// Every wait has a timeout: after it next(timeout_s) returns null, and the loop throws nothing_new, whose
-// text names the cause of the wait. An open run and its ports may be used by one thread at a time. A forked
-// child can't use them: each call throws config_error, and destroying its copies does nothing. The child does
-// not keep its parent's place. Linking carousel::stage is enough. Errors are carousel::error: config_error
-// for names (no such run, no such stage, all places taken), shm_error for a run of another user or another
-// version of Carousel, device_error for devices, cuda_error if the GPU failed.
+// Every wait has a timeout. When it expires, next(timeout_s) returns null, and the loop throws nothing_new,
+// whose text names the cause of the wait. An open run and its ports may be used by one thread at a time. A
+// forked child can't use them: each call throws config_error, and destroying its copies does nothing. The
+// child does not keep its parent's place. Linking carousel::stage is enough. Errors are carousel::error:
+// config_error for names (no such run, no such stage, all places taken), shm_error for a run of another user
+// or another version of Carousel, device_error for devices, cuda_error if the GPU failed.
 
 #include <cstddef>
 #include <iterator>

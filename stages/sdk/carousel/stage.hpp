@@ -14,31 +14,26 @@
 //      Called again at each start; it must return the same result for the same settings.
 //   3. prepare(): called once, with the device: allocate scratch memory, warm up kernels, load assets.
 //   4. process(): called once per frame, from one thread: ENQUEUE the work on frame.queue() and return,
-//      without
-//      waiting for it. The result must be a function of the frame's inputs: state kept between frames is lost
-//      when
-//      the process is killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> enqueue work.
+//      without waiting for it. The result must be a function of the frame's inputs: state kept between frames
+//      is lost when the process is killed. <carousel/cpu.hpp> and <carousel/cuda.hpp> enqueue work.
 //   5. finish(): called only if commits_on_host() is true, on the completion thread, after the frame's work
-//      is
-//      complete and before its commit. All its actions must be idempotent per frame number, because after a
-//      crash
-//      a frame may be finished twice. A stage without an output may record a hash of its input by
-//      frame.set_hash(): the runner keeps the run's ledger for every such stage. With
-//      description::finish_threads other than 1 several threads call it concurrently, each for another frame,
-//      and in no particular order; commits are nevertheless in order. So a finished frame may be delivered
-//      again even though a later one was also finished. process() of later frames runs before it: keep data
-//      that finish() needs of its frame in frame.local() or in memory of the frame's lane, never in a member
-//      that
-//      process() sets. finish() is called for a tombstone frame (one that was abandoned) only if
-//      description::wants_tombstones is set.
+//      is complete and before its commit. All actions of finish() must be idempotent per frame number,
+//      because after a crash a frame may be finished twice. A stage without an output may record a hash of
+//      its input by frame.set_hash(): the runner keeps the run's ledger for every such stage. With
+//      description::finish_threads other than 1, several threads call finish() concurrently, each for another
+//      frame, and in no particular order; commits are nevertheless in order. So a finished frame may be
+//      delivered again even though a later one was also finished. process() of later frames runs before
+//      finish() of this frame: keep data that finish() needs of its frame in frame.local() or in memory of
+//      the frame's lane, never in a member that process() sets. finish() is called for a tombstone frame (one
+//      that was abandoned) only if description::wants_tombstones is set.
 //   6. A stage at the edge of a run: ready() returns whether a source's next frame is available; committed()
 //      reports that a frame is final.
 //
 // Errors: configure and prepare throw carousel::error (config_error for what the user can correct). An
 // exception from process or finish ends the process (exit code 73, or the error's own), which counts as an
-// attempt on the frames in flight. The exception is a disk_full_error from finish(): the runner waits for
-// free space and calls finish() again. From prepare() on an exception ends the process at once, without
-// running the stage's destructor.
+// attempt on the frames in flight. Only a disk_full_error from finish() does not end the process: the runner
+// waits for free space and calls finish() again. From prepare() on, an exception ends the process at once,
+// without running the stage's destructor.
 //
 // Crash: a stage may die at any point. Its frames are delivered to its successor, and no work that it had
 // enqueued can reach a consumer.
@@ -110,7 +105,7 @@ public:
     }
 };
 
-/// Values that a source may set on a frame instead of the run's, for example those of a recording.
+/// Values that a source may set on a frame instead of the run's values, for example those of a recording.
 struct frame_stamp {
     f64 time_s = 0;
     u64 parameter_number = 0;
@@ -118,8 +113,8 @@ struct frame_stamp {
                                                  ///< parameters
     u64 capture_ns = 0;                          ///< as recorded; 0: not recorded
     bool captured_here = false;                  ///< true: capture_ns is on this machine's clock
-    u64 born_ns = 0;  ///< the time when its source began it, on this machine's clock; 0: the time when it
-                      ///< begins here
+    u64 born_ns = 0;  ///< the time when the source began the frame, on this machine's clock; 0: the time when
+                      ///< the frame begins here
     std::optional<u64> frame_number = {};  ///< number for the stages downstream; none: the ring sequence
 };
 
@@ -153,12 +148,12 @@ public:
     [[nodiscard]] virtual std::span<const std::byte> parameter_bytes() const noexcept { return {}; }
     /// Number of the parameter set: 0 at the start, incremented by each change.
     [[nodiscard]] u64 parameter_number() const noexcept { return meta().parameter_number; }
-    /// The time when its source began it, CLOCK_MONOTONIC in ns; 0: not known.
+    /// The time when the source began the frame, CLOCK_MONOTONIC in ns; 0: not known.
     [[nodiscard]] u64 born_ns() const noexcept { return meta().born_ns; }
     /// Capture time in ns, as set by its source (set_capture_ns, or a recording): the same in every stage. 0:
     /// not set.
     [[nodiscard]] u64 capture_ns() const noexcept { return meta().capture_ns; }
-    /// Whether capture_ns() is of this machine's clock or of a recording's.
+    /// Whether capture_ns() is on this machine's clock or on the clock of a recording.
     [[nodiscard]] shm::capture_clock capture_clock() const noexcept { return meta().clock; }
     /// Small named values that are passed with the frame to all stages downstream. Entries can be added in
     /// process() of a stage with an output.
@@ -180,8 +175,8 @@ public:
         (void)index;
         return {};
     }
-    /// Selects it by its name, as written in the file. Throws config_error if the file has no such sampled
-    /// input.
+    /// The same for the sampled input of that name, as written in the file. Throws config_error if the file
+    /// has no such sampled input.
     [[nodiscard]] sampled_frame sampled(std::string_view name) const { return sampled(sampled_index(name)); }
     /// The index of the sampled input of that name. Throws config_error if the file has none.
     [[nodiscard]] virtual std::size_t sampled_index(std::string_view name) const {
@@ -218,8 +213,8 @@ public:
     /// description::wants_tombstones is set.
     [[nodiscard]] virtual std::string_view tombstone_reason() const noexcept = 0;
     /// False after this process has got a successor that owns the frame instead (for example if this process
-    /// was stopped and resumed late). Check it last, before anything leaves the ring permanently: a file that
-    /// is renamed into place after a negative result may overwrite the successor's file.
+    /// was stopped and resumed late). Call is_owned() last, before anything leaves the ring permanently: a
+    /// file that is renamed into place after a negative result may overwrite the successor's file.
     [[nodiscard]] virtual bool is_owned() const noexcept { return true; }
     /// In finish() of a stage without an output: records a hash of this frame's input in the ledger. Equal
     /// runs then have equal hashes (`image_hash` of the report), and `carousel chaos` compares them. Without
@@ -249,8 +244,8 @@ public:
         throw std::logic_error("carry() is for finish() of a stage with one output, in a run");
     }
     /// In process() of a source, for every frame or for none: sets the frame's time and parameters instead of
-    /// the run's. `with` must be a function of the frame number. Throws config_error if the parameters' size
-    /// is not that of the pipeline's.
+    /// the run's. `with` must be a function of the frame number. Throws config_error if the size of the
+    /// parameters differs from that of the pipeline's parameters.
     virtual void stamp(const frame_stamp& with) {
         (void)with;
         throw std::logic_error("stamp() is for process() of a source: a stage without inputs, in a run");

@@ -65,7 +65,7 @@ public:
     void provide(const std::string& name, std::vector<output_description> outputs);
     /// Allocates memory and assets and prepares all stages. Call it once, after the last add() and provide():
     /// afterwards add(), provide() and a second prepare() throw config_error, and so do functions that run or
-    /// read frames if they are called before it.
+    /// read frames if they are called before prepare().
     void prepare();
 
     /// Copies `elements` into a plane of a stand-in. Throws config_error if the type differs or the number of
