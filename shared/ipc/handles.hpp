@@ -99,8 +99,9 @@ public:
     /// Offset in bytes from the start of the space (for a GPU pool: from the start of its GPU memory): the
     /// same in every process.
     [[nodiscard]] u64 offset() const noexcept { return what_[2]; }
-    /// Whole units, at least the requested size; the content is that which the previous owner left. For a GPU
-    /// pool: a device pointer of this process, empty without a gpu_space (<carousel/ipc_cuda.cuh>).
+    /// The block's memory: whole units, at least the requested size, with the content that the previous owner
+    /// left. For a GPU pool: a device pointer of this process, empty without a gpu_space
+    /// (<carousel/ipc_cuda.cuh>).
     [[nodiscard]] std::span<std::byte> data() const noexcept;
 
 private:

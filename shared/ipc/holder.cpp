@@ -228,8 +228,8 @@ void holder::accept() {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-            // The process is, for example, out of descriptors: clients wait, and this loop waits, too,
-            // instead of being woken repeatedly.
+            // For example, this process has no free descriptor. Clients wait, and this loop waits as well, so
+            // that it is not woken repeatedly.
             (void)::epoll_ctl(events_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             accept_again_ns_ = now_ns() + rest_ns;
         }
@@ -350,7 +350,7 @@ void holder::welcome(pending_connection& g, const client_id& c, shm::unique_fd p
     std::vector<int> fds;
     if (with_memory) fds.push_back(memory_->fd());
     if (with_memory && gpu_fd_) fds.push_back(gpu_fd_.get());
-    watch(pidfd);  // its socket has been watched since it was a pending connection
+    watch(pidfd);  // the socket has been watched since the connection was pending
     clients_.erase(
         std::remove_if(clients_.begin(), clients_.end(), [&](const client& x) { return x.entry == c.entry; }),
         clients_.end());

@@ -53,7 +53,7 @@ public:
         return p_.elements + ticket % p_.capacity * element_stride(p_.element_bytes);
     }
 
-    // ---- repair, after the fence of `dead`, one at a time; it may be interrupted and restarted anywhere.
+    // ---- repair after the fence of `dead`: one at a time, may be interrupted and restarted anywhere.
     // First settle_marked is called for each cell, then settle_done, then repair_cell for each cell.
     CAROUSEL_SIDE void settle_marked(u32 k) const;
     CAROUSEL_SIDE void settle_done() const;

@@ -17,7 +17,8 @@ bool epoch_in_use(const registry_block& r, u32 epoch) {
     });
 }
 
-// Epochs wrap after 16 million clients; an epoch still in use is skipped, because words with it may exist.
+// Epochs wrap after 16 million clients; an epoch still in use is skipped, because words that contain this
+// epoch may exist.
 u32 draw_epoch(registry_block& r) {
     for (;;) {
         const u64 last = load(r.last_epoch);

@@ -10,7 +10,7 @@ void advance(word& at_place, const line_word& w) {
     (void)cas(at_place, w.pack(), line_word{w.count + 1, 0, line_state::empty}.pack());
 }
 
-/// The content of the hint `late`: the waiter whose patience is measured, and the start time. 0: none.
+/// The content of the hint `late`: the waiter that has left a free permit unused, and since when. 0: none.
 struct late_mark {
     static constexpr u64 ticket_mask = (u64{1} << 28) - 1, clock_mask = (u64{1} << 36) - 1;
     [[nodiscard]] static u64 pack(u64 ticket, u64 ms) {

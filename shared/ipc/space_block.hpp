@@ -28,7 +28,7 @@ inline constexpr u32 space_version = 3;                    ///< version of the l
 inline constexpr u32 max_primitives = 64;
 inline constexpr std::size_t longest_name = 40;
 
-/// gpu_pool: its words are changed by CPUs, its memory is the GPU's. gpu_queue, gpu_work_queue: all their
+/// gpu_pool: its words are changed by CPUs, its memory is on the GPU. gpu_queue, gpu_work_queue: all their
 /// memory is changed only by kernels.
 enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_queue, gpu_work_queue };
 [[nodiscard]] constexpr bool is_pool(kind k) { return k == kind::pool || k == kind::gpu_pool; }

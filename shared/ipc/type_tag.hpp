@@ -1,6 +1,7 @@
 #pragma once
-// The element type of a queue as a number that two programs can compare: sizes alone would accept a struct of
-// two floats for a u64. 0: a type without a name of its own, which matches any type of its size.
+// The element type of a queue as a number that two programs can compare. If only sizes were compared, a
+// struct of two floats would be accepted as a u64. 0: a type without a name of its own, which matches any
+// type of its size.
 
 #include <string_view>
 #include <type_traits>
@@ -19,8 +20,9 @@ template <class T>
 
 }  // namespace detail
 
-/// For a class, returns its name without its namespace, because programs may declare the class in different
-/// namespaces; for a number, its kind, because compilers spell the names of number types differently.
+/// The tag of a class is computed from its name without its namespace, because programs may declare the class
+/// in different namespaces. The tag of a number type is computed from its kind, because compilers spell the
+/// names of number types differently.
 template <class T>
 [[nodiscard]] constexpr u64 type_tag() {
     u64 tag = 0xCBF2'9CE4'8422'2325;

@@ -150,7 +150,7 @@ void die(int code) noexcept {
     if (code != exit_code::revoked && code != exit_code::supervisor_gone) note(ring::note_exit(code));
     // A client of an MPS domain that exits with work on the device may end other clients as well. The
     // supervisor ends a revoked client through the server (mps_control.hpp) and then kills it; the client
-    // waits here for that kill, for the longest time that it may take.
+    // waits here for that kill, for the longest time that the kill may take.
     if (code == exit_code::revoked && std::getenv("CAROUSEL_MPS_CLIENT") != nullptr) ::sleep(5);
     ::_exit(code);
 }

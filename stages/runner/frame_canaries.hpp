@@ -8,12 +8,13 @@
 // (stage_flag::owner_commits): no other process reads the results.
 //
 // A canary is planted when this process makes its first frame in that slot, before that frame's graph; a
-// canary that is intact after one frame needs no planting for the next. If other processes can write there
-// too (instances that fill the same ring, readers that map it for writing), each frame plants its canaries,
-// because a wild write into a free slot could not be attributed.
+// canary that is intact after one frame needs no planting for the next. If other processes can write into
+// that slot too (instances that fill the same ring, readers that map it for writing), each frame plants its
+// canaries, because a wild write into a free slot could not be attributed.
 //
-// A stage whose output is completed on the host (commits_on_host) writes after that check. So a second check
-// follows its finish(), on a separate queue, because the stage's queue belongs to the main thread.
+// A stage whose output is completed on the host (commits_on_host) writes after the check by the last launch.
+// So a second check follows finish(), on a separate queue, because the stage's queue belongs to the main
+// thread.
 //
 // What a crash leaves. A crash before the event leaves work that R2 aborts, in a quarantined slot. A crash
 // between the event and the commit, including the check, leaves a SUBMITTED job, which R2 aborts; a damaged

@@ -107,8 +107,8 @@ public:
     void pass_tombstone() override;
     void end_stream() override;
 
-    /// Called before the stage's code: determines whether the job is a tombstone, which tombstone_reason()
-    /// then reports.
+    /// Called before the stage's code: determines whether the job is a tombstone; tombstone_reason() then
+    /// reports the result.
     void read_tombstone();
     /// True for a tombstone that the stage's code does not receive. False for a frame that the stage itself
     /// has passed as a tombstone in process(), because that frame's process() and finish() belong together.

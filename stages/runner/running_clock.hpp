@@ -35,7 +35,7 @@ private:
     shm::word* since_ns_;
 };
 
-// A process that waits for an event outside the run (room on a disk, another host) publishes this in its
+// A process that waits for an event outside the run (room on a disk, another host) publishes the wait in its
 // entry (shm::incarnation); during the wait no deadline runs and no attempt counts. Several threads may wait,
 // each for its own reason; a full disk has priority over a link in reports.
 

@@ -127,7 +127,7 @@ private:
                                   ///< same time
     bool all_submitted_ = false;  ///< no frame follows the submitted frames
 
-    // Declared last, because their threads use the other members.
+    // Declared last, because the threads of these members use the other members.
     std::unique_ptr<finish_pool> pool_;  ///< null: the completion thread calls finish()
     std::thread completion_;
 };
@@ -137,7 +137,7 @@ private:
 
 /// Time for which an idle stage polls its producers' events before it sleeps, in ns.
 inline constexpr u64 poll_ns = 50'000;
-/// The same time after a frame if latency = "low"; with a source of 60 frames per second or more the stage
+/// The polling time after a frame if latency = "low"; with a source of 60 frames per second or more the stage
 /// then never sleeps.
 inline constexpr u64 poll_for_low_ns = 20'000'000;
 

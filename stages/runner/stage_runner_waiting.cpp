@@ -60,8 +60,8 @@ void stage_runner::wait_for_change(u32 seen, wait_reason why, u64 at_most_ns) {
     if (trace_.on(now)) trace_.waiting(why, began, now);
 }
 
-// This thread accumulates short waits until it begins a frame, in whose scope they are counted. A crash loses
-// them.
+// This thread accumulates short waits until it begins a frame, and counts them in the block_open scope of
+// that frame. A crash loses the waits that are not counted yet.
 void stage_runner::count_waits() {
     const shm::block_open open;
     for (std::size_t why = 0; why < waited_ns_.size(); ++why)
@@ -70,7 +70,7 @@ void stage_runner::count_waits() {
                 .fetch_add(ns, std::memory_order_relaxed);
 }
 
-// Runs on the thread of process(). begin() chooses the sequence again after this; it cannot choose a lower
+// Runs on the thread of process(). begin() chooses the sequence again after this, and cannot choose a lower
 // one, because ready() receives the bound below which all sequences are done, and this seat has only one
 // process.
 bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {

@@ -148,8 +148,8 @@ void supervisor_link::lost() {
     log_supervisor_gone(false);
 }
 
-// A dying supervisor closes this socket before its log pipes: no process reads what is written between the
-// two.
+// A dying supervisor closes this socket before its log pipes, and no process reads what is written to the
+// pipes in between.
 void supervisor_link::log_supervisor_gone(bool now) {
     if (gone_logged_) return;
     struct stat info {};

@@ -30,7 +30,7 @@ public:
     void watch(int ms);
     /// Returns the time in ns for which there has been no supervisor; 0 while there is one.
     [[nodiscard]] u64 unsupervised_ns() const noexcept;
-    /// Polls the socket itself instead of watch()'s last result.
+    /// Polls the socket itself instead of using watch()'s last result.
     [[nodiscard]] bool there();
     /// Reports that this stage is LIVE, or that a standby is ready to become LIVE. If there is no supervisor,
     /// the next one receives the report.

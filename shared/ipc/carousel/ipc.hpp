@@ -1,7 +1,7 @@
 #pragma once
-// Memory pools, semaphores, queues and work queues between processes that survive the death of any of them.
-// `carousel hold NAME` holds a space (a shared-memory segment with its primitives); programs open it by name,
-// in any order, and may restart any number of times.
+// Memory pools, semaphores, queues and work queues between processes; these primitives survive the death of
+// any of the processes. `carousel hold NAME` holds a space (a shared-memory segment with its primitives);
+// programs open it by name, in any order, and may restart any number of times.
 //
 //   auto lab = carousel::ipc::open("lab");
 //   auto turn = lab.semaphore("turn", 1);
