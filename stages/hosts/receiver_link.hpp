@@ -62,8 +62,8 @@ public:
     /// that sent it. A new sender's bytes may overwrite these bytes while they are read; the hash detects
     /// that. Throws as whole() does.
     [[nodiscard]] std::optional<arrived> oldest_whole();
-    /// The answer was processed: frees its buffer and acknowledges it, if its sender is still the present
-    /// one.
+    /// Called when the answer was processed. If the sender of the answer is still the present sender, frees
+    /// the buffer of the answer and acknowledges the answer.
     void taken(const arrived& a);
     void committed(u64 below);
     void durable(u64 below);

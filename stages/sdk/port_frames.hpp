@@ -17,8 +17,8 @@
 // frame_timeout_ms (for its first frame first_frame_timeout_ms, 30 s), or is stopped for that time, is
 // fenced: its seat is given to another program, its later commits are refused (port_revoked), and buffers
 // that it may still write to are quarantined until it releases them. next() takes the seat again if it is
-// free. The same applies after the death of the supervisor: the current frame can be committed, and next()
-// waits up to wait_s for the next supervisor.
+// free. After the death of the supervisor, the current frame can be committed, and next() waits up to wait_s
+// for the next supervisor and takes the seat again.
 //
 // A program has one frame at a time. commit() returns when the frame is committed: after the work on its
 // queue() and, for a reader, after its record in the run's ledger. commit() must be called before the next
@@ -29,7 +29,7 @@
 // In addition to its planes a frame has metadata, a capture time and used extents of its planes, which a
 // reader reads and a writer sets, as in a stage.
 //
-// End of stream. A writer may end its stream if the file has ends = true for its port: writer_port::end().
+// End of stream. A writer may end its stream by writer_port::end() if the file has ends = true for its port.
 //
 // Planes are in the ring itself, nothing is copied. A reader's planes are mapped for reading. Pointers into
 // planes are valid until the port requests its next frame or is destroyed. A frame belongs to its port, and a

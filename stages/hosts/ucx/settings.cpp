@@ -99,8 +99,8 @@ std::string device_of(const std::string& address) {
     return device;
 }
 
-// GPU memory is read by cuda_copy: cuda_ipc works within one host only. "all" includes it, but no other name
-// may follow "all", nor a list of excluded transports.
+// GPU memory is read by cuda_copy: cuda_ipc works within one host only. "all" includes cuda_copy, but no
+// other name may follow "all", nor a list of excluded transports.
 std::string transports_of(const transport_options& how) {
     const bool names = how.transports != "all" && !how.transports.starts_with("^");
     return how.gpu_memory && names ? how.transports + ",cuda_copy" : how.transports;

@@ -6,9 +6,9 @@
 // A peer that sends without a limit is disconnected: see trust(), transport_options::allowance and
 // progress_all().
 //
-// The number of a connection does not change. closed() is called once per connection, and after it there are
-// no events of the connection except the ends of frames: frame_received() and frame_sent() are called once
-// for each frame that was begun, also after a failure. Until that call the frame's memory belongs to the
+// The number of a connection does not change. closed() is called once per connection. After closed() the
+// connection has no events except the ends of frames: frame_received() and frame_sent() are called once for
+// each frame that was begun, also after a failure. Until that call the frame's memory belongs to the
 // transport: reuse a buffer only afterwards. close() is forced: it does not wait for the peer, so a silent
 // peer causes no delay. Callbacks are called from within progress() and the send calls.
 
