@@ -76,7 +76,8 @@ struct gate_wait {
 /// wait late.
 void open(gate_wait& w);
 void request_permit(gate_wait& w, u64 deadline_ns);
-/// A stream that the holder has released, or whose wait was dropped, has no permit: the permit goes back.
+/// If the holder has released the stream, or if the wait was dropped, the stream has no permit, and `got` is
+/// given back.
 void decide(gate_wait& w, semaphore s, std::optional<permit> got);
 /// Gives the permit back at once, or, if the wait is not decided yet, when it is decided: the gate is then
 /// CLOSED, and kernels after it have no permit.

@@ -17,8 +17,8 @@
 namespace carousel::hosts {
 
 /// State of a link in its run's runtime directory: the run whose frames are in the ring, and the end of its
-/// stream. Each value is saved before it is confirmed to the sender, so a successor has it regardless of when
-/// this process dies.
+/// stream. Each value is saved before it is confirmed to the sender, so a successor has the value regardless
+/// of when this process dies.
 struct link_note {
     std::string run;  ///< id of this run: a note of another run is ignored
     std::string sender;

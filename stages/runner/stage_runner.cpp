@@ -133,7 +133,8 @@ void stage_runner::run() {
         }
         ring::outcome got = ring::outcome::own_work;  // no lane is free, or a suspect frame runs alone
         if (sampled_inputs_)
-            // taken now, because a frame may have left its ring by the time when it is needed
+            // sampled frames are taken now, because a frame may have left its ring by the time when it is
+            // needed
             sampled_inputs_->take(frames_);
         if (f != nullptr && due(seen)) {
             u64 next = 0;

@@ -6,8 +6,8 @@
 // The reason for not using one message per frame: UCX moves a long message by a rendezvous, and all
 // rendezvous in flight share the network. The end of frame n would then be reported after the bytes of every
 // frame that was begun in the meantime, so frames would arrive in bursts: the network is idle while a burst
-// is hashed and copied, and the copies are idle while the next burst arrives. A PING also waits for long
-// messages, and a slow link looked like a silent one. Pieces arrive in order; after a violation no more
+// is hashed and copied, and the copies are idle while the next burst arrives. A PING would also wait for long
+// messages, so a slow link would look like a silent link. Pieces arrive in order; after a violation no more
 // pieces of that sender are accepted.
 
 #include <cstddef>

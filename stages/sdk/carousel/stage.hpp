@@ -74,7 +74,7 @@ public:
     /// returned as a private copy on the device.
     [[nodiscard]] virtual std::span<const std::byte> asset(std::string_view name) = 0;
     /// The run's runtime directory: sockets, state, logs, ledgers; also for notes to the stage's successor.
-    /// The run removes it at its end; files for the user belong in output_directory().
+    /// The run removes this directory at the end of the run; files for the user belong in output_directory().
     [[nodiscard]] virtual std::string runtime_directory() const = 0;
     /// The run's output directory, an absolute path: runs/NAME-DATE in the directory in which the run was
     /// started. No run removes it. All stages share it, and a run that is taken over keeps it. The first call
@@ -90,8 +90,8 @@ public:
     /// Number of the first frame in this run's rings: above 0 if the run continues a lost run, or if the
     /// rings were rebuilt during the run.
     [[nodiscard]] virtual u64 first_frame() const { return 0; }
-    /// Every frame below the returned number is committed by each sink of this run that has a claim on it
-    /// (ledger/ledger.hpp), and recorded in that sink's ledger. Reads files; to be called from one
+    /// Every frame below the returned number is committed by each sink of this run that has a claim on the
+    /// frame (ledger/ledger.hpp), and recorded in that sink's ledger. Reads files; to be called from one
     /// thread at a time. Throws output_error.
     [[nodiscard]] virtual u64 delivered_below() { return 0; }
     /// Makes the runner call stage::ready() again. Any thread.
