@@ -68,8 +68,8 @@ std::map<std::string, int> mapped_files(const std::string& folder) {
     return users;
 }
 
-/// For a build that holds no lock on its block: the heartbeat shows that a supervisor in another pid
-/// namespace is alive.
+/// Returns true if the block's heartbeat shows that a supervisor in another pid namespace is alive. Needed
+/// for the runs of a build that holds no lock on its block.
 bool heart_beats(const std::string& run_id) {
     try {
         const shm::segment s = shm::segment::observe(run_id);
@@ -307,7 +307,8 @@ u32 remove_driver_leftovers(i32 pid, const char* folder) noexcept try {
         if (std::filesystem::remove(file.path(), failed)) ++removed;
     }
     return removed;
-} catch (...) {  // out of memory, or a changing folder: the files take little space, so the run continues
+} catch (...) {  // memory ran out, or the folder has changed: the run continues, because the files take
+                 // little space
     return 0;
 }
 

@@ -15,12 +15,13 @@ namespace carousel::supervisor {
 /// stages continue is also counted). Waits up to wait_s for the pipeline to start, counted from `since_ns`
 /// (0: from now on). Throws config_error that lists the running pipelines.
 [[nodiscard]] run::record choose_pipeline(const std::string& name, f64 wait_s, u64 since_ns = 0);
-/// The same for commands that only observe: they can also observe a run without a supervisor.
+/// Like choose_pipeline(), for commands that only observe: they may also choose a run without a supervisor.
 [[nodiscard]] run::record choose_watched(const std::string& name, f64 wait_s);
 
-/// Returns false when the run is over. A supervisor that died may be replaced while its stages are alive, and
-/// for two seconds after that: `r` then becomes the successor's record. `gone_since_ns` is 0 at first, and
-/// the caller keeps it between calls; if it is not 0 when the run is over, the supervisor died.
+/// Returns false when the run is over. After a supervisor has died, the run counts as running while its
+/// stages are alive, and for two seconds longer. If a successor takes the run over in that time, `r` becomes
+/// the successor's record. `gone_since_ns` is 0 at first, and the caller keeps it between calls. If
+/// `gone_since_ns` is not 0 when the run is over, the supervisor died.
 [[nodiscard]] bool still_running(run::record& r, u64& gone_since_ns);
 
 /// The table of `carousel ps`; a value that is missing in the reply is shown as "-".

@@ -1,5 +1,5 @@
 #pragma once
-// Which supervisor a run has: one per name, and what a dead one has left.
+// The lock that ensures one supervisor per run name, and the remains of a run whose supervisor is dead.
 
 #include <string>
 
@@ -42,10 +42,10 @@ private:
     bool keep_logs_ = false, leave_ = false;
 };
 
-// The parts of a run that a dead supervisor has left. Its stages continue; the control block identifies each
-// process by (pid, start time), so that a second supervisor can find them and never mistakes a later process
-// with the same pid for one of them. Called by the process that holds the run's lock. All
-// functions are read-only.
+// The parts of a run that a dead supervisor has left. The stages continue. The control block identifies each
+// process by (pid, start time), so that a second supervisor can find the stages and never mistakes a later
+// process with the same pid for a stage. Called by the process that holds the run's lock. All functions are
+// read-only.
 
 /// Returns a pidfd of the process that has claimed the entry; empty if there is none, or it has ended. A
 /// process that died or was stopped between its claim and the store of its start time is identified by its

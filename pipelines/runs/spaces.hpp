@@ -27,7 +27,7 @@ struct spaces_report {
 /// Reports all spaces that are held or still in use; with `name`, only that space.
 [[nodiscard]] spaces_report report_spaces(const std::string& name = "");
 
-/// Returns names for completion: without a run's own space that no process has opened.
+/// Returns the names for completion. Omits a run's own space if no process has opened it.
 [[nodiscard]] std::vector<std::string> space_names();
 /// Returns true if a space of that name is held or still in use.
 [[nodiscard]] bool is_space(const std::string& name);

@@ -30,7 +30,8 @@ block_damage damaged_block(std::vector<ring::finding> found) {
     return {fmt::format("the control block is damaged ({})", findings_text(found)), std::move(found)};
 }
 
-/// Upper limit of a counter's growth between two samples: 137 s in ns, and far more frames than occur.
+/// Upper limit of a counter's growth between two samples: 137 s for a counter of nanoseconds; for a counter
+/// of frames, far more than can occur.
 constexpr u64 longest_step = u64{1} << 37U;
 
 void update(shm::stage_counters& kept, const shm::stage_counters& now) {
@@ -133,8 +134,8 @@ void block_custodian::set_end(u64 end) {
 }
 
 std::optional<block_damage> block_custodian::accept_end(u64 found) {
-    constexpr u64 max_advance = 1'000'000;  // in one tick no source advances further than this beyond the
-                                            // last observed tail of its ring
+    constexpr u64 max_advance = 1'000'000;  // maximum number of frames by which a source advances in one tick
+                                            // beyond the last observed tail of its ring
     u64 highest = 0;
     for (const u64 tail : seen_tails_) highest = std::max(highest, tail);
     if (found <= setup_->end && found >= highest && found <= highest + max_advance) {
@@ -199,8 +200,8 @@ std::vector<ring::finding> block_custodian::check_without_parity(bool words) con
     return found;
 }
 
-/// Frames that other sources may have begun beyond a lowered END: a ring may be ahead of the next ring
-/// downstream by one window.
+/// Returns the number of frames that other sources may have begun beyond a lowered END: one window per ring,
+/// because a ring may be ahead of the next ring downstream by one window.
 u64 block_custodian::surplus() const noexcept {
     u64 frames = 0;
     for (u32 k = 0; k < made_->links && facts_->stream_ended_by != shm::none; ++k)

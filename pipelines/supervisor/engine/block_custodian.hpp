@@ -111,9 +111,9 @@ private:
     u64 next_ns_ = 0;
 };
 
-// A word of the control block with one flipped bit, between two checks of the engine: it is repaired when two
-// consecutive checks compute the same value (ring/check/repair.hpp); if no two consecutive checks agree,
-// the block is rebuilt.
+// A word of the control block with one flipped bit that the engine has not repaired yet. The word is repaired
+// when two consecutive checks compute the same value (ring/check/repair.hpp). If no two consecutive checks
+// agree, the block is rebuilt.
 
 struct pending_repair {
     static constexpr u32 max_checks = 8;  ///< about 160 ms, which is shorter than the time that stages wait
@@ -138,12 +138,13 @@ public:
                     live_parameters& parameters, process_table& seats, run_facts& facts);
 
     // ---- the block
-    /// Publishes a block for frames from `first_ring_sequence` on; it replaces the former block, if any, and
-    /// continues its counters. `untrusted`: the former block is damaged.
+    /// Publishes a block for frames from `first_ring_sequence` on. The new block replaces the former block,
+    /// if any, and continues its counters. `untrusted`: the former block is damaged.
     void make(u64 first_ring_sequence, u64 end, bool untrusted = false);
     /// Maps the block of a dead supervisor's run. Throws shm_error.
     void join();
-    /// After join(), which has the block's END: computes the copy of the block's static parts from the plan.
+    /// To be called after join(): computes the copy of the block's static parts from the plan. The copy has
+    /// no END, because END is read from the block.
     void copy_from_plan();
     /// Called when a rebuilt block is in use, and all processes that used the former block have ended.
     void begin_checks_again();
@@ -160,7 +161,7 @@ public:
     void set_end(u64 end);
     /// Accepts the END that a stop has found in the words, unless the value is impossible.
     [[nodiscard]] std::optional<block_damage> accept_end(u64 found);
-    /// Requests of every source to stop; END is then found by ring::try_finish_stop().
+    /// Requests every source to stop; ring::try_finish_stop() then finds END.
     void begin_stop();
     /// Called if a dead supervisor has begun the stop.
     void adopt_stop() noexcept { stop_requested_ = true; }
@@ -175,14 +176,15 @@ public:
     [[nodiscard]] std::optional<block_damage> watch(u64 now);
     /// After watch(): true if a word is damaged and may still be repaired.
     [[nodiscard]] bool is_suspect() const noexcept { return !pending_repairs_.empty(); }
-    /// Valid after watch(): returns true if a word is damaged and may still be repaired.
+    /// Checks all words if an audit is due (word_audit); returns the damage that a complete series of checks
+    /// has confirmed.
     [[nodiscard]] std::optional<block_damage> audit(u64 now);
     /// Called if there is nothing to check: the interval until the next audit starts again.
     void restart_audit(u64 now) noexcept { audit_.restart(now); }
     [[nodiscard]] std::vector<ring::finding> check(bool words) const;
     /// Returns damage that several checks find unchanged. Blocks for a few milliseconds.
     [[nodiscard]] std::vector<ring::finding> persistent_damage();
-    /// Called after a takeover from a supervisor that has left no account of deaths.
+    /// Called after a takeover if the dead supervisor has left no account of deaths.
     void forget_deaths() noexcept { deaths_then_ = ~u64{0}; }
 
 private:

@@ -1,11 +1,12 @@
 #pragma once
-// The run's control socket: the listener and its connections. A connection is accepted from processes of the
-// same user, every message on it is passed to a handler, and it is dropped when its peer disconnects. The
+// The run's control socket: the listener and its connections. Connections are accepted from processes of the
+// same user. Every message is passed to a handler, and a connection is dropped when its peer disconnects. The
 // meaning of a message is not known here (message_dispatch.hpp). One thread; nothing blocks: a reply that its
 // client does not read is dropped.
 //
-// While no descriptor is left to accept a connection, clients wait in the queue: the listener is not watched,
-// since it would wake this process continuously, and idle clients lose their connection in favour of stages.
+// While no descriptor is left to accept a connection, clients wait in the queue. In that time the listener is
+// not watched, because it would wake this process continuously, and the connections of idle clients are
+// closed to free descriptors for stages.
 
 #include <functional>
 #include <map>
@@ -59,8 +60,8 @@ public:
     /// Called in each tick. Returns true if accepting was paused and is being retried now.
     bool resume_accepting(u64 now);
     [[nodiscard]] bool accepts() const noexcept { return accept_again_ns_ == 0; }
-    /// Replies to the connection that waits for the answer to its request `id` to another host, if it is
-    /// still there.
+    /// Sends the reply to the connection whose request `id` was forwarded to another host, if that connection
+    /// is still open.
     void answer_request(u64 id, const nlohmann::json& reply);
     /// From now on the connection belongs to the caller.
     [[nodiscard]] shm::unique_fd release(int fd);

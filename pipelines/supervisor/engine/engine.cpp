@@ -91,8 +91,7 @@ engine::engine(const run_setup& setup, std::string run_id, std::string helpers, 
         rebuild_.begin_ledgers();
         block_.make(first, setup.end);
     }
-    const u64 found_end = ring::load(block_.block().end);  // if the word is damaged, it is checked against
-                                                           // the plan's END
+    const u64 found_end = ring::load(block_.block().end);  // if END is damaged, the plan's END is used
     block_.set_end(how == beginning::adopt && found_end != shm::no_number ? found_end : setup.end);
     socket_.listen(run::control_socket(setup.directory));
     signals_ = watch_signals();
@@ -216,7 +215,7 @@ void engine::check_end(u64 now) {
         if (!takeover_.is_in_progress() && rebuild_.failed_by_damage()) return;
         phase_.end_now("");
     }
-    if (phase_.is_open()) stream_.watch();  // before END is determined in another way
+    if (phase_.is_open()) stream_.watch();  // before a stop determines END
     shm::control_block& c = block_.block();
     if (phase_.is(phase::draining) && block_.end() == ring::end_stopping && ring::try_finish_stop(c))
         if (const auto damage = block_.accept_end(ring::load(c.end))) return rebuild_.repair(*damage);

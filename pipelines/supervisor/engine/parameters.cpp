@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 constexpr std::size_t max_changes = 500;
 constexpr u64 log_every_ns = ns_per_s;
-constexpr u64 unknown_state = 1;  ///< the word is damaged: no word of the block is repaired with its value
+constexpr u64 unknown_state = 1;  ///< stands for a damaged word: its value is not used to repair the block
 
 /// Returns the lowest frame that can still be produced.
 u64 oldest_frame(const shm::control_block& c) noexcept {
@@ -49,8 +49,8 @@ void live_parameters::write_into(shm::control_block& fresh, u64 first) const noe
 }
 
 // The dead supervisor writes its file after each change, so the file has all sets except at most the newest.
-// The newest set is stored in its place before it becomes valid: if it is not there, the count in the file is
-// right.
+// A set is stored in its place before it becomes valid. So if the block has no newer set than the file, the
+// count in the file is right.
 std::optional<ring::parameter_state> live_parameters::state_in(const shm::control_block& c,
                                                                const json& state) const {
     const u64 raw = ring::load(c.parameters.state);

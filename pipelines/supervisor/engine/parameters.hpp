@@ -38,7 +38,8 @@ public:
                                            shm::control_block& made);
 
     [[nodiscard]] nlohmann::json report() const;  ///< null: the pipeline has no parameters
-    /// For adopt(). `made` has the number of sets of the present block.
+    /// The state to save, for a later adopt(). The number of sets is taken from `made`, the copy of the
+    /// present block.
     [[nodiscard]] nlohmann::json state(const shm::control_block& made) const;
     [[nodiscard]] u64 number() const noexcept { return number_; }
     /// Returns a message for the log about changes since the last call; "": there are none, or the last

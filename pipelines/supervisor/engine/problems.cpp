@@ -24,8 +24,9 @@ constexpr u64 shown_ns = 60 * ns_per_s;
 struct slots {
     u32 quarantined = 0, free = 0;
 };
-/// Counts the slots of the rings that the stage writes. Quarantined: those of one seat, or (none) of all
-/// seats. Free: those of the ring that has the fewest free slots.
+/// Counts slots of the rings that the stage writes. `quarantined` counts the slots that one seat has in
+/// quarantine, or that all seats have if `seat` is none. `free` is the number of free slots of the ring that
+/// has the fewest.
 slots slots_of(const shm::control_block& c, u32 stage, u32 seat) {
     slots n;
     for (u32 o = 0; o < std::min(c.stage[stage].outputs, shm::max_outputs); ++o) {
@@ -184,7 +185,7 @@ json problems::all(u64 begin_ns) const {
 void shortage_watch::accept_failed(int error, u64 now) {
     if (since_ns_ == 0) since_ns_ = now;
     newest_ = "cannot accept a connecting process: " + no_file_text(error);
-    if (logged_) return;  // a shortage that began with a postponed start has not been logged in this form
+    if (logged_) return;  // once per shortage, however the shortage began
     logged_ = true;
     seats_->log_line(fmt::format("cannot accept a connecting process yet: {}", no_file_text(error)));
 }
@@ -196,8 +197,8 @@ void shortage_watch::tick(bool accepts, bool ending, u64 now) {
         newest_ = s->shortage;
     }
     if (since_ns_ == 0) return;
-    // If its predecessor got no thread, a process is not evidence that the shortage is over until it has run
-    // for a while.
+    // A process whose predecessor got no thread shows that the shortage is over only after the process has
+    // run for a while.
     const auto waits = [&](const auto& s) {
         if (s->start_short || !s->now) return s->start_short;
         if (s->machine.state() == seat_state::starting) return s->now->connection < 0 || !s->shortage.empty();

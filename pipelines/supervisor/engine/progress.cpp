@@ -115,9 +115,9 @@ std::optional<block_damage> stall_guard::watch(u64 now) {
         found};
 }
 
-/// Called when no frame has advanced for a while. Returns a message if the cause is a frame that another host
-/// keeps until the sinks here have it (release = "durable") but that can never be written here: both hosts
-/// would wait for each other indefinitely.
+/// Called when no frame has advanced for a while. Returns a message if another host keeps a frame until the
+/// sinks here have it (release = "durable"), but this host has lost the frame and cannot deliver it: both
+/// hosts would wait for each other indefinitely.
 std::string stall_guard::undeliverable() const try {
     const bool kept_by_receiver =
         std::any_of(setup_->stages.begin(), setup_->stages.end(), [&](const auto& st) {
@@ -137,7 +137,8 @@ std::string stall_guard::undeliverable() const try {
 }
 
 // A sink marks a frame in its ledger before the frame is DONE, and the tail moves beyond the frame only after
-// that. Therefore the second read of the ledgers finds a frame marked if it was marked after the first read.
+// that. Therefore a frame that a sink has marked after the first read of the ledgers is found marked in the
+// second read.
 std::optional<telemetry::undelivered_frame> find_lost_frame(
     const run_setup& s, const shm::control_block& made, const shm::control_block& c,
     const std::function<telemetry::undelivered_frame()>& find_undelivered) {

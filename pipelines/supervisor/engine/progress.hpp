@@ -1,5 +1,5 @@
 #pragma once
-// The progress of a run: its rates, and what follows when nothing moves.
+// The progress of a run: its rates, and the reaction if no frame advances.
 
 #include <algorithm>
 #include <functional>
@@ -53,9 +53,9 @@ private:
 
 class stall_watch {
 public:
-    /// `print` differs from that of the last sample if a frame has advanced. A gap of more than 1 s between
-    /// samples means that this process was itself stopped or starved and has missed events; therefore the
-    /// time without progress starts again.
+    /// `print` is a fingerprint: it differs from the previous sample's `print` if a frame has advanced. A gap
+    /// of more than 1 s between samples means that this process was itself stopped or starved and has missed
+    /// events; therefore the time without progress starts again.
     void add_sample(u64 print, u64 now) noexcept {
         const bool starved = now > seen_ns_ + ns_per_s;
         seen_ns_ = now;

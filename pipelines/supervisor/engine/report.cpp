@@ -45,7 +45,7 @@ json depth_json(u64 word) {
             {"reach", d.reach == telemetry::reach_state::none ? json() : json(telemetry::name_of(d.reach))}};
 }
 
-/// Turns on a GPU; null: the stage has taken none.
+/// The counts of the stage's turns on a GPU; null: the stage has taken no turn.
 json turns_json(const shm::stage_counters& n) {
     const u64 taken = ring::load(n.turns);
     if (taken == 0) return {};
@@ -134,8 +134,8 @@ json samples_json(const std::vector<f64>& samples) {
             {"max", quantile(samples, 1.0)}};
 }
 
-/// Number of frames that have bypassed a stage, as counted by the rings that it reads: a frame is counted at
-/// each of these rings, and if a damaged block has different counts, the greatest one is returned.
+/// Number of frames that have bypassed a stage. Each ring that the stage reads counts these frames. If the
+/// counts differ, because the block is damaged, the greatest one is returned.
 u64 passed_by(const shm::control_block& c, u32 stage) noexcept {
     u64 most = 0;
     if (stage >= std::min(c.stages, shm::max_stages)) return most;
@@ -382,7 +382,7 @@ json make_report(const report_input& in) {
                               {"to_first_frame", samples_json(parts.to_frame)}};
     r["standby_takeover_ms"] = samples_json(takeovers_ms(*in.recoveries, true));
     r["standby_takeovers"] = in.deaths->promoted;
-    // Counts deaths in stages with a standby after which a fresh process had to be started.
+    // Counts the deaths after which a fresh process had to be started although the stage has standbys.
     r["standby_missed"] = {{"none", in.deaths->no_standby[static_cast<u8>(why_no_standby::none)]},
                            {"starting", in.deaths->no_standby[static_cast<u8>(why_no_standby::starting)]},
                            {"untried", in.deaths->no_standby[static_cast<u8>(why_no_standby::untried)]}};

@@ -53,8 +53,8 @@ struct run_outcome {
     damage_account repairs;
     u32 taken_over = 0;  ///< number of times that a supervisor took the run over from a killed one
     std::vector<std::string> command_line;
-    u64 planned_end = ~u64{0};  ///< END derived from `frames`: the first excluded frame; if it is above every
-                                ///< number: `frames` is not set
+    u64 planned_end = ~u64{0};  ///< END derived from `frames`: the first excluded frame; a value above every
+                                ///< frame number if `frames` is not set
     std::string end_requested_by;  ///< the cause of the end: "SIGHUP", "--seconds", ...; "": none
     /// True if `frames` is greater than the number of frames that the run has delivered.
     [[nodiscard]] bool ended_early() const noexcept;
@@ -111,7 +111,7 @@ struct dead_letter {
     std::string stage, reason;  ///< "": unknown
 };
 struct dead_letter_list {
-    u64 count = 0;                    ///< number of tombstones of the sink that received most
+    u64 count = 0;                    ///< the greatest number of tombstones that one sink received
     std::vector<dead_letter> newest;  ///< by sequence, at most a thousand per sink
 };
 /// The frames that the sinks' ledgers record as tombstones, with the cause if the supervisor observed it. If

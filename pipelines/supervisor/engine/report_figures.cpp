@@ -92,7 +92,8 @@ json used_of(const ring_setup& r, const shm::used_extents& used) {
     }
 }
 
-/// Returns the frame that was used of each sampled input, by the input's name; null if there was none yet.
+/// Returns for each sampled input, by its name, the number of the frame that was used; null if the input had
+/// no frame yet.
 json sampled_frames_of(const stage_setup& st, const std::vector<u64>& frames) {
     json out = json::object();
     for (std::size_t k = 0; k < std::min(frames.size(), st.spec.sampled_inputs.size()); ++k)

@@ -19,10 +19,9 @@ namespace carousel::supervisor {
 // `earliest` .. `latest` (CLOCK_MONOTONIC) and is ignored.
 
 /// Time at which a source claimed the first frame of the run. Returns `latest` if the control block does not
-/// store the time. Returns `latest` if the control block does not store the time.
+/// store the time.
 [[nodiscard]] u64 first_frame_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
-/// Time at which a sink committed the newest frame. Returns `latest` if no word contains the time. Returns
-/// `latest` if no word has the time.
+/// Time at which a sink committed the newest frame. Returns `latest` if no word contains the time.
 [[nodiscard]] u64 last_delivery_ns(const shm::control_block& c, u64 earliest, u64 latest) noexcept;
 
 // The stages' shares of time: over the last seconds for `ps`, and from the first to the last frame for the
@@ -68,7 +67,7 @@ private:
 /// down or in backoff, the others wait as for any other stage.
 [[nodiscard]] bool is_excluded(const run_setup& setup, const seat_list& seats, u32 stage);
 
-/// A stage that the others wait for, that has no process and will not get one within moments.
+/// A stage for which other stages wait, but which has no process and will not have one soon.
 struct missing_stage {
     /// "is down", "is in backoff" (after deaths without a frame), "has failed", "is being ended"
     std::string name, how;
@@ -77,9 +76,10 @@ struct missing_stage {
 
 // Describes the contents of the frames of a run, for its report.
 
-/// Describes the newest frame that stage `stage` committed to output `output` and that all its readers have
-/// received: {frame, tombstone, capture_clock, capture_ns, metadata, metadata_omitted, used, sampled (only
-/// with sampled inputs)}. Returns null if there is no such frame or if that frame carries none of these.
+/// Describes the newest frame that stage `stage` committed to output `output` and that all readers of the
+/// output have received: {frame, tombstone, capture_clock, capture_ns, metadata, metadata_omitted, used,
+/// sampled (only with sampled inputs)}. Returns null if there is no such frame or if that frame carries none
+/// of these.
 [[nodiscard]] nlohmann::json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
                                           u32 output = 0);
 

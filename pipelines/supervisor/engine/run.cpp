@@ -34,7 +34,7 @@ std::string new_run_id() {
     return fmt::format("{:012x}", bits & 0xFFFF'FFFF'FFFFU);
 }
 
-/// The last lines: printed as they are, and added to the log.
+/// Prints the last lines of a run unchanged, and adds them to the log.
 class closing {
 public:
     closing(console& out, log_sink& journal) : out_(&out), journal_(&journal) {}

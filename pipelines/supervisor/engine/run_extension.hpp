@@ -24,8 +24,8 @@ struct pipeline;
 /// The run in brief, as `carousel ps` shows it.
 struct run_summary {
     std::string state, state_text;  ///< "waiting", "waiting: fragment is down"
-    bool ready = false;             ///< no stage has yet to start: a frame can be made, or all are delivered
-    bool ending = false;            ///< the end has begun
+    bool ready = false;   ///< all stages have started, so a frame can be made; or all frames are delivered
+    bool ending = false;  ///< the end has begun
     f64 frames_per_second = 0;
 };
 

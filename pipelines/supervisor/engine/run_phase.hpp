@@ -38,8 +38,8 @@ public:
     [[nodiscard]] std::string name() const;
     /// A text for display: "waiting: fragment is down, vertex is in backoff", "paused: fragment".
     [[nodiscard]] std::string text() const;
-    /// No stage has yet to start: each process is ready or paused, or none is needed (down, vacant, failed,
-    /// every frame delivered).
+    /// True if all stages have started: each seat's process is ready or paused, or the seat needs no process
+    /// (down, vacant, failed, every frame delivered).
     [[nodiscard]] bool is_ready() const noexcept;
 
     // ---- requests to end
@@ -76,7 +76,7 @@ public:
     /// Enters the phase `leaving` when every frame is delivered, and ends phases that last too long.
     void watch(u64 now);
 
-    /// Frames that a port has written below `frame` are lost with their rings, and are not made again.
+    /// The frames below `frame` that a port has written are lost with their rings, and are not made again.
     void note_lost_until(u64 frame) noexcept { lost_until_ = std::max(lost_until_, frame); }
     [[nodiscard]] u64 lost_until() const noexcept { return lost_until_; }
     /// Everything has ended: no stage of this run, and no extension, has anything left to do.
@@ -120,9 +120,9 @@ public:
     /// Called in each tick, before a stop determines its own END. unknown and STOPPING are above every
     /// number.
     void watch();
-    /// For a stream that another host sends: this call replaces the claim of a source (E2 of
-    /// ring/PROTOCOL.md). The sender to this stage has sent all its frames, so the stage has not leased a
-    /// number for a frame that does not exist. A block that is being rebuilt starts with this END.
+    /// Ends a stream that another host sends: this call replaces the claim of a source (E2 of
+    /// ring/PROTOCOL.md). The remote sender has sent all its frames, so `stage` has not leased a number for a
+    /// frame that does not exist. A block that is being rebuilt starts with this END.
     void end(const std::string& stage, u64 at, const std::string& why);
     /// To be called after a takeover: the dead supervisor may have saved the END without lowering it in the
     /// block.

@@ -32,8 +32,8 @@ public:
     /// Like begin(), but because of damage: records the damage, and ends the run if it was repaired too
     /// often.
     void repair(const block_damage& damage);
-    /// To be called if a stage has failed for good, because it may only have read damaged words. Returns true
-    /// if words are damaged and have been repaired.
+    /// To be called if a stage has failed for good, because damaged words may be the only cause of the
+    /// failure. Returns true if words are damaged and a repair has begun.
     [[nodiscard]] bool failed_by_damage();
     /// To be called when all stages have ended: allocates memory and words again, after which the run
     /// continues.

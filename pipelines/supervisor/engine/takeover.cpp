@@ -87,7 +87,7 @@ void takeover::watch(u64 now) {
         return;
     }
     // A stopped stage does not return its memory before it continues. This is not a reason to end the other
-    // stages: successors of dead processes are started after it has continued.
+    // stages: successors of dead processes are started after the stopped stage has continued.
     const bool stopped = std::any_of(missing.begin(), missing.end(),
                                      [](const seat* s) { return shm::is_stopped(s->now->pid); });
     if (!missing.empty() && (stopped || now - since_ns_ < memory_patience_ns)) return;

@@ -191,7 +191,7 @@ void trace_files::tick(u64 now) {
     const auto is_gone = [](const recording& r) {
         if (!has_ended(r.child.pidfd.get())) return false;
         (void)reap(r.child.pidfd.get());
-        remove(r);  // removes the data written since
+        remove(r);  // removes the files that the process has written since discard()
         return true;
     };
     dying_.erase(std::remove_if(dying_.begin(), dying_.end(), is_gone), dying_.end());

@@ -38,8 +38,8 @@ private:
     void restart_host(remote_host& h, u64 now);
     struct replacement;
     struct sender_replies;
-    /// Returns the frame `first` at which a durable host restarts, and the reason in words. Empty: a host
-    /// that has the information has not replied yet.
+    /// Sets `first` to the frame at which a durable host restarts, and returns the reason in words. Empty: a
+    /// host that must be queried has not replied yet.
     [[nodiscard]] std::optional<std::string> restart_frame(const remote_host& h, u64 now, u64& first);
     void query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                       sender_replies& all) const;
@@ -70,22 +70,21 @@ private:
     void end_stuck_host(const std::string& host, const crossing& link);
     [[nodiscard]] bool awaits_end_of_help(remote_host& h, u64 now);
 
-    /// End of a stream that no link has reported: receiving stage and frame.
+    /// An end of stream that no link has reported: the receiving stage, and the frame.
     struct unreported_end {
         std::string stage;
         u64 at = 0;
     };
-    /// A durable host that has reconnected without its partition of the run, until its first frame is sent to
-    /// it.
+    /// A durable host that has reconnected without its partition of the run. The entry is kept until the
+    /// coordinator has sent the host the frame at which it restarts.
     struct replacement {
         u64 since_ns = 0, ask_ns = 0;
-        u64 question = 0;                                   ///< id of the query to the hosts that send frames
-                                                            ///< to it
-        bool logged = false;                                ///< its waiting was logged
+        u64 question = 0;     ///< id of the query to the hosts that send frames to this host
+        bool logged = false;  ///< its waiting was logged
         std::map<std::string, std::optional<u64>> replies;  ///< by sending host
     };
-    /// Results of the query, in words: hosts that replied, hosts that do not know, and hosts whose reply is
-    /// pending.
+    /// Results of the query, in words: the hosts that replied, the hosts that do not know the frame, and the
+    /// hosts whose reply is pending.
     struct sender_replies {
         u64 first = 0;
         std::vector<std::string> from, unknown, awaited;
@@ -99,14 +98,14 @@ private:
     bool end_asked_ = false;  ///< the run is ending: hosts that begin the stream are notified
     bool at_once_ = false;    ///< each partition ends at once, without delivering its frames in flight
     bool waits_for_end_ = false;
-    std::set<std::string> lost_leaders_, ends_alone_;        ///< hosts that were lost without EOS; other
-                                                             ///< hosts are notified instead
-    std::map<std::string, unreported_end> unreported_ends_;  ///< by the host that was notified instead of the
-                                                             ///< link
-    std::optional<u64> own_end_;             ///< frame at which the complete stream of this host ended
-    std::set<std::string> ended_early_;      ///< helper hosts for which it was logged that they are over or
-                                             ///< were requested to end
-    std::set<std::string> outcome_checked_;  ///< hosts whose outcome was evaluated
+    std::set<std::string> lost_leaders_, ends_alone_;  ///< hosts that were lost without EOS, and the hosts
+                                                       ///< that are notified instead
+    std::map<std::string, unreported_end> unreported_ends_;  ///< by host: ends that the coordinator reports
+                                                             ///< instead of the link
+    std::optional<u64> own_end_;                 ///< frame at which the complete stream of this host ended
+    std::set<std::string> ended_early_;          ///< helper hosts whose end was logged, or that were
+                                                 ///< requested to end
+    std::set<std::string> outcome_checked_;      ///< hosts whose outcome was evaluated
     std::map<std::string, u64> stuck_since_ns_;  ///< by host: see watch_links()
     std::map<std::string, replacement> replacements_;
     std::map<u64, std::string> open_questions_;  ///< the host that was asked, by id of the request

@@ -29,7 +29,8 @@ constexpr u64 help_patience_ns = 5 * ns_per_s;  ///< time to wait for EOS; after
 
 }  // namespace
 
-// Notifies each host that begins its stream, now or when it connects; with `at_once`, every host.
+// Notifies each host that begins the stream; with `at_once`, every host. A host that is not connected is
+// notified when it connects.
 bool coordinator::request_end(bool at_once) {
     end_asked_ = true;
     at_once_ = at_once_ || at_once;
@@ -62,7 +63,8 @@ std::set<std::string> coordinator::downstream_of(const std::string& host) const 
     return found;
 }
 
-/// True if a host whose frames reach `to` begins its stream, and is connected or may reconnect.
+/// True if `to` receives frames, directly or through other hosts, from a remote host that begins the stream
+/// and is connected or may reconnect.
 bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     return std::any_of(hosts_.begin(), hosts_.end(), [&](const auto& h) {
         return plan_.leads(h->spec().name) && h->state() != state::ended && h->state() != state::refused &&
@@ -70,9 +72,10 @@ bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
     });
 }
 
-// If a host that begins the stream has been disconnected for too long, it sends no end of stream, neither to
-// this host nor to the hosts that read its frames. A host that receives frames from another host that begins
-// the stream ends together with that stream.
+// A host that begins the stream and has been disconnected for too long sends no end of stream, neither to
+// this host nor to the hosts that read its frames. The readers are notified instead. A reader that also
+// receives frames from another host that begins the stream is not notified, because it ends together with
+// that stream.
 void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
     for (const auto& lost : hosts_) {

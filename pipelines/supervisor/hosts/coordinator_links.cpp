@@ -1,5 +1,5 @@
-// coordinator: handles links of which one end is over and the other end still waits: which host is notified
-// instead of the link, and which frames are lost.
+// coordinator: handles links with one end that is over and another end that still waits. Determines which
+// host is notified instead of the link, and which frames are lost.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,10 +50,11 @@ bool coordinator::waits(const run::ps_answer& here, const std::string& host, con
     });
 }
 
-// Finds links of which one end is over while the other end waits for it. Causes: a host ended without frames
-// that it had not received, since it was requested to end while the other one was disconnected; a host
-// restarted after its sender was done; a host's own stream is shorter than the stream sent to it; a host was
-// not notified of the end of the stream. In each case the other end would wait indefinitely.
+// Finds links with one end that is over and another end that waits for it. The waiting end would wait
+// indefinitely. There are four possible causes. A host was requested to end while the sending host was
+// disconnected, and ended without the frames that it had not received. A host restarted after its sender was
+// done. A host's own stream is shorter than the stream sent to it. A host was not notified of the end of the
+// stream.
 void coordinator::watch_links(u64 now) {
     run::ps_answer here;
     if (waiting_since_ns_ == 0) here = run::read_ps(orders_->carry_out_for(run::to_json(run::ps_request{})));
@@ -72,8 +73,8 @@ void coordinator::watch_links(u64 now) {
     }
 }
 
-/// Frame at which the stream of a partition ended, if the partition is over and complete; "": this host.
-/// Empty: the stream is not complete, or this is not known.
+/// Returns the frame at which the stream of the partition of `host` ("": this host) ended. Empty: the
+/// partition is not over, its stream is not complete, or this is not known.
 std::optional<u64> coordinator::whole_end(const std::string& host) const {
     if (host.empty()) return own_end_;
     const remote_host* const h = named(host);
@@ -85,10 +86,10 @@ std::optional<u64> coordinator::whole_end(const std::string& host) const {
     return frames.get<u64>();
 }
 
-// The sending stage reports the end over its link, as its last message. It may have been killed before that,
-// its link may have been down, or the run may have ended first. All frames of a complete partition have
-// reached the other side: a host that has lost frames since then waits for them whether or not it receives
-// the end.
+// The sending stage reports the end over its link, as its last message. The message is missing if the stage
+// was killed before, if the link was down, or if the run ended first. All frames of a complete partition have
+// reached the receiving host. If that host has lost frames since then, it waits for them whether or not it
+// receives the end.
 void coordinator::send_end_for_link(const crossing& link) {
     const std::optional<u64> end = whole_end(link.from);
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;

@@ -52,7 +52,7 @@ bool coordinator::all_is_in_files(const host_spec& h) const {
     });
 }
 
-/// True if this host is done, while another host still has frames for `h`.
+/// True if a remote host may still have frames for `h`. Asked when this host is done.
 bool coordinator::is_sent_more(const host_spec& h, u64 now) const {
     if (!h.durable() || plan_.leads(h.name) || at_once_) return false;
     const std::set<std::string> senders = remote_senders(h.name);
@@ -81,9 +81,9 @@ bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }
 
-// A sender's reply from before the loss of `h` is out of date, so the sender is queried now. If the sender is
-// lost as well and does not come back, it has no frames; if it does come back, it restarts where its own
-// senders determine.
+// A sender's reply from before the loss of `h` is out of date, so the sender is queried now. A sender that is
+// lost as well has no frames if it does not reconnect. If the sender does reconnect, its own senders
+// determine the frame at which it restarts.
 void coordinator::query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                                sender_replies& all) const {
     const std::string& name = s.spec().name;
@@ -114,7 +114,7 @@ void coordinator::query_sender(remote_host& s, const std::string& to, replacemen
     }
 }
 
-// Only the host itself knows the state of its links.
+// Only a sending host knows the state of its links, so each sender is queried.
 std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 now, u64& first) {
     const std::string& name = h.spec().name;
     replacement& n = replacements_[name];
@@ -154,9 +154,9 @@ void coordinator::handle_first_kept(const remote_host& h, const msg::first_kept&
     if (at != replacements_.end() && at->second.question == m.id) at->second.replies[h.spec().name] = m.first;
 }
 
-// The host has reconnected without its partition of the run. Its acknowledged frames are either lost or in
-// its sinks' files: a link that continues detects the loss by itself, but if all senders are done, no link
-// continues.
+// The host has reconnected without its partition of the run. The frames that the host has acknowledged are
+// either lost or in its sinks' files. A link that continues detects the loss by itself, but if all senders
+// are done, no link continues.
 void coordinator::restart_host(remote_host& h, u64 now) {
     const std::string& name = h.spec().name;
     const bool all_there = all_is_in_files(h.spec());

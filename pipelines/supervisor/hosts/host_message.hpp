@@ -1,6 +1,7 @@
 #pragma once
 // Messages between the supervisors of two hosts, over a sealed_stream: {"type": "...", fields}. Each side
-// reads the variant of what it receives; a message of another type or with other fields ends the connection.
+// reads only the variant of the messages that it can receive. A message of another type or with other fields
+// ends the connection.
 
 #include <optional>
 #include <string>
@@ -29,13 +30,14 @@ struct ping {
     u64 sent = 0;
 };
 BOOST_DESCRIBE_STRUCT(ping, (), (sent))
-/// The partition begins; with `first`, that of a host that replaces a lost one begins with this frame.
+/// The partition begins. `first` is sent only to a host that replaces a lost one: the first frame of its
+/// partition.
 struct begin {
     static constexpr const char* type = "begin";
     std::optional<u64> first;
 };
 BOOST_DESCRIBE_STRUCT(begin, (), (first))
-/// The host's result is saved: it may exit.
+/// The host's result is saved, so the host may exit.
 struct bye {
     static constexpr const char* type = "bye";
 };
@@ -64,7 +66,7 @@ struct ask {
     u64 id = 0;
 };
 BOOST_DESCRIBE_STRUCT(ask, (), (request, id))
-/// Asks for the first frame that is kept here for that host, which has lost its partition.
+/// Asks for the first frame that the receiver of this message keeps for `host`, which has lost its partition.
 struct ask_first_kept {
     static constexpr const char* type = "ask_first_kept";
     std::string host;
@@ -88,7 +90,7 @@ struct refused {
     std::string why;
 };
 BOOST_DESCRIBE_STRUCT(refused, (), (why))
-/// Answer to a hello: a later one can succeed.
+/// Answer to a hello: a later hello can succeed.
 struct later {
     static constexpr const char* type = "later";
     std::string why;
@@ -96,7 +98,7 @@ struct later {
 BOOST_DESCRIBE_STRUCT(later, (), (why))
 struct pong {
     static constexpr const char* type = "pong";
-    u64 sent = 0, here = 0;  ///< times of the ping, and of this host
+    u64 sent = 0, here = 0;  ///< the time in the ping, and the time of this host
 };
 BOOST_DESCRIBE_STRUCT(pong, (), (sent, here))
 struct ps {

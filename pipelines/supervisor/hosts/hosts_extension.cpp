@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_labels = 256;  // each label has a log file
 
-/// Also works for a run that started at a later frame: the frames below that count as folded.
+/// Also works for a run that started at a later frame: the frames below that frame count as folded.
 u64 first_unmarked(const std::string& path) {
     const auto ledger = telemetry::ledger_reader::open(path);
     return ledger ? ledger->first_undelivered(0) : telemetry::folded_end(path);
@@ -44,7 +44,7 @@ void hosts_extension::close() noexcept {
 
 // A partition that receives its frames from other hosts ends together with them: an END of its own would cut
 // off frames that the other hosts have begun. A supervisor that takes this partition over sends the request
-// to the other hosts again, since they may have died before they carried it out.
+// to the other hosts again, because those hosts may have died before they carried the request out.
 bool hosts_extension::take_end_request(const std::string& why, bool leaving, bool may_wait) {
     if (leaving) {  // all stages of this host are done
         (void)hosts_->request_end(false);

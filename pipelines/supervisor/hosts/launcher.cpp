@@ -43,7 +43,8 @@ launcher::~launcher() {
     (void)reap(child_.pidfd.get());
 }
 
-// ssh passes its words to a shell on the remote host, srun to the program.
+// ssh passes the command to a shell on the remote host, so its words are quoted. srun passes the words
+// directly to the program.
 std::vector<std::string> launcher::command() const {
     std::vector<std::string> there{host_.program.empty() ? executable_folder() + "/carousel" : host_.program,
                                    "host",
@@ -103,7 +104,8 @@ void launcher::start(u64 now) {
     fail("sending the token to it: " + why);
 }
 
-// If it has not received the complete token, the child would wait for the rest indefinitely.
+// A child that has not received the complete token would wait for the rest indefinitely, so the child is
+// killed.
 void launcher::end_child() {
     shm::signal_pidfd(child_.pidfd.get(), SIGKILL);
     (void)events_of(child_.pidfd.get(), POLLIN, now_ns() + killed_within_ms * ns_per_ms);
@@ -132,9 +134,9 @@ void launcher::poll(u64 now) {
     runs_ = false;
     read_lines();
     if ((how.signal == 0 && how.exit_code == 0) || std::exchange(reached_, false)) {
-        // The supervisor was listening, so the launcher did not fail (srun ends with it, whatever the cause).
-        // If the supervisor died, its stages wait supervisor_grace_s for the next one, so the next attempt is
-        // made soon.
+        // The supervisor was listening, so the launcher did not fail (srun ends with the supervisor, whatever
+        // the cause). If the supervisor died, its stages wait supervisor_grace_s for the next one, so the
+        // next attempt is made soon.
         retry_ns_ = now + settle_ns;
         failure_.clear();
         return;

@@ -1,7 +1,8 @@
 #pragma once
-// Starts `carousel host` on another machine: with ssh, which returns when that supervisor listens there, or
-// with Slurm's srun, which runs as long as the supervisor, since a job step ends with its srun. The token is
-// sent over the launcher's own connection (stdin) and written there with mode 0600. No call blocks.
+// Starts `carousel host` on another machine, with ssh or with Slurm's srun. ssh returns when the supervisor
+// listens on that machine. srun runs as long as the supervisor, because a job step ends with its srun. The
+// token is sent over the launcher's own connection (stdin), and is written on that machine with mode 0600. No
+// call blocks.
 
 #include "os/spawn.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
@@ -22,7 +23,7 @@ public:
     void poll(u64 now);
     /// The supervisor has replied: a later exit of the launcher is not a failure to start it.
     void reached() noexcept { reached_ = true; }
-    /// The reason why it cannot be started; "": no failure is known.
+    /// The reason why the supervisor cannot be started; "": no failure is known.
     [[nodiscard]] const std::string& failure() const noexcept { return failure_; }
     /// The failure, returned once.
     [[nodiscard]] std::string new_failure();

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 namespace msg = host_message;
 constexpr u64 connect_every_ns = 250 * ns_per_ms, ping_every_ns = 500 * ns_per_ms;
-constexpr u64 unreadable_rest_ns = ns_per_s;  ///< enough time to replace the other build first
+constexpr u64 unreadable_rest_ns = ns_per_s;  ///< gives the user time to replace the other build
 
 }  // namespace
 

@@ -65,7 +65,7 @@ public:
     [[nodiscard]] bool awaits_bye() const noexcept {
         return state_ == host_state::ended && farewell_ == farewell::pending && !no_listener_;
     }
-    /// The time of its absence is counted from `now`.
+    /// The time of the host's absence is counted from `now`.
     void count_from(u64 now) noexcept {
         if (state_ == host_state::away) away_since_ns_ = now;
     }

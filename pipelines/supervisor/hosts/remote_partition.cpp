@@ -84,8 +84,8 @@ void remote_partition::save_coordinator_run(const std::string& id) const {
         shm::write_whole_file(coordinator_run_file(), id);
     } catch (const error& e) {
         if (orders_ == nullptr)
-            return;  // if the run does not exist yet, the file is written again later;
-                     // otherwise the run is over
+            return;  // either the run does not exist yet and the file is written again later, or the run is
+                     // over
         orders_->log_line(
             fmt::format("warning: {}: a supervisor that takes this part over could not identify its run, and "
                         "would refuse the coordinator",
@@ -101,8 +101,8 @@ void remote_partition::accept_all(u64 now) {
     for (;;) {
         shm::unique_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd) break;
-        // A process that has the token proves that within milliseconds, so the oldest unproven connection is
-        // closed to make room.
+        // A process that has the token proves this within milliseconds, so the oldest unauthenticated
+        // connection is closed to make room.
         if (unauthenticated_.size() >= max_unauthenticated) unauthenticated_.erase(unauthenticated_.begin());
         unauthenticated_.push_back(
             std::make_unique<sealed_stream>(std::move(fd), sealed_stream::endpoint::partition, token_, now));
@@ -146,9 +146,9 @@ void remote_partition::refuse_coordinator(const std::string& here, const std::st
     log_here(here);
 }
 
-// All hosts of a new run begin with the same frame, which the coordinator determines. A run in progress sends
-// no first frame here: in that case this host replaces a lost one, and begins at --first, or otherwise at the
-// frame that the coordinator sends with `begin` (handle()).
+// All hosts of a new run begin with the same frame, which the coordinator determines. For a run in progress
+// the hello message has no first frame. In that case this host replaces a lost host. It begins at --first if
+// that was given, otherwise at the frame that the coordinator sends with `begin` (handle()).
 bool remote_partition::check_first(const msg::hello& hello) {
     if (begun_ || !hello.first) return true;
     const u64 coordinator_first = *hello.first;
@@ -231,7 +231,8 @@ void remote_partition::handle(const msg::ask& m) {
         send(msg::answer{run::to_json(run::refused(exit_code::output, answer_too_long)), m.id});
 }
 
-// Sent if a host to which this one sends has lost its partition. Replies without a frame if it is unknown.
+// The coordinator sends this message if a downstream host of this host has lost its partition. The reply has
+// no frame if the frame is unknown.
 void remote_partition::handle(const msg::ask_first_kept& m) {
     if (!compared_ || orders_ == nullptr) return;
     msg::first_kept reply{m.host, m.id, {}};

@@ -40,9 +40,9 @@ public:
     [[nodiscard]] std::vector<std::string> closing_lines() const override { return {}; }
     void report_outcome(int code, const nlohmann::json& report, const std::string& line) override;
     /// Called before a run: a previous supervisor may have died while it reported the result of its
-    /// partition. In that case this supervisor reports it, and returns that partition's exit code. Returns
-    /// nothing if there is no such result, or if the coordinator has begun another run. Blocks for as long as
-    /// gather() does.
+    /// partition. In that case this function reports the result, and returns that partition's exit code.
+    /// Returns nothing if there is no such result, or if the coordinator has begun another run. Blocks for as
+    /// long as gather() does.
     [[nodiscard]] std::optional<int> report_saved_outcome(const run_options& o);
     /// The coordinator has begun another run: the run of this partition no longer exists.
     [[nodiscard]] bool superseded() const noexcept { return superseded_ && !end_asked_; }
@@ -101,8 +101,8 @@ private:
     bool compared_ = false, begun_ = false, superseded_ = false, bye_ = false, lost_logged_ = false,
          was_connected_ = false, unreadable_logged_ = false;
     bool end_asked_ = false;  ///< the end was requested here: any coordinator that connects is notified
-    bool waits_for_end_ = false, alone_ = false;  ///< waits for the host that sends the end; alone_: ended
-                                                  ///< without that host
+    bool waits_for_end_ = false, alone_ = false;  ///< the partition waits for the host that sends the end;
+                                                  ///< alone_: the partition ends without that host
     host_orders* answers_ = nullptr;              ///< set while this partition, now over, reports its result
     bool outcome_sent_ = false;  ///< the result was sent on this connection of the coordinator
     u64 send_until_ns_ = 0;      ///< 0: the partition is running

@@ -61,8 +61,8 @@ bool remote_partition::request_end(bool at_once) {
     return alone_;
 }
 
-// A disconnected coordinator may reconnect and is then notified. After a long absence it will not reconnect;
-// and if the run of this partition's frames is unknown, no coordinator is accepted.
+// A disconnected coordinator may reconnect and is then notified. After a long absence it is not expected to
+// reconnect. If the id of the coordinator's run is unknown, no coordinator can be accepted.
 bool remote_partition::no_upstream_end(u64 now) const {
     return coordinator_run_.empty() ||
            (!coordinator_is_connected() && now > lost_ns_ + plan_.patience_ns(""));

@@ -46,8 +46,8 @@ public:
     [[nodiscard]] bool is_responding(u32 timeout_ms = 2000) const;
     /// Ends all GPU work of a client and disconnects it; its process must still be killed. Returns empty if
     /// no work of the client runs or will run, otherwise the reason. Takes at most 2 * `timeout_ms`. From
-    /// then on, an event that the client had recorded reads complete, whether its work finished or not: the
-    /// client's words must have been aborted before.
+    /// then on, every event that the client has recorded is reported as complete, whether or not the work has
+    /// finished. Therefore the client's words must be aborted before this call.
     [[nodiscard]] std::string terminate_client(i32 pid, u32 timeout_ms = 2000) const;
 
     /// Environment ("NAME=VALUE") of a stage that is to be a client.

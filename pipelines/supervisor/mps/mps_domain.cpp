@@ -55,8 +55,8 @@ bool mps_domain::adopt() {
     serving_ = std::filesystem::read_symlink(folder_ + "/serving", none) == "1" ? 1 : 0;
     enqueue({[part = &other()] { return outcome{"", part->end(0), 0}; }, [](const outcome&) {}, {}});
     const shm::process_id daemon = serving().daemon();
-    // As long as a start may take: renewing the domain because a daemon is merely slow would end all its
-    // stages.
+    // As long as a start may take, because a renewal ends all stages of the domain, and the daemon may merely
+    // be slow.
     constexpr u32 late_ms = 10'000;
     up_ = daemon.pid != 0 && serving().is_responding(late_ms);
     if (up_) watch_daemon(daemon);

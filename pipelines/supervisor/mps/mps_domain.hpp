@@ -81,7 +81,8 @@ private:
     enum class spare_state : u8 { none, making, ready };
     struct outcome {
         std::string why;
-        bool ended = false;  ///< nothing is left of any earlier generation, whatever the state of the new one
+        bool ended = false;  ///< nothing is left of the earlier generations; the new generation may have any
+                             ///< state
         shm::process_id daemon{};  ///< the new daemon
     };
     struct task {

@@ -93,9 +93,9 @@ std::string value_text(const json& j, const json::json_pointer& at) {
 
 namespace fs = std::filesystem;
 
-/// While this object exists, this process has the environment of another process: the program must be queried
-/// in the environment in which its supervisor would start it, for example another interpreter
-/// (CAROUSEL_PYTHON) or PYTHONPATH.
+/// While this object exists, this process has the environment of another process. Needed because a stage's
+/// program must be queried in the environment in which the run's supervisor would start it. That environment
+/// may set another interpreter (CAROUSEL_PYTHON) or PYTHONPATH.
 class environment_override {
 public:
     explicit environment_override(const shm::process_id& of) : own_(environ) {
@@ -116,7 +116,8 @@ private:
     std::vector<char*> words_;
 };
 
-/// The folder of the pipeline file, which the record names by the path that its supervisor was given.
+/// The folder of the pipeline file. The record contains the path as the supervisor was given it, which may be
+/// relative to the supervisor's working directory.
 std::string folder_of_file(const run::record& r) {
     std::error_code failed;
     const fs::path at = fs::read_symlink(fmt::format("/proc/{}/cwd", r.supervisor.pid), failed);

@@ -1,6 +1,7 @@
 #pragma once
-// Whether another program can continue: a supervisor takes over a run of the same pipeline only, and a
-// stage's new program must describe what the run was started with.
+// Checks whether another program can continue a run or a stage. A supervisor takes a run over only if the
+// pipeline is the same, and a stage's new program must describe the same outputs as the program with which
+// the run was started.
 
 #include <optional>
 #include <string>

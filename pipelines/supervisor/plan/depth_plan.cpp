@@ -177,7 +177,8 @@ void require_room(const run_setup& s, const free_memory& memory) {
 
 namespace {
 
-/// The contexts on the GPU of an instance of `own`: their number, and the stages whose work runs in them.
+/// The GPU contexts on the GPU of one instance of `own`: the number of contexts, and the stages whose work
+/// runs in these contexts.
 struct sharers {
     u32 contexts = 0;
     std::vector<u32> stages;

@@ -10,9 +10,10 @@
 
 namespace carousel::supervisor {
 
-// The area that follows each slot of a ring. A gap: addresses at which nothing is mapped, in every process,
-// so that a write beyond a slot faults its writer (device/backend.hpp, memory_handle). Or a canary: bytes
-// that its writer checks before it commits a frame (device/canary.hpp). Decisions only.
+// The area that follows each slot of a ring is a gap or a canary. A gap is a range of addresses at which no
+// process has anything mapped, so that a write beyond a slot faults its writer (device/backend.hpp,
+// memory_handle). A canary is a range of bytes that the slot's writer checks before it commits a frame
+// (device/canary.hpp). Decisions only.
 
 /// The size of a piece of GPU memory is a multiple of this.
 inline constexpr u64 device_piece_step = 2 * 1024 * 1024;
@@ -24,16 +25,16 @@ struct slot_guard {
     u64 piece_bytes = 0;         ///< size of a slot with its padding
     std::string why;             ///< the reason why there are no gaps; "": there are gaps
     u64 canary_bytes = 0;        ///< bytes after each slot; 0: no canaries
-    bool others_write = false;   ///< the canaries are writable for processes other than one instance of their
-                                 ///< maker
-    bool readers_write = false;  ///< a reader is among these processes
+    bool others_write = false;   ///< processes other than the slot's writing instance can write to the
+                                 ///< canaries
+    bool readers_write = false;  ///< at least one of these processes is a reader
     [[nodiscard]] bool gaps() const noexcept { return pieces > 0; }
     [[nodiscard]] bool canaries() const noexcept { return canary_bytes > 0; }
     /// "gap", "canary", "none".
     [[nodiscard]] const char* name() const noexcept;
 };
 
-/// The properties of the stage that writes a ring which matter for the guard.
+/// The properties that choose_guard() needs of the stage that writes the ring.
 struct slot_writer {
     bool plants = true;
     bool same_host_address = true;  ///< false: the stage maps host memory as one block, without gaps
@@ -56,7 +57,7 @@ struct unguarded_input {
     std::string memory;  ///< "ring vertex", "asset mesh"
     std::string why;
 };
-/// Lists them in the order of the stages.
+/// Lists the unguarded inputs in the order of the stages.
 [[nodiscard]] std::vector<unguarded_input> unguarded_inputs(const run_setup& s);
 
 struct unguarded_output {

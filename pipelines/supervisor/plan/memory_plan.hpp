@@ -17,9 +17,9 @@ struct memory_choice {
 };
 
 /// `ends`: the devices of the producer (or maker) first, then of the users, each with all its instances. If
-/// all are on the CPU, or on devices of different kinds: a memfd, which a GPU page-locks and maps. If all are
-/// on one GPU: memory of that GPU, of the `requested` kind (vmm or ipc). If they are on several GPUs: the
-/// producer's memory, of kind vmm, with peer access.
+/// all are the CPU, or if the devices are of different kinds, the memory is a memfd, which a GPU page-locks
+/// and maps. If all are one GPU, it is memory of that GPU, of the `requested` kind (vmm or ipc). If they are
+/// several GPUs, it is memory of the producer's GPU, of kind vmm, with peer access.
 [[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
                                           device::memory_kind requested);
 

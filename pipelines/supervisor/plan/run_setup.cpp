@@ -87,7 +87,7 @@ stage_setup stage_from(const pipeline& p, const stage_spec& spec, const stage_de
     }
     s.ends = d.ends;
     s.forwards_frames = d.forwards_frames;
-    if (d.forwards_frames) s.spec.max_attempts = 0;  // because no number of deaths abandons a frame
+    if (d.forwards_frames) s.spec.max_attempts = 0;  // 0: frames are never abandoned after deaths
     s.deep_on_cpu = hooks.depth_on_cpu;
     s.writable_inputs = d.writable_inputs;
     s.mps = spec.isolation == isolation_kind::mps;

@@ -35,7 +35,7 @@ struct ring_setup {
     nlohmann::json format;  ///< null: there is no output
     u64 slot_bytes = 0;
     device::memory_kind memory = device::memory_kind::vmm;  ///< requested for the ring
-    u32 window = 0;  ///< the chosen window; 0: not chosen, from the file or derived
+    u32 window = 0;  ///< the window chosen by depth_plan.hpp; 0: the file's window, or the derived one
 };
 
 /// A stage as described by the file and by its program, with the values that were decided for it. The
@@ -52,7 +52,7 @@ struct stage_setup : ring_setup {
     std::vector<stage_device> devices;  ///< if the file has a list: its devices in that order; otherwise
                                         ///< empty
     bool deep_on_cpu = false;           ///< for tests: the stage's depth is planned and chosen as on a GPU
-    u32 lanes = 0;  ///< chosen for in_flight (depth_plan.hpp); 0: not chosen, the file's number or 3
+    u32 lanes = 0;                      ///< in_flight as chosen by depth_plan.hpp; 0: the file's number, or 3
     bool owner_commits = false;
     bool ends = false;              ///< a source that may end its stream
     bool forwards_frames = false;   ///< forwards frames of other stages; with `ends`: it receives them from
@@ -150,12 +150,13 @@ struct run_setup : pipeline_spec {
 /// The plan from which the ring library makes a control block.
 [[nodiscard]] ring::plan plan_of(const run_setup& s);
 
-// For stages of a ring, or instances of a stage, on several GPUs: checks whether each can access the memory
-// of its rings and assets. Each process measures which way is faster (stages/runner/depth_governor.hpp).
+// The stages of a ring, or the instances of a stage, may be on several GPUs. Checks whether each of these
+// GPUs can access the memory of its rings and assets. Each process measures whether a mapping or a copy is
+// faster (stages/runner/depth_governor.hpp).
 
-/// Throws device_error with the place of the stage's `device` if one of its instances is on a GPU that cannot
-/// access a ring or an asset of the stage on another GPU. Access that the probe has not reported is assumed
-/// to work.
+/// Throws device_error if an instance of a stage is on a GPU that cannot access one of the stage's rings or
+/// assets on another GPU. The error names the place of the stage's `device` in the file. Access that the
+/// probe has not reported is assumed to work.
 void require_reach(const run_setup& s, const machine_offer& machine);
 
 // The run's output directory, ./runs/NAME-TIME/, a different one for each run, and the paths of the pictures.

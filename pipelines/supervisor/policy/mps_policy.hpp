@@ -30,17 +30,17 @@
 namespace carousel::supervisor {
 
 struct client_view {
-    bool client = false;      ///< client of a generation that serves, or whose end is not known yet
+    bool client = false;      ///< the process is a client of a generation that is not known to have ended
     bool terminated = false;  ///< terminate_client has ended all its device work
     bool by_supervisor = false, ended = false;
     bool through = false;   ///< every frame of the run has passed its stage
     bool run_ends = false;  ///< the run ends, or is being rebuilt: all processes end
 };
-/// True if the client's death ends the domain: this is so for every death whose effect on the other clients
-/// has no bound. A client that the supervisor ends is ended by terminate_client, unless it has died before.
-/// Evaluated before the first step of the retirement.
+/// True if the client's death ends the domain. This holds for every death whose effect on the other clients
+/// has no bound. A client that the supervisor ends is ended by terminate_client, unless the client has died
+/// before. Evaluated before the first step of the retirement.
 [[nodiscard]] bool breaks_domain(const client_view& v) noexcept;
-/// True if no work of a client whose process has ended runs on the device any more.
+/// To be called when the client's process has ended: true if none of its work runs on the device any more.
 [[nodiscard]] bool device_is_quiet(const client_view& v) noexcept;
 
 /// Reason not to blame a process for its death. device: it received the device's fault, whichever client

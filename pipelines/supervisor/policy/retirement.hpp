@@ -45,9 +45,9 @@ inline constexpr u8 retirement_actions = 8;
 [[nodiscard]] retirement_step step_after(retirement_step step, retirement_action action) noexcept;
 
 /// True if the process has had enough time to end by itself. A process that leaves after the last frame of
-/// the run has the time of the stop timeout (in which tools write their results); a process that exits on its
-/// own has time to record the reason. No process is killed while one of its words could still be committed,
-/// unless that state lasts too long.
+/// the run may take as long as the stop timeout, because tools write their results in that time. A process
+/// that exits on its own has time to record the reason. No process is killed while one of its words could
+/// still be committed, unless that state lasts too long.
 struct kill_view {
     bool paused = false;  ///< all processes end
     bool revoked = false, through = false, leaving = false;

@@ -102,7 +102,7 @@ void find_processes(process_table& t, seat& s, const std::string& run_id,
                     const std::vector<process_record>& remembered, found_processes& n) {
     const ring::seat_word sits = ring::seat_word::of(ring::load(t.c->seat[s.index].current));
     if (sits.entry != shm::none)
-        ring::revoke(*t.c, s.index, 0);  // for the very first start, if the dead supervisor had only
+        ring::revoke(*t.c, s.index, 0);  // matters for a first start: the dead supervisor may only have
                                          // appointed the entry
     for (u32 k = 0; k < shm::max_incarnations; ++k) {
         const entry_word w = entry_word::of(ring::load(t.c->entry[k].identity));
@@ -254,8 +254,8 @@ std::vector<const seat*> not_returned(const process_table& t) {
     return out;
 }
 
-// Reads the output that a stage wrote while no supervisor read it. Must not be called before the stage has
-// reported that it writes elsewhere, or is dead: output written after the call would be lost.
+// Reads the output that a stage wrote while no supervisor read it. Must not be called before the stage is
+// dead or has reported that it writes elsewhere: output written after the call would be lost.
 void read_alone(process_table& t, seat& s, i32 pid) {
     const std::string path = fmt::format("{}/logs/{}.{}.{}.alone", t.setup->directory,
                                          t.setup->stages[s.stage].spec.name, s.index, pid);

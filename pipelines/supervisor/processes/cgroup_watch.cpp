@@ -76,7 +76,7 @@ void cgroup_watch::read_oom(u64 now) {
         oom_unclaimed_ += *count - *oom_seen_;
         oom_at_ns_ = now;
     } else if (now > oom_at_ns_ + claim_within_ns) {
-        oom_unclaimed_ = 0;  // because the kill was that of a process that is not a stage
+        oom_unclaimed_ = 0;  // because the kill ended a process that is not a stage
     }
     oom_seen_ = count;
 }

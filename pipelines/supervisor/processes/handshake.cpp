@@ -104,8 +104,8 @@ void reply_to_hello(process_table& t, seat& s, process& p, int connection) {
     p.attached_ns = now_ns();
     std::vector<int> fds;
     const std::string text = attach_answer(t, s, p, fds);
-    // A failed send closes the connection as the other side exits; the death is then detected in the usual
-    // way.
+    // If the send fails because the other side exits, the connection closes, and the death is detected in the
+    // usual way.
     if (!shm::send_message(connection, text, fds))
         t.log_line(
             fmt::format("{}: cannot send the answer to its hello message: {}", s.label, errno_text(errno)));

@@ -60,7 +60,7 @@ bool has_work(const process_table& t, const seat& s, const process& p) noexcept 
     return false;
 }
 
-/// Moves a stage's processes to where they belong now: into the domain, or out of it.
+/// Moves a stage's processes into the domain or out of it, as wants_domain() requires now.
 void move_stage(process_table& t, u32 stage) {
     for (auto& s : t.seats) {
         if (s->stage != stage || !s->now || s->now->by_hand) continue;
@@ -89,8 +89,8 @@ void move_on(process_table& t) {
     if (t.trial.in_progress()) move_stage(t, t.trial.on_trial);
 }
 
-/// Starts a trial: of the stages that had work in the domain that has faulted, one at a time works outside of
-/// it.
+/// Starts a trial. The suspects are the stages that had work in the faulted domain; one suspect at a time
+/// works outside of the domain.
 void begin_trial(process_table& t, u32 generation) {
     std::vector<u32> suspects;
     for (const auto& s : t.seats) {
@@ -238,7 +238,7 @@ void renew_domain(process_table& t, const std::string& why) {
             if (s->standby && s->standby->mps.generation == over) end_standby(*s);
             if (!s->now || s->now->mps.generation != over || s->now->seen_dead_ns != 0) continue;
             if (!died_by_itself(
-                    // otherwise this process also died by itself, in addition to the one whose death was
+                    // otherwise this process died by itself as well, not only the process whose death was
                     // detected first
                     ring::load(t.c->entry[s->now->incarnation.entry].exit_note))) {
                 s->now->how.restart_requested = s->now->how.outside = s->now->by_supervisor =
@@ -258,7 +258,7 @@ void renew_daemon(process_table& t) {
         for (auto& p : s->gone) {
             if (p->mps.generation != over) continue;
             if (!is_fenced(*p) && !p->mps.with_domain && !p->mps.breaks) report_end(t, *s, *p);
-            // includes those that wait for terminate_client
+            // also the processes that wait for terminate_client
             if (!p->ended && p->pidfd) shm::signal_pidfd(p->pidfd.get(), SIGKILL);
         }
     }
@@ -286,8 +286,8 @@ void update_trial(process_table& t, const seat& s, const process& p) {
                     s.label, p.pid));
 }
 
-// The daemon may have died while no process could be started anyway (memory and words were being rebuilt):
-// without this check none would be started again.
+// The daemon may have died while no process could be started anyway, because memory and words were being
+// rebuilt. Without this check no process would be started again.
 void watch_domain(process_table& t) {
     if (t.domain == nullptr || t.account.domain_abandoned) return;
     if (!t.domain->is_up()) return renew_domain(t, "its daemon has ended");

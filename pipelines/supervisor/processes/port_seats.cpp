@@ -94,7 +94,7 @@ bool is_absent(const process_table& t, u32 stage) noexcept {
     });
 }
 
-/// Returns nothing if the word is damaged: either it is repaired before the next tick, or the block is
+/// Returns nothing if the word is damaged. A damaged word is repaired before the next tick, or the block is
 /// rebuilt.
 std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
     const u64 raw = ring::load(t.c->link[link].tail.raw());
@@ -102,7 +102,8 @@ std::optional<u64> tail_of(const process_table& t, u32 link) noexcept {
     return shm::tail_word::unpack(raw);
 }
 
-/// All rings of the stage have passed on the frames below the result. Returns nothing if a tail is damaged.
+/// Returns the lowest tail of the rings that the stage reads: every frame below it has left all these rings.
+/// Returns nothing if a tail is damaged.
 std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     std::optional<u64> lowest = ~u64{0};
     for_each_blocking_group(t, stage, [&](u32 link, u32) {
@@ -112,9 +113,9 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// No stage has begun the frame that is returned, or a later one. A process that has read CLOSED lets only
-/// frames pass that were in a ring at that moment, which are below the result. Returns nothing if a tail is
-/// damaged.
+/// Returns a frame such that no stage has begun it or a later frame. If a process has read CLOSED, it lets
+/// frames bypass the group, but only frames that were in a ring at that moment. These frames are below the
+/// result. Returns nothing if a tail is damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {

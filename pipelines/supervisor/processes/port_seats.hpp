@@ -4,13 +4,13 @@
 // neither signalled nor killed nor reaped. The program's words are retired as usual. The program is fenced in
 // one of three ways:
 //   - it reports that it has left: its mappings are gone, and it continues to run;
-//   - its pidfd is readable: it has ended. Across sibling pid namespaces SO_PEERCRED has pid 0: the kernel's
-//     pidfd of the peer (SO_PEERPIDFD), or on an older kernel the pidfd that the program has sent, can be
-//     polled there but not signalled;
-//   - for a second supervisor, which has neither of these: the program holds a lock on
-//     FOLDER/port-SEAT-EPOCH.lock
-//     from before its claim until after its last mapping, on a descriptor above the driver's. The kernel
-//     releases that lock only after it has released the process's memory and device.
+//   - its pidfd is readable: it has ended. If the program is in a sibling pid namespace, SO_PEERCRED reports
+//     pid 0. The kernel's pidfd of the peer (SO_PEERPIDFD), or on an older kernel the pidfd that the program
+//     has sent, can then be polled but not signalled;
+//   - its lock on FOLDER/port-SEAT-EPOCH.lock is free: this is for a second supervisor, which has no pidfd of
+//     the program. The program takes the lock before its claim and holds it until after its last mapping. The
+//     lock is on a descriptor above the driver's, so the kernel releases the lock only after it has released
+//     the process's memory and device.
 
 #include "control/stage_message.hpp"
 #include "shm/process_id.hpp"
@@ -35,11 +35,11 @@ void require_no_port(const process_table& t, const seat& s, const char* command)
 
 // Readers that are absent by configuration: a port with vacant = "skip" and no program in it, and an optional
 // sink whose instances have all failed. Frames bypass them: their groups are closed and no ring waits for
-// them. Only this file closes and opens groups. The claims determine which frames count as lost or awaited
-// (stores/ledger_store.hpp), which also change here: a claim is suspended before its group is closed, and
-// resumed after its group is open again. A supervisor that dies between these steps leaves the claim
-// suspended, and the next supervisor completes them, because settle_absent_readers() compares the groups with
-// the seats at each tick. A damaged word changes nothing: the next tick tries again.
+// them. Only this file closes and opens groups. The claims on disk (stores/ledger_store.hpp) determine which
+// frames count as lost or awaited. This file also changes the claims: a claim is suspended before its group
+// is closed, and resumed after its group is open again. A supervisor that dies between these steps leaves the
+// claim suspended. The next supervisor completes the steps, because settle_absent_readers() compares the
+// groups with the seats at each tick. A damaged word changes nothing: the next tick tries again.
 
 /// Lets frames bypass the stage until it has a process again.
 void skip_frames(process_table& t, u32 stage);

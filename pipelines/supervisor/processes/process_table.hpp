@@ -43,7 +43,7 @@ struct domain_part {
                                ///< has its own GPU context
     bool terminated = false;   ///< terminate_client has ended all work of the process
     bool breaks = false;       ///< the death of the process ends the domain
-    bool broke = false;        ///< and has done so
+    bool broke = false;        ///< the death was handled as the end of the domain
     bool with_domain = false;  ///< the process is ended because its domain is ended
     bool moved = false;        ///< the process is ended to be moved: into its domain, or into its own context
     bool excused = false;      ///< the process is not blamed for its own death
@@ -55,7 +55,7 @@ struct process {
     ring::incarnation_id incarnation;
     i32 pid = 0;
     u64 start_time = 0;         ///< set when the process is ready; 0 for a port's program, which is not
-                                ///< identified by it
+                                ///< identified by its start time
     shm::unique_fd pidfd;       ///< pidfd of the process that works
     shm::unique_fd tool_pidfd;  ///< pidfd of a tool (gdb ...) that started the stage, set after the stage has
                                 ///< attached
@@ -84,8 +84,8 @@ struct process {
     bool requeued = false;  ///< at least once: the frames of the process are back in the queue
     ring::blame why = ring::blame::none;
     std::vector<u64> sequences;  ///< frames in flight when the death was detected
-    /// Number of job words that were damaged by then: each may have stood for a frame, whose number is
-    /// unknown.
+    /// Number of job words that were damaged when the death was detected: each may have stood for a frame
+    /// whose number is unknown.
     u32 unknown_frames = 0;
     std::vector<u64> committed;  ///< frames whose job words were still COMMITTED when they were revoked
     u32 quarantined = 0;         ///< number of buffers in quarantine until the end of the process
@@ -108,11 +108,12 @@ struct seat {
     std::unique_ptr<process> standby;  ///< a warm standby for `now`
     u64 standby_due_ns = 0, standby_delay_ns = 0;
     bool by_standby = false;  ///< the present holder was its predecessor's standby
-    /// time of the death of the last holder, until its successor commits: the takeover time in the report
+    /// time of the last holder's death; 0 once its successor has committed. For the takeover time in the
+    /// report
     u64 vacant_since_ns = 0;
     i32 vacant_pid = 0;  ///< pid of that holder
     u32 vacant_epoch = 0;
-    /// a start was postponed because of a shortage of descriptors, processes, threads or memory: logged once
+    /// a start was postponed because descriptors, processes, threads or memory are short; logged once
     bool start_short = false;
     std::string shortage;       ///< the reason for the last postponed start; "": none in the present shortage
     bool start_wanted = false;  ///< a process must be spawned at due_ns
@@ -123,15 +124,15 @@ struct seat {
     std::string last_exit;
     i32 last_exit_pid = 0;   ///< the process of last_exit
     u64 clock_base_ns = 0;   ///< no deadline counts time before this
-    u64 device_base_ns = 0;  ///< and, for a frame on the device, no time before this
+    u64 device_base_ns = 0;  ///< the deadline of a frame on the device does not count time before this
     u64 sampled_cpu_ns = 0, sampled_at_ns = 0;
     f64 cpu_percent = 0;
     u64 depth =
         0;  ///< the last known depth (telemetry/depth.hpp) that a process of the seat has reported; 0: none
 
-    static constexpr std::size_t kept_pids = 2000;  ///< the minimum number kept; bounded because a run of
-                                                    ///< weeks with one death per second must not grow here or
-                                                    ///< in a file
+    static constexpr std::size_t kept_pids = 2000;  ///< the minimum number kept. The bound keeps this list
+                                                    ///< and the file small in a run of weeks with one death
+                                                    ///< per second
     void remember(i32 pid) {
         if (pids.size() >= 2 * kept_pids) pids.erase(pids.begin(), pids.end() - kept_pids);
         pids.push_back(pid);
@@ -155,8 +156,8 @@ struct tombstone_frame {
 enum class why_no_standby : u8 {
     none,      ///< the last standby had been used or had died, and the next one was not started yet
     starting,  ///< the standby had not reported that it was ready
-    untried,   ///< the standby was ready, but a holder that has delivered nothing is followed by a fresh
-               ///< process, with delays
+    untried,   ///< the standby was ready, but the holder had delivered no frame: then a fresh process is
+               ///< started after a delay, because a standby would bypass the delays
 };
 
 /// Counts of deaths, for the report.
@@ -166,13 +167,14 @@ struct death_account {
     u64 promoted = 0;        ///< successors that were warm standbys
     u64 no_standby[3] = {};  ///< deaths after which no standby took over, by why_no_standby
     u64 domain_faults = 0;   ///< number of times that the MPS domain was renewed
-    u64 domain_ends = 0;  ///< of these, the ends of a restored domain; failures before it is restored belong
-                          ///< to the same end
+    u64 domain_ends = 0;     ///< number of these renewals that ended a restored domain; until the domain is
+                             ///< restored, further renewals belong to the same end
     bool domain_restored = true;             ///< all stages of the domain have restarted since its last end
-    bool domain_abandoned = false;           ///< since then its stages have had their own GPU contexts
+    bool domain_abandoned = false;           ///< the domain was given up: its stages have their own GPU
+                                             ///< contexts
     std::vector<u32> domain_blamed;          ///< stages that caused the domain's faults (mps_policy.hpp)
     std::vector<tombstone_frame> abandoned;  ///< the newest thousand
-    u64 abandoned_before = 0;                ///< number of frames before those
+    u64 abandoned_before = 0;                ///< number of abandoned frames before the newest thousand
 };
 
 /// Work that arises during other work: done afterwards by settle(), in its order of arrival.

@@ -92,8 +92,8 @@ void end_process(process_table& t, const seat& s, process& p) {
     kill_process(t, p);
 }
 
-/// R4. Until the fence, a process that is stopped between two of its own CASes may still tag words: repeated
-/// at each poll.
+/// R4. Repeated at each poll until the fence, because a process that was stopped between two of its own CASes
+/// may still tag words.
 void requeue(process_table& t, seat& s, process& p) {
     ring::requeue(*t.c, s.index, p.incarnation.epoch, p.why, frames_in_flight(p));
     crash_here(crash_point::words_requeued);
@@ -211,7 +211,7 @@ void settle(process_table& t) {
 }
 
 void record_death(process_table& t, seat& s, process& p) {
-    // an entry that no process has claimed; or that of a standby, which owned no word
+    // an entry that no process has claimed, or a standby's entry: neither owned a word
     if (p.pid == 0 || p.incarnation.epoch == 0) return;
     const shm::seat_block& sb = t.made->seat[s.index];
     for (u32 j = sb.first_job; j < std::min(sb.first_job + sb.jobs, shm::max_jobs); ++j) {

@@ -57,8 +57,8 @@ void in_order(process_table& t, F&& first) {
 void apply_restart_policy(process_table& t, seat& s, process& p);
 /// Carries out an action of the state table. `p`: the process that the action concerns; may be null.
 void apply_seat_action(process_table& t, seat& s, seat_action a, const process* p);
-/// Counts a death by the states of its seat's jobs. Words of all epochs count: a predecessor's ABORTED ones
-/// show a kill during its retirement.
+/// Counts a death by the states of its seat's jobs. Words of all epochs count, because ABORTED words of a
+/// predecessor show that the kill came during the predecessor's retirement.
 void count_death(process_table& t, u32 seat_index);
 /// To be called if the exit status shows that the process caused its own death although its note did not (a
 /// bare _exit, a fault without a handler): adds an attempt to each of its frames that no process has taken

@@ -23,8 +23,8 @@ bool believable(u64 since, u64 spawned_ns, u64 timeout_ns, u64 now) noexcept {
            (timeout_ns == 0 || now - since <= timeout_ns + slack_ns);
 }
 
-// True if a job of its epoch is in progress, and one of the process's clocks has the start time of that work,
-// within the frame's deadline.
+// True if a job of the process's epoch is in progress, and one of the process's clocks shows a plausible
+// start of that work, within the frame's deadline.
 bool is_at_work(const process_table& t, const seat& s, u64 now) noexcept {
     const process_view v = view_of(t, s, now);
     const u64 spawned = std::min(s.now->spawned_ns, now);
@@ -73,7 +73,8 @@ std::string missing_input(const process_table& t, const seat& s) {
     return text;
 }
 
-// For a sender, which keeps a frame until the frame is in the remote ring, or in the remote sinks' files.
+// Returns the reason of a sender, which keeps a frame until the frame is in the remote ring, or in the remote
+// sinks' files.
 std::string missing_reader(const process_table& t, const seat& s) {
     const stage_setup& st = t.setup->stages[s.stage];
     const nlohmann::json& with = st.settings_of(s.instance);
@@ -172,7 +173,8 @@ std::string stall_reason(const process_table& t, u64 now) {
         const stage_setup& st = t.setup->stages[s->stage];
         if (st.spec.latest() || (st.spec.skips() && !s->now)) continue;  // no stage waits for it
         if (std::string why = reason_of(t, *s, now); !why.empty()) return why;
-        // Buffers of a process that was killed and has not ended: problems.hpp names that process.
+        // A process that was killed and has not ended still has buffers in quarantine; problems.hpp names
+        // that process.
         const bool unfenced = std::any_of(s->gone.begin(), s->gone.end(), [](const auto& p) {
             return !p->ended && p->pid > 0 && p->kill_sent;
         });

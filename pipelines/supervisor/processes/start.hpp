@@ -1,5 +1,5 @@
 #pragma once
-// How processes come to their seats: their start, and the handshake with the supervisor.
+// Gives processes their seats: the start of a process, and its handshake with the supervisor.
 
 #include "control/stage_message.hpp"
 #include "shm/process_id.hpp"
@@ -18,8 +18,8 @@ void start_seat(process_table& t, seat& s);
 void postpone_start(process_table& t, seat& s, const std::string& why);
 /// Starts the stage's program for the entry that p.incarnation names. Throws carousel::error.
 void spawn_process(const process_table& t, const seat& s, process& p);
-/// Makes process `peer` the one that works on the seat; `peer` may have been started by a tool. Returns "",
-/// or the reason why the process cannot be watched.
+/// Makes `peer` the working process of the seat; `peer` may have been started by a tool. Returns "", or the
+/// reason why the process cannot be watched.
 [[nodiscard]] std::string adopt_process(process_table& t, seat& s, process& p, shm::peer_process peer);
 /// From now on processes may be started and accepted.
 void memory_is_there(process_table& t);

@@ -28,8 +28,8 @@ constexpr u64 suspect_after_ns = 200 * ns_per_ms;
 constexpr u64 shortest_heart_ns = 250 * ns_per_ms;
 constexpr u64 least_patience_ns = 60 * ns_per_ms;  ///< three ticks
 
-/// Returns a number that is equal for seats that share a GPU: that of the first instance on that GPU, counted
-/// over all stages. Seats on the CPU have none.
+/// Returns a number that is equal for seats that share a GPU: the number of the first instance on that GPU,
+/// counted over all stages. Returns none for a seat on the CPU.
 u32 shared_device(const run_setup& s, u32 stage, u32 instance) noexcept {
     const device::device_id& own = s.stages[stage].device_of(instance);
     if (own.kind != device::device_kind::cuda) return shm::none;
@@ -171,7 +171,7 @@ void watch_deadlines(process_table& t, u64 now) {
             views.push_back(view_of(t, *s, now));
         }
     }
-    const std::vector<offence> verdicts = judge(views, now);  // verdicts about lateness, not about a death
+    const std::vector<offence> verdicts = judge(views, now);  // these verdicts concern deadlines, not deaths
     for (std::size_t k = 0; k < all.size(); ++k) {
         seat& s = *all[k].holder;
         if (verdicts[k] == offence::none) continue;

@@ -7,8 +7,8 @@
 //   WATCHDOG=1   from the engine's tick: a supervisor that hangs sends none, and the manager replaces it
 //   STOPPING=1   the run is to end
 //
-// While the run starts or ends, EXTEND_TIMEOUT_USEC= asks for more time: the engine has a timeout for each
-// step, and a drain takes as long as frames move.
+// While the run starts or ends, EXTEND_TIMEOUT_USEC= asks for more time, because a drain takes as long as
+// frames advance. The engine itself has a timeout for each step.
 
 #include <string>
 

@@ -1,8 +1,8 @@
 #pragma once
 // Creates and keeps the memory of all rings and assets of a run. Host memory is created here (sealed memfds);
 // GPU memory is created by carousel-alloc, which passes the fds over and exits (vmm) or stays as the memory's
-// owner (ipc). The run that the memory belongs to: if this supervisor is killed, an owner of ipc memory waits
-// at this location for the next one.
+// owner (ipc). If this supervisor is killed, an owner of ipc memory waits for the next supervisor in the
+// directory of the run (run_location).
 
 #include <string>
 #include <vector>
@@ -22,8 +22,8 @@ public:
     memory_store(const memory_store&) = delete;
     memory_store& operator=(const memory_store&) = delete;
 
-    /// The run that the memory belongs to: an owner of ipc memory waits there for another supervisor if this
-    /// one is killed.
+    /// The run that the memory belongs to. If this supervisor is killed, an owner of ipc memory waits in
+    /// `directory` for the next supervisor, for up to `grace_s`.
     struct run_location {
         std::string directory, run_id;
         f64 grace_s = 0;

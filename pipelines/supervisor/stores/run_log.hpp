@@ -36,13 +36,14 @@ struct recovery {
     bool standby = false;  ///< a warm standby was that successor
     /// final end of a process that was replaced while alive: "signal 9", "exit code 71"
     std::string ended = {};
-    u64 domain_end = 0;   ///< number of the end of the MPS domain that it belongs to, from 1; 0: none
-    bool shared = false;  ///< not its fault: killed with its domain, or by a device fault of all clients
+    u64 domain_end = 0;   ///< number (from 1) of the MPS domain's end to which this death belongs; 0: none
+    bool shared = false;  ///< not the process's fault: it was killed with its domain, or by a device fault of
+                          ///< all clients
     std::vector<u64> committed = {};  ///< for a sink: frames that its job words still had as COMMITTED; their
                                       ///< marks in the ledger may be missing
-    /// of that successor: process started, connected to the supervisor, reported ready
+    /// times at which that successor was started, connected to the supervisor, and reported that it is ready
     u64 started_ns = 0, attached_ns = 0, ready_ns = 0;
-    std::string wild_write = {};  ///< target of its own faulting write, process_events.hpp
+    std::string wild_write = {};  ///< target of the process's own faulting write, see process_events.hpp
     static constexpr field_rules rules{.sparse = true};
 };
 BOOST_DESCRIBE_STRUCT(recovery, (),
@@ -93,8 +94,8 @@ struct takeover_parts {
     std::vector<f64> to_start, to_attach, to_ready, to_frame;
 };
 [[nodiscard]] takeover_parts parts_of_takeovers_ms(const std::vector<recovery>& all);
-/// Per end of the MPS domain, milliseconds from the first detected death to the first frame of the last of
-/// its stages to return.
+/// Per end of the MPS domain, milliseconds from the first detected death until every stage of the domain has
+/// committed a frame again.
 [[nodiscard]] std::vector<f64> domains_back_ms(const std::vector<recovery>& all);
 
 // Events of the stages of a run, kept for later requests (`carousel trace`): the newest ones, numbered from

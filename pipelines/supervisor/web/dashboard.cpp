@@ -26,8 +26,8 @@ bool wait_for_exit(int pidfd, int timeout_ms) noexcept {
     return events_of(pidfd, POLLIN, now_ns() + static_cast<u64>(timeout_ms) * ns_per_ms) != 0;
 }
 
-// For a web UI that an earlier supervisor started, only the fact that it has ended is known, because it is
-// not a child of this process.
+// The exit status of a web UI that an earlier supervisor started is not known, because that web UI is not a
+// child of this process.
 std::string ending_of(const exit_status& s) {
     if (!s.known) return "not a child of this supervisor: its exit code is unknown";
     return s.signal != 0 ? fmt::format("signal {} ({})", s.signal, signal_name(s.signal))
