@@ -31,11 +31,11 @@ struct connection {
 
 class control_socket;
 
-/// The connection is closed if this function throws.
+/// Handles the messages and the end of the connections.
 class connection_handler {
 public:
     virtual ~connection_handler() = default;
-    /// If it throws, the connection is closed.
+    /// If this function throws, the connection is closed.
     virtual void on_message(control_socket& from, connection& c, shm::message& m) = 0;
     /// `c` has been closed by its peer or dropped; its descriptor is still open, but no longer belongs to the
     /// socket.

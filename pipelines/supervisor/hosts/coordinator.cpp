@@ -62,7 +62,7 @@ void coordinator::print_waiting(remote_host& h, console& out) const {
 }
 
 // If no process listens on a host, a supervisor is started there: initially, and again after its death. A new
-// supervisor finds its stages alive and takes the run over.
+// supervisor finds its predecessor's stages alive and takes the run over.
 void coordinator::launch_missing(u64 now) {
     for (std::size_t k = 0; k < hosts_.size(); ++k) {
         const state is = hosts_[k]->state();

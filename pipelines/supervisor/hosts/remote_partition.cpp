@@ -77,8 +77,8 @@ std::string remote_partition::coordinator_run_file() const {
     return run::run_folder(part_name()) + "/coordinator-run";
 }
 
-// Stores the coordinator's run id for a supervisor that takes this partition over. It is written before the
-// first stage of this partition starts, so it is missing at a takeover only if writing it failed.
+// Stores the coordinator's run id for a supervisor that takes this partition over. The file is written before
+// the first stage of this partition starts, so the file is missing at a takeover only if the write failed.
 void remote_partition::save_coordinator_run(const std::string& id) const {
     try {
         shm::write_whole_file(coordinator_run_file(), id);

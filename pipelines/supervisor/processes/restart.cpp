@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t max_listed_abandoned = 1000;
 
-/// True if the pipeline would have no stage left that reads every frame. A latest reader takes the frames
-/// that it can get, and does not keep a run alive.
+/// True if, without seat `s`, the pipeline would have no sink left that reads every frame. A latest reader
+/// takes the frames that it can get, and does not keep a run alive.
 bool is_last_sink(const process_table& t, const seat& s) noexcept {
     return std::none_of(t.seats.begin(), t.seats.end(), [&](const auto& o) {
         const stage_setup& st = t.setup->stages[o->stage];

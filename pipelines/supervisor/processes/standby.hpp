@@ -36,7 +36,7 @@ struct succession_view {
 enum class succession : u8 { fresh, standby, none, starting, untried };
 /// Chooses the successor. A standby succeeds only a holder that has delivered frames; otherwise it would hide
 /// that a stage cannot work at all, and bypass the delays. none, starting, untried: a fresh process is
-/// started, for this reason.
+/// started, for the reason that the value names (why_no_standby).
 [[nodiscard]] succession choose_succession(const succession_view& v) noexcept;
 
 // ---- carrying them out

@@ -15,10 +15,11 @@ namespace carousel::supervisor {
 /// True for a sink that must not miss a frame unless it has failed: its ledger counts. This is the only
 /// definition; all other code reads the claims, which are written according to it.
 [[nodiscard]] bool counts_frames(const stage_setup& st);
-/// Returns the lowest frame that a sink of the run has claimed and not recorded. Throws output_error.
+/// Returns the reason, as a clause, why the ledger of `stage` does not count; "": it counts. Throws
+/// output_error.
 [[nodiscard]] std::string not_counted(const run_setup& s, u32 stage);
-/// Lowest frame that a sink of the run has a claim on and has not recorded. `without_ledger`: first frame of
-/// a sink without a ledger. Throws output_error.
+/// Returns the lowest frame that a sink of the run has claimed and not recorded. `without_ledger`: first
+/// frame of a sink without a ledger. Throws output_error.
 [[nodiscard]] telemetry::undelivered_frame find_undelivered_here(const run_setup& s, u64 without_ledger);
 /// Suspends the claims of the sinks that may miss frames. To be called before any stage may read claims;
 /// idempotent. Throws output_error.
