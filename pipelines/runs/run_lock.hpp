@@ -23,12 +23,12 @@ public:
     run_lock(const run_lock&) = delete;
     run_lock& operator=(const run_lock&) = delete;
     [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
-    /// true: the folder's run belongs to other processes (its stages wait for a second supervisor), so the
-    /// destructor leaves the folder as it is.
+    /// true: the destructor leaves the folder as it is, because the run in the folder belongs to other
+    /// processes (the run's stages wait for a second supervisor).
     void leave_folder(bool as_it_is) noexcept { leave_ = as_it_is; }
     /// Ends the processes that a dead supervisor of this name left alive (identified by pid and start time in
-    /// its control block) and removes its shared memory. `lost`: first saves the data known about the run
-    /// (run/liveness.hpp).
+    /// the run's control block) and removes the run's shared memory. `lost`: first saves the data known about
+    /// the run (run/liveness.hpp).
     void end_leftovers(bool lost = false) const;
     /// Calls end_leftovers(true) and removes the files that the dead run left in the folder, except pictures.
     /// Other runs are not touched.

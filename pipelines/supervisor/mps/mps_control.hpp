@@ -1,7 +1,7 @@
 #pragma once
 // One private MPS domain: NVIDIA's control daemon (nvidia-cuda-mps-control), with sockets in a folder of the
-// run, and the server that it starts for the first client. It is never the machine's default domain: the
-// daemon is identified only by a mark in its environment (shm/process_id.hpp).
+// run, and the server that it starts for the first client. The run's domain is never the machine's default
+// domain: the daemon is identified only by a mark in the daemon's environment (shm/process_id.hpp).
 //
 // Every function blocks, up to the limit in its comment: mps_domain.hpp calls them on a dedicated thread.
 // Measured with driver 580: a daemon is ready after 20 to 30 ms; terminate_client takes 14 ms, and hangs on a
