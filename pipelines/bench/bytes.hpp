@@ -1,19 +1,20 @@
 #pragma once
 // Bytes that a frame moves. Pure functions of counts; no device.
 //
-// ring_bytes: the bytes that cross the rings of the pipeline per frame, each counted once: the filled part of
-// the planes of "carousel.triangles" (triangle_layout.hpp; of the list only the triangles that survived
-// culling) and the picture. floor_bytes: the least that any implementation with these formats must move
-// through memory: each input read once, each output written once, and everything in between (visibility
-// buffer, second reads, attributes of the resolve) kept in caches:
+// ring_bytes: the bytes that cross the rings of the pipeline per frame, each counted once. They are the
+// picture and the filled part of the planes of "carousel.triangles" (triangle_layout.hpp); the filled part of
+// the plane "list" has only the triangles that survived culling. floor_bytes: the least number of bytes that
+// any implementation with these formats must move through memory. Each input is read once, each output is
+// written once, and everything in between (visibility buffer, second reads, attributes of the resolve) stays
+// in caches:
 //   vertex stage    reads the bounds of all clusters (48 C) and, for listed triangles, positions and corners;
 //                   writes the triangles' planes
 //   fragment stage  reads the triangles' planes and, for listed triangles, positions and indices; writes the
 //                   picture (4 W H)
-// For listed triangles, with V, T of the mesh (read once for all instances) and L listed triangles: 12 V
-// min(1, L / T) bytes of positions, 4 L of corners, 12 L of indices. (An estimate if the listed triangles
-// share vertices more or less than the mesh does.) floor_ms = floor_bytes / bandwidth, with the bandwidth of
-// a large copy on the device, (read + written bytes) / time. A scene that fits in caches can be faster than
+// For a mesh of V vertices and T triangles (read once for all instances), L listed triangles have 12 V min(1,
+// L / T) bytes of positions, 4 L of corners and 12 L of indices. (An estimate if the listed triangles share
+// vertices more or less than the mesh does.) floor_ms = floor_bytes / bandwidth, with the bandwidth of a
+// large copy on the device, (read + written bytes) / time. A scene that fits in caches can be faster than
 // this "floor".
 
 #include <algorithm>

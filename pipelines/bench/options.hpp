@@ -40,7 +40,7 @@ struct bench_options {
     std::string scene;           ///< one of kernels::mesh_shapes, checked by run_raster()
     std::vector<u32> triangles;  ///< in the order given
     std::vector<picture_size> sizes;
-    /// shading has the values of scene_state, path those of raster_path
+    /// shading: as in scene_state; path: as in raster_path
     u32 frames = 0, instances = 1, threads = 0, shading = 0, path = 0;
     u64 first = 0;
     bool opengl = false;

@@ -27,8 +27,8 @@ bool is_left_out(const pipeline_bench_result& r, const bench_cell& c) {
                        [&](const std::string& s) { return s.starts_with(c.mode + ":"); });
 }
 
-/// Makes the latencies comparable: if one build has latencies only for whole runs, both builds report those
-/// of whole runs.
+/// Makes the latencies comparable: if one build has latencies only for whole runs, both builds report their
+/// latencies for whole runs.
 void use_one_kind_of_latency(pipeline_bench_result& r) {
     const auto each_run = [&](const auto& act) {
         for (bench_cell& c : r.cells)
@@ -91,8 +91,8 @@ void add_words(std::vector<std::string>& to, const std::vector<std::string>& mor
 
 std::string text_of(const picture_size& s) { return fmt::format("{}x{}", s.width, s.height); }
 
-/// The rate at which only one frame is in the pipeline at a time: a quarter of what the kernels achieve for
-/// one frame at a time.
+/// Returns a rate at which only one frame is in the pipeline at a time: a quarter of the rate that the
+/// kernels alone achieve with one frame at a time.
 f64 lone_fps(const pipeline_bench_result& r, const bench_cell& c) {
     if (r.options.lone_fps > 0) return r.options.lone_fps;
     const bench_bound* bound = bound_of(r, c);

@@ -10,9 +10,9 @@
 //   of_none: null | {A: null | {ratio, low, high}, B: ...}, of_kernels: the same}],
 //   bounds: [{width, height, rounds: [{lone_ms, frames_per_second, queues, cpu_ms_per_frame}], lone_ms,
 //   frames_per_second}]}
-// A cell also has depth: null | {in_flight, window}, and load: "saturated" | "lone". of_kernels: for a
-// saturated cell its frames/s divided by the bound's, for a lone one its p50 divided by the bound's lone_ms,
-// per round.
+// A cell also has depth: null | {in_flight, window}, and load: "saturated" | "lone". of_kernels is computed
+// per round. For a saturated cell it is the cell's frames/s divided by the frames/s of the bound; for a cell
+// with lone frames it is the cell's p50 divided by the lone_ms of the bound.
 
 #include <functional>
 #include <optional>

@@ -223,8 +223,8 @@ std::string verdict_text(const bench_cell& c) {
     return fmt::format("  {}\n", verdict_on_rate(difference_in(c, figures[0]), resolution_percent(c)));
 }
 
-// The plots of a pipeline bench: a chart of frames/s and, if lone frames were measured, one of their time.
-// The x axis shows the depths if several were measured, otherwise the picture sizes.
+// The plots of a pipeline bench: a chart of frames/s and, if lone frames were measured, a chart of the time
+// of a lone frame. The x axis shows the depths if several were measured, otherwise the picture sizes.
 
 bool is_over_depths(const pipeline_bench_result& r) {
     return std::count_if(r.options.depths.begin(), r.options.depths.end(),
@@ -239,8 +239,8 @@ struct chart_kind {
     bool lone, over_depths;
 };
 
-/// Names a curve by the property that is constant on it; its points differ in the property on the x axis.
-/// Short, because it is shown in the legend.
+/// Names a curve by the properties that all its points have in common. The points differ in the property on
+/// the x axis. Short, because it is shown in the legend.
 std::string curve_name(const std::string& mode, const std::optional<picture_size>& size,
                        const std::optional<forced_depth>& depth, chart_kind kind) {
     if (kind.over_depths) return size ? fmt::format("{} {}x{}", mode, size->width, size->height) : mode;

@@ -48,9 +48,9 @@ struct bench_result {
     std::vector<cell_result> cells;
 };
 
-/// Returns the share of pixels, among those where `ours` shows the mesh, whose colours in the two pictures
-/// (RGBA words, width x height) differ by more than 16/255 in a channel. The background is excluded because
-/// the peer only clears it. Returns 0 if the picture shows no mesh.
+/// Compares two pictures (RGBA words, width x height) where `ours` shows the mesh, because the peer only
+/// clears the background. Returns the share of these pixels that differ by more than 16/255 in a channel; 0
+/// if `ours` shows no mesh.
 [[nodiscard]] f64 share_unlike(const std::vector<u32>& ours, const std::vector<u32>& theirs, u32 width,
                                u32 height);
 
@@ -74,9 +74,9 @@ using progress = std::function<void(const std::string&)>;
 [[nodiscard]] std::string json_of(const bench_result& r);
 [[nodiscard]] std::string table_of(const bench_result& r);
 
-// The plot of a bench: frame time over triangles, both axes logarithmic, one line per picture size, the
-// peer's dashed. Self-contained SVG 1.1 (no external fonts or styles). A chart with only one cell is also
-// valid: its line of one point is drawn as a dot.
+// The plot of a bench: frame time over triangles, both axes logarithmic, one line per picture size. The
+// peer's lines are dashed. Self-contained SVG 1.1 (no external fonts or styles). A chart with only one cell
+// is also valid: its line of one point is drawn as a dot.
 
 [[nodiscard]] std::string plot_of(const bench_result& r);
 

@@ -58,8 +58,8 @@ ends by_word(two_words& w, bool first) {
             },
             [&in, last](u32& v) {
                 for (u64 spins = 0, end = 0; (v = in.load(std::memory_order_acquire)) == *last;)
-                    if (++spins % 8192 == 0) {  // checks the timeout; and on a machine with one core, the
-                                                // other thread must run
+                    if (++spins % 8192 == 0) {
+                        // Checks the timeout, and lets the other thread run on a machine with one core.
                         if (end == 0) end = now_ns() + patience_ns;
                         if (now_ns() > end) return false;
                         ::usleep(0);
@@ -188,8 +188,8 @@ requester_result run_requester(const connect& to, u32 number, u32 warm_up) {
     return a;
 }
 
-/// Measures between two processes, then (`in_process`, a fresh connection) between two threads of this one:
-/// the reference without a process boundary.
+/// Measures between two processes, then between two threads of this process as the reference without a
+/// process boundary. `in_process`: a new connection, for the threads.
 void measure(const char* means, u32 hops, const connect& to, const connect& in_process, ipc_bench_result& r,
              const progress_function& report_progress) {
     report_progress(std::string("hops: ") + means);
@@ -246,8 +246,9 @@ void pin_to(int processor) {
     CPU_SET(processor, &only);
     ::sched_setaffinity(0, sizeof only, &only);
 }
-/// Measures the time of a word from one processor to another: two threads that poll, each pinned to its own
-/// processor; returns the least of some pairs, or 0 if there is only one processor.
+/// Measures the time of a word from one processor to another, by two polling threads that are each pinned to
+/// their own processor. Returns the least time of some pairs of processors, or 0 if there is only one
+/// processor.
 f64 word_floor_us() {
     constexpr u32 number = 2000, warm_up = 200, most_pairs = 7;
     cpu_set_t mine;

@@ -115,7 +115,8 @@ void add_semaphores(std::vector<contender>& all, const std::string& space) {
 
 // ---- queues: each worker alternately pushes and pops one element
 
-/// Sums of all values pushed and popped by all workers: they are equal when the queue is empty again.
+/// The sum of all values that the workers have pushed, and the sum of all values that they have popped. The
+/// two sums are equal when the queue is empty again.
 struct sums {
     std::atomic<u64> pushed, popped;
 };

@@ -62,10 +62,10 @@ struct gpu_memory_row {
 struct gpu_hop_row {
     std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
     f64 us = 0;                ///< one-way time, with a tiny kernel at each end
-    f64 p95_us = 0;            ///< half of a round trip
+    f64 p95_us = 0;            ///< 95th percentile of half a round-trip time
     f64 floor_us = 0;          ///< the least time that the hardware needs for the part that crosses no
                                ///< boundary; 0: unknown
-    f64 ratio = 0;             ///< time divided by that of the same mechanism within one process
+    f64 ratio = 0;             ///< `us` divided by the time of the same mechanism within one process
     u64 round_trips = 0;
     bool verified = false;
 };

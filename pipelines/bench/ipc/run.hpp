@@ -1,6 +1,6 @@
 #pragma once
-// Runs the measurements. All children are processes of this one, die with it (PR_SET_PDEATHSIG) and end
-// within a time limit.
+// Runs the measurements. All child processes die with this process (PR_SET_PDEATHSIG) and end within a time
+// limit.
 
 #include <functional>
 #include <string>
@@ -23,12 +23,12 @@ void measure_hops(const ipc_bench_options& o, const std::string& space, const st
 void measure_primitives(const ipc_bench_options& o, const std::string& space, ipc_bench_result& r,
                         const progress_function& report_progress);
 
-// The GPU tables of `carousel bench ipc`. The calling process never touches CUDA: each row is measured by
-// children that end with it. In a build without CUDA, or if no GPU responds, these functions set the reason
-// in ipc_bench_result::gpu.missing and measure nothing.
+// The GPU tables of `carousel bench ipc`. The calling process never touches CUDA: all rows are measured by
+// its child processes. In a build without CUDA, or if no GPU responds, these functions set the reason in
+// ipc_bench_result::gpu.missing and measure nothing.
 
 /// Compares memory of another process with the process's own: bandwidth, pointer-chase latency, cost of
-/// opening it. Measures memory of the same GPU, and with two GPUs memory of the other one.
+/// opening it. Measures memory on the same GPU and, if there are two GPUs, memory on the other GPU.
 void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
                         const progress_function& report_progress);
 /// Measures the hop from a kernel of one process to a kernel of another by each means: in time slices, under
@@ -36,8 +36,9 @@ void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
 /// streams of one process.
 void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
                       const progress_function& report_progress);
-/// Measures the primitives in kernels and streams of 1 to 16 processes, in time slices and under MPS, and for
-/// comparison the best that one process has. Rows that do not fit into the time limit are listed as missing.
+/// Measures the primitives in kernels and streams of 1 to 16 processes, in time slices and under MPS, and,
+/// for comparison, the fastest equivalent within one process. Rows that do not fit into the time limit are
+/// listed as missing.
 void measure_gpu_primitives(const ipc_bench_options& o, const std::string& programs, ipc_bench_result& r,
                             const progress_function& report_progress);
 

@@ -69,11 +69,11 @@ struct crew_work {
 class crew_worker {
 public:
     virtual ~crew_worker() = default;
-    /// Runs operations until `stop` is not 0. `what` and `count` have the meaning that they have in
-    /// crew::round().
+    /// Runs operations until `stop` is not 0. `what` and `count`: as in crew::round().
     virtual crew_work run(u32 what, u32 count, const std::atomic<u32>& stop) = 0;
-    /// Called when all workers have stopped: takes out the remaining elements, and adds up what was put in
-    /// and taken out; the sums over all workers must be equal.
+    /// Called when all workers have stopped: takes out the remaining elements. Sets `in` to the sum of what
+    /// this worker has put in, and `out` to the sum of what it has taken out; over all workers the two totals
+    /// must be equal.
     virtual void settle(u32 what, u64& in, u64& out) = 0;
 };
 
@@ -90,7 +90,7 @@ struct crew_patience {
 
 class crew {
 public:
-    /// Starts the workers; `make` is called in each process. They end with this object, and after
+    /// Starts the workers; `make` is called in each process. The workers end with this object, and after
     /// time_limit_s at the latest.
     crew(u32 number, u32 time_limit_s, const std::function<std::unique_ptr<crew_worker>(u32 worker)>& make,
          const crew_patience& patience = {});

@@ -25,7 +25,7 @@ namespace carousel::bench {
 
 class gl_context {
 public:
-    /// For a GPU, it uses EGL's device with that CUDA ordinal. For the CPU, it uses EGL's surfaceless
+    /// For a GPU, uses EGL's device with the CUDA ordinal of `options`. For the CPU, uses EGL's surfaceless
     /// platform and requests software rendering. Throws device_error.
     explicit gl_context(const peer_options& options);
     ~gl_context();
@@ -42,7 +42,7 @@ namespace {
 
 constexpr EGLint cuda_device_attribute = 0x323A;  // EGL_CUDA_DEVICE_NV
 
-/// Checks for the library first, because libepoxy exits the process if one is missing.
+/// Checks for a library first, because libepoxy exits the process if the library is missing.
 void require_library(const char* name, const char* package) {
     if (void* const found = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
         ::dlclose(found);

@@ -46,7 +46,7 @@ public:
         return median_of(ms);
     }
 
-    /// Keeps `lanes_` frames in the queue until `end` is set; all of them are complete on return.
+    /// Keeps `lanes_` frames in the queue until `end` is set; all frames are complete on return.
     void run_until(const std::atomic<bool>& end, std::atomic<u64>& done) {
         const u64 first = next_;
         const auto complete = [&](u64 n) {

@@ -32,7 +32,8 @@ private:
         explicit state(const std::atomic<bool>& s) : stop(s) {}
         void wait_for(u64 number) {
             std::unique_lock lock(mutex);
-            // A queue whose task has thrown runs no more tasks: `stop` then wakes the waiting thread.
+            // A queue whose task has thrown runs no more tasks, so `done` stays below `number`; setting
+            // `stop` then ends this wait.
             while (done < number && !stop.load()) moved.wait_for(lock, std::chrono::milliseconds(20));
         }
         const std::atomic<bool>& stop;

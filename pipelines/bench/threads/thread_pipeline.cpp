@@ -16,7 +16,8 @@
 namespace carousel::bench {
 namespace {
 
-/// Returns the number of slots of the stage's ring in a run, by the same rule (ring/topology.hpp).
+/// Returns the number of slots that the stage's ring has in a run, computed by the run's own rule
+/// (ring/topology.hpp).
 u64 slots_downstream(const supervisor::pipeline& p, u32 stage) {
     ring::plan plan;
     for (const supervisor::stage_spec& s : p.stages) {
@@ -41,8 +42,8 @@ f64 cpu_ms() {
     return ms(used.ru_utime) + ms(used.ru_stime);
 }
 
-/// Work that never ends prevents joining its thread and destroying its context: the caller must end the
-/// process.
+/// Thrown if work never ends. The work's thread can't be joined and its context can't be destroyed, so the
+/// caller must end the process.
 struct stalled : error {
     explicit stalled(const std::string& what) : error(exit_code::stage_failed, what) {}
 };
@@ -123,8 +124,8 @@ public:
     }
 
 private:
-    /// The stage that delays the others: the first one, in the order of the file, that has finished the
-    /// fewest frames.
+    /// Returns a message that names the stage that delays the others: the first stage, in the order of the
+    /// file, that has finished the fewest frames.
     [[nodiscard]] std::string slowest() const {
         const auto least = std::min_element(stages_.begin(), stages_.end(), [](const auto& a, const auto& b) {
             return a->delivered() < b->delivered();

@@ -210,12 +210,12 @@ void thread_stage::store_failure() {
 bool thread_stage::wait_for(std::atomic<u64> cell::*what, u64 n) {
     const std::atomic<u64>& at = cell_of(n).*what;
     std::unique_lock lock(mutex_);
-    // `stop` ends the wait of all threads; polling it every 20 ms is sufficient.
+    // `stop` ends the waits of all threads; polling `stop` every 20 ms is sufficient.
     while (at.load() != n + 1 && !world_.stop) moved_.wait_for(lock, std::chrono::milliseconds(20));
     return at.load() == n + 1;
 }
-// Host work of a stage must be finished before downstream stages use its results; for device work the order
-// of the device suffices.
+// Host work of a stage must be finished before downstream stages use its results; device work must only be
+// enqueued, because the device executes it in order.
 bool thread_stage::wait_enqueued(u64 n) {
     return wait_for(objects_.front()->commits_on_host() && !is_sink() ? &cell::finished : &cell::enqueued, n);
 }

@@ -21,21 +21,23 @@
 namespace carousel::bench {
 
 // A point in one queue for which another queue of the same context can wait without the host. Between
-// processes such a wait is not allowed, because a recorder that dies never reaches its point. Within one
-// process no thread dies alone, so the baseline may use a wait that is ruled out between isolated processes.
+// isolated processes such a wait is not allowed, because a recording process that dies never reaches the
+// point. Within one process no thread dies alone, so the baseline may use such waits.
 
 class queue_mark {
 public:
     virtual ~queue_mark() = default;
-    /// Marks the point after all work enqueued on `on` so far. One thread at a time.
+    /// Marks the point after all work enqueued on `on` so far. Called by one thread at a time.
     virtual void record(device::queue& on) = 0;
-    /// Makes work that is enqueued on `on` later wait for the last record.
+    /// Makes work that is enqueued on `on` after this call wait for the point of the last record().
     virtual void hold(device::queue& on) = 0;
-    /// Blocks until the work before the last record is done. Throws the exception that this work has thrown.
+    /// Blocks until the work before the point of the last record() is done. Throws the exception that this
+    /// work has thrown.
     virtual void wait() = 0;
 };
 
-/// `stop` ends all waits of the CPU's marks; it must outlive them.
+/// Returns a mark for queues of `context`. Setting `stop` ends every wait of a CPU mark; `stop` must outlive
+/// all CPU marks.
 [[nodiscard]] std::unique_ptr<queue_mark> make_mark(device::context& context, const std::atomic<bool>& stop);
 
 /// Defined in the CUDA part of the library, if built.
@@ -79,7 +81,7 @@ public:
     thread_stage& operator=(const thread_stage&) = delete;
 
     /// Allocates buffers and assets; prepare() is called after all stages have allocated theirs. `one_queue`:
-    /// one queue for all instances, for work_alone(); null: each instance has its own.
+    /// the queue that all instances share, for work_alone(); null: each instance has its own queue.
     void allocate(u64 slots, std::shared_ptr<device::queue> one_queue = nullptr);
     void prepare();
     /// Alternative to start(): the caller is the only thread, and calls these functions for one frame after
@@ -102,10 +104,10 @@ public:
     [[nodiscard]] const std::vector<thread_stage*>& readers() const { return readers_; }
     [[nodiscard]] const std::string& name() const { return spec_.name; }
     [[nodiscard]] u64 delivered() const { return delivered_.load(); }
-    /// Returns when frame n was started; valid only while the frame is in flight.
+    /// Returns the time at which frame n was started; valid only while the frame is in flight.
     [[nodiscard]] u64 begun_ns(u64 n) const { return cell_of(n).begun_ns.load(); }
-    /// For a sink: returns the milliseconds from the source's start of each frame to its delivery, from frame
-    /// `first` on.
+    /// For a sink: returns for each frame, from frame `first` on, the milliseconds from its start in the
+    /// source to its delivery.
     [[nodiscard]] std::vector<f64> latencies_ms(u64 first) const;
     /// Returns the exception that ended this stage, or null.
     [[nodiscard]] std::exception_ptr failure() const { return failure_; }
@@ -117,8 +119,8 @@ private:
     /// One of the recent frames that other stages may still refer to.
     struct cell {
         std::unique_ptr<queue_mark> mark;
-        std::atomic<u64> enqueued = 0, finished = 0;  ///< 1 + number of the last frame that reached this
-                                                      ///< point
+        /// 1 + number of the last frame that was enqueued or finished
+        std::atomic<u64> enqueued = 0, finished = 0;
         std::atomic<u64> begun_ns = 0;
     };
     void enqueue_frames(u32 instance);

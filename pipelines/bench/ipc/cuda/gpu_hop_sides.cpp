@@ -17,12 +17,12 @@ namespace carousel::bench::gpu {
 namespace {
 
 constexpr u64 patience_ns = 10'000'000'000;
-constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance of the two sides' words
+constexpr u32 words_bytes = 2U << 20U, distance = 1024;  // distance: between the two sides' words, in words
 struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;
     cudaEvent_t mine = nullptr, theirs = nullptr;
-    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts its kernels, and its spinning turns
+    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts this side's kernels or spinning turns
     u64* stamps = nullptr;                     // the GPU's time at each kernel or turn
 };
 
@@ -86,8 +86,8 @@ u32 count_of(const u32* at) {
     return n;
 }
 
-/// Returns the 95th percentile of the one-way time in us, computed from the times at which this side's
-/// kernels ran (or its turns came).
+/// Returns the 95th percentile of the one-way time in us, computed from the times of this side's kernels (if
+/// a kernel spins: from the times of its turns).
 f64 p95_of(const side& s, u32 hops) {
     std::vector<u64> at(hops);
     check(cudaMemcpy(at.data(), s.stamps, hops * sizeof(u64), cudaMemcpyDeviceToHost), "cudaMemcpy");

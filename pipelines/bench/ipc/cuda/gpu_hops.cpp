@@ -1,6 +1,6 @@
 // Hops from a kernel of one side to a kernel of the other, by each means. The two sides are threads of one
-// process with a stream each, or processes: in time slices, under MPS, on two GPUs. Also measures the floors:
-// the time that a single thread needs for the same operations when there is no other side.
+// process with a stream each, or two processes (in time slices, under MPS, or on two GPUs). Also measures the
+// floors: the time that a single thread needs for the same operations when there is no other side.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct place {
     int second_device = 0;
     const mps_folder* folder = nullptr;
 };
-/// Starts a child process for a place; if the child fails, it stores the reason in `why`.
+/// Starts a child process for a place. A child that fails stores the reason in `why`.
 template <std::size_t N>
 pid_t start_in(const mps_folder* folder, char (&why)[N], const std::function<void()>& work) {
     return start_child([&] {

@@ -39,7 +39,7 @@ struct board {
     ticket tickets[kinds];
     shared_row own, host, rows[kinds];
     char why[200];
-    u32 wrong[kinds];  // number of wrong words that the owner found in what the reader wrote
+    u32 wrong[kinds];  // per kind: number of wrong words that the owner found in the reader's data
 };
 void copy_reason(char (&to)[160], const std::string& text) { text.copy(to, sizeof to - 1); }
 bool wait_for(const std::atomic<u32>& word, u32 step) {
@@ -134,8 +134,8 @@ struct subject {
     std::vector<f64> column[columns], by_size[std::size(sizes)];
 };
 
-/// Lays one ring through all lines, in an order that no prefetcher predicts; made once, copied to each
-/// memory.
+/// Makes one ring of offsets through all lines, in an order that no prefetcher predicts. The ring is made
+/// once and copied to each memory.
 void make_ring(const bench_tools& t) {
     std::vector<u32> order(t.bytes / line);
     std::iota(order.begin(), order.end(), 0U);

@@ -21,7 +21,7 @@ int device() {
     return d;
 }
 void* to_pointer(CUdeviceptr at) {
-    return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): as the driver has it
+    return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): the driver's type is an integer
 }
 /// Converts a descriptor to the form that the import functions take.
 void* handle_of(int fd) {
@@ -193,7 +193,7 @@ void* make(kind k, u64 bytes, ticket& t, int& fd) {
 opened open(kind k, u64 bytes, const ticket& t, int fd) {
     opened o;
     const u64 begin = now_ns();
-    u64 got = 0;  // bytes in use when the handle was open and its memory not yet mapped
+    u64 got = 0;  // time at which the handle was open and its memory not yet mapped
     const auto is_open = [&] { o.open_us = static_cast<f64>((got = now_ns()) - begin) / 1000; };
     switch (k) {
         case kind::legacy:

@@ -1,7 +1,7 @@
 #pragma once
-// Shared parts of the GPU tables: errors that a child can report, memory of each kind as its maker exports it
-// and another process opens it, and streams that are held until all work is enqueued.
-// Only children may call these functions: the process that starts them never touches CUDA.
+// Shared parts of the GPU tables: errors that a child can report, the export and the opening of memory of
+// each kind, and streams that are held until all work is enqueued. Only children may call these functions:
+// the process that starts them never touches CUDA.
 
 #include <cuda.h>
 #include <cuda_runtime.h>

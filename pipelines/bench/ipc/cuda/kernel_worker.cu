@@ -111,7 +111,8 @@ __global__ void use_ring(ticket_ring* q, counts* c, u32* pending, u64 first) {
             return true;
         });
 }
-// Each thread has pushed what it pops: at most one pop per thread is pending, and its element is in the ring.
+// A thread pushes one element before each pop, so at most one pop per thread is pending, and the ring
+// contains an element for each pending pop.
 __global__ void empty_ring(ticket_ring* q, counts* c, u32* pending) {
     const u32 me = blockIdx.x * blockDim.x + threadIdx.x;
     if (pending[me] != 0) atomicAdd(&c->out, q->pop());
@@ -159,7 +160,7 @@ T* zeroed(u64 number = 1) {
     void* at = nullptr;
     check(cudaMalloc(&at, number * sizeof(T)), "cudaMalloc");
     check(cudaMemset(at, 0, number * sizeof(T)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");  // the streams of this file do not wait for it
+    check(cudaDeviceSynchronize(), "cudaMemset");  // the streams of this file do not wait for the cudaMemset
     return static_cast<T*>(at);
 }
 

@@ -1,6 +1,7 @@
 // MPI_Send round trips between two ranks, for comparison with the hops of `carousel bench ipc`. Built if Open
-// MPI is installed, started by mpirun with two ranks: carousel-bench-mpi ROUND_TRIPS. Rank 0 prints the us of
-// one way (median), its 95th percentile, the round trips, and how many of them were wrong.
+// MPI is installed, started by mpirun with two ranks: carousel-bench-mpi ROUND_TRIPS. Rank 0 prints the
+// median and the 95th percentile of the one-way time in us, the number of round trips, and the number of
+// wrong round trips.
 #include <mpi.h>
 
 #include <algorithm>
