@@ -60,8 +60,8 @@ plan::plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s)
     for (const fault f : kinds_) weights_ += row_of(f).weight;
 }
 
-// splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): the standard
-// library's distributions differ between implementations.
+// Uses splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014), because the
+// standard library's distributions differ between implementations.
 u64 plan::random() noexcept {
     u64 z = state_ += 0x9e37'79b9'7f4a'7c15ULL;
     z = (z ^ z >> 30U) * 0xbf58'476d'1ce4'e5b9ULL;

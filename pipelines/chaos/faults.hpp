@@ -70,10 +70,11 @@ inline constexpr std::array<fault_row, 12> fault_table{{
     const shm::injected_fault_row* row = shm::row_of(row_of(f).injected);
     return row != nullptr && row->needs_output;
 }
-/// All names, in that order.
+/// Returns all names, in the order of `fault`.
 [[nodiscard]] std::vector<std::string> fault_names();
 
-/// Parses "kill,stop,hang": the kinds, each once. Throws config_error if one is unknown or there is none.
+/// Parses a list such as "kill,stop,hang"; a repeated kind is returned once. Throws config_error for an
+/// unknown kind or an empty text.
 [[nodiscard]] std::vector<fault> faults_from(const std::string& text);
 
 /// One fault of the plan. Its victim is seat `victim_index` modulo the number of seats, in the order of the
@@ -101,9 +102,10 @@ private:
     f64 mean_wait_s_;
 };
 
-// Which faults the stages of a run can take.
+// The faults that the stages of a run can take.
 
-/// Returns whether that seat can take the fault; a wild write only if a guard covers its target.
+/// Returns whether that seat can take the fault. A seat can take a wild write only if a guard covers the
+/// target of the write.
 [[nodiscard]] bool can_take(const victim& v, fault f) noexcept;
 
 /// Returns `requested`; if empty, all faults that some seat can take. Throws config_error if no seat can take

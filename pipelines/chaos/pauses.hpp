@@ -16,8 +16,8 @@ namespace carousel::supervisor::chaos {
 
 struct pause {
     u32 stage = 0;
-    u64 begin_ns = 0;  ///< the frame before it
-    u64 due_ns = 0;    ///< when the time without a frame became longer than usual
+    u64 begin_ns = 0;  ///< time of the last frame before the pause
+    u64 due_ns = 0;    ///< moment at which the time without a frame became longer than usual
     u64 end_ns = 0;
 };
 
@@ -32,7 +32,8 @@ public:
     /// Fixes the usual time between two frames; called before the first fault, after some time without
     /// faults.
     void calm_is_over();
-    /// The pauses so far, in the order of their ends, and those still in progress, up to now.
+    /// Returns the pauses that have ended, in the order of their ends, then the pauses still in progress,
+    /// with the current time as their end.
     [[nodiscard]] std::vector<pause> pauses() const;
     [[nodiscard]] u64 frames() const noexcept {
         return frames_.load(std::memory_order_relaxed);
@@ -43,10 +44,10 @@ private:
     struct watched {
         u64 frames = 0, first = 0;  ///< the counter now, and at the start of the watch
         u64 changed_ns = 0;
-        u64 limit_ns = 0;  ///< a longer time is a pause
+        u64 limit_ns = 0;  ///< a longer time without a frame is a pause
     };
     std::vector<watched> stages_;
-    mutable std::mutex mutex_;  // protects pauses_ and stages_; only this process's threads
+    mutable std::mutex mutex_;  // protects pauses_ and stages_, which are not shared with other processes
     std::vector<pause> pauses_;
     u64 begun_ns_;
     std::atomic<u64> frames_{0};
@@ -57,8 +58,8 @@ private:
     std::thread thread_;
 };
 
-/// The longest pause in ms of a stage other than `stage` (none: of any stage), among those that became a
-/// pause after `begin` and began before `end`; 0: no pause.
+/// Returns the length in ms of the longest pause of a stage other than `stage` (~0: of any stage); 0: no
+/// pause. Only pauses count that became longer than usual after `begin_ns` and began before `end_ns`.
 [[nodiscard]] f64 longest_pause_ms(const std::vector<pause>& all, u32 stage, u64 begin_ns, u64 end_ns);
 
 }  // namespace carousel::supervisor::chaos

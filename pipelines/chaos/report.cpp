@@ -38,13 +38,14 @@ json samples(const std::vector<f64>& ms) {
 
 f64 ms_between(u64 from, u64 to) { return to > from ? static_cast<f64>(to - from) / 1e6 : 0; }
 
-/// Returns whether the death is that of the process which was hit, detected after the fault; pids are reused.
+/// Returns whether `r` is the death of the process that `d` has hit. The death must be detected after the
+/// fault, because pids are reused.
 bool led_to(const done& d, const recovery& r) {
     return r.pid == d.pid && r.seat == d.seat && r.seen_ns >= d.time_ns &&
            r.seen_ns - d.time_ns <= longest_hang_ns;
 }
 
-/// The death that a fault caused. Each is used once.
+/// Returns the death that a fault caused, or null. Each death is used once.
 const recovery* death_of(const done& d, const std::vector<recovery>& all, std::vector<bool>& taken) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         if (taken[k] || !led_to(d, all[k])) continue;
@@ -54,8 +55,9 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// The ends of an MPS domain that were caused by a process which chaos had hit: the domain's other processes
-/// share its fault. Any other end was not caused by chaos, and all deaths of that end count.
+/// Returns the ends of an MPS domain that were caused by a process which chaos had hit; the domain's other
+/// processes share the fault of that process. All deaths of any other end count as deaths that chaos did not
+/// cause.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
@@ -158,7 +160,7 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
         else if (n != 0)
             out.push_back(fmt::format("{}: {}", key, n.dump()));
     }
-    // All frames of such a run may have been delivered, but no fault of chaos may cause a stall.
+    // A run that stalled may have delivered all frames, but no fault of chaos may cause a stall.
     if (const u64 n = r.value("stalls", u64{0}); n > 0)
         out.push_back(
             fmt::format("the run stalled {} times without an identified cause, and was rebuilt (the report's "

@@ -75,8 +75,8 @@ private:
     [[nodiscard]] bool untouched(const victim& v) const {
         return v.running && std::find(hit_.begin(), hit_.end(), std::pair(v.label, v.pid)) == hit_.end();
     }
-    /// Reports about another host are slightly old, so a process there that was hit counts as dead whatever
-    /// the report contains.
+    /// Reports about another host are slightly old, so a process of that host that was hit counts as dead
+    /// even if the report lists it as running.
     [[nodiscard]] bool stands(const victim& v) const { return v.remote ? untouched(v) : v.running; }
     void note(const done& d);
     void print_status(u64 frames);
@@ -207,9 +207,9 @@ bool chaos_run::act(subject& s, const step& what) {
     });
     if (victims.empty()) return false;
     if (what.kind != fault::all) {
-        // Waits for the planned victim, so that a seed hits the same seats each time; but the run must not
-        // end because a seat is down for good or can't take this fault (a `latest` reader has no deadline to
-        // miss).
+        // Waits for the planned victim, so that a seed hits the same seats each time. The wait is
+        // limited: a seat that is down for good or can't take this fault (a `latest` reader has no deadline
+        // to miss) must not end the run.
         const u64 now = now_ns();
         if (tried_ != what.number + 1) tried_since_ns_ = now;
         tried_ = what.number + 1;

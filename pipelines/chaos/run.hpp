@@ -30,7 +30,7 @@ struct settings {
     std::string token_folder;  ///< spread: where the runs' tokens are created
     bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is configured not to
                                ///< write any
-    bool compare = true;       ///< compares with a run without faults that has as many frames
+    bool compare = true;       ///< compares with a fault-free run of the same number of frames
 };
 
 /// One injected fault.
@@ -45,7 +45,7 @@ struct done {
 };
 
 struct outcome {
-    std::vector<done> faults;  ///< `all` is one entry per stage, with the same number
+    std::vector<done> faults;  ///< a fault of kind `all` has one entry per stage, each with the same number
     std::vector<pause> pauses;
     nlohmann::json report, calm;  ///< reports of `carousel run`, with and without faults; null: none
     int exit_code = 0;
@@ -62,8 +62,8 @@ struct outcome {
 [[nodiscard]] outcome run_chaos(const settings& s, std::ostream& progress, bool on_terminal);
 
 // report.cpp
-/// Counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the reasons under
-/// "failures".
+/// Returns the counts, percentiles and pauses by kind of fault, and the verdict under "passed" with the
+/// reasons under "failures".
 [[nodiscard]] nlohmann::json make_report(const settings& s, const outcome& o);
 /// The same as a text table.
 [[nodiscard]] std::string report_text(const nlohmann::json& report);

@@ -33,9 +33,10 @@ public:
     /// The reply to a request; a refusal if there is none.
     [[nodiscard]] run::verdict ask(const run::request& request) const;
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
-    /// The last lines of its output.
+    /// The last lines of the run's output.
     [[nodiscard]] std::string last_lines() const;
-    /// The newest output line that contains `begin`, from that text on; "": none.
+    /// Returns the part of the newest output line with `begin` that starts at `begin`; "": there is no such
+    /// line.
     [[nodiscard]] std::string last_line(const std::string& begin) const;
 
 private:
@@ -57,7 +58,7 @@ struct victim {
     bool remote = false;  ///< on another host: the pid is valid there, and the supervisor sends the signal
     // as reported by the seat's process
     bool guarded = false;  ///< it has inputs, and its process can't write to them
-    bool gapped = false;   ///< it has an output, and its process can't write beyond a slot of it
+    bool gapped = false;   ///< it has an output, and its process can't write beyond a slot of that output
     bool closed = false;   ///< its process can write only to parts of the control block
 };
 /// All seats, in the order of the file, those of other hosts last: the number of seats is constant, unless a

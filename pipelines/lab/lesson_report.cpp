@@ -34,8 +34,8 @@ std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
     return subject_lines(v, (v.what == outcome::unexplained ? "UNEXPLAINED: " : "") + v.text, columns);
 }
 
-/// Lists what could not be measured here: each reason with the claims that no recording explains, then the
-/// recorded explanations.
+/// Lists what could not be measured here: each reason with the claims that have no recorded explanation, then
+/// the recorded explanations.
 std::string unavailable_text(const lesson_result& r, std::size_t columns) {
     std::string recorded;
     for (const claim_verdict& v : r.verdicts)

@@ -43,15 +43,16 @@ std::string last_line(const std::string& text) {
                        end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-/// Marks every need of a GPU as missing: "two_gpus", "two_gpu_users" and "mps" as well as the claims' own
-/// needs that begin with "gpu".
+/// Marks every need of a GPU as missing: "gpu", "two_gpus", "two_gpu_users" and "mps", and each need of a
+/// claim that begins with "gpu".
 void without_gpu(const lesson& l, figures& f, const std::string& why) {
     for (const char* need : {gpu, "two_gpus", "two_gpu_users", "mps"}) f.missing.emplace(need, why);
     for (const claim& c : l.claims)
         if (std::string(c.needs).starts_with(gpu)) f.missing.emplace(c.needs, why);
 }
 
-/// Returns null if the lesson needs no space, or if there is no GPU to hold one on (recorded in `f`).
+/// Returns null if the lesson needs no space. Also returns null, and marks the GPU's needs as missing in `f`,
+/// if the space cannot be held because there is no GPU.
 std::unique_ptr<supervisor::held_space> space_for(const lesson& l, bool of_gpu, const lab_places& places,
                                                   figures& f) {
     if (!l.space) return nullptr;

@@ -21,9 +21,9 @@ enum class outcome : u8 {
 struct claim_verdict {
     const claim* about = nullptr;
     outcome what = outcome::unexplained;
-    std::string text;        ///< the explanation, the reason why the claim cannot run, or the figures that
-                             ///< match no row
-    int answer = no_answer;  ///< the answer that is correct if this row matches
+    std::string text;  ///< by `what`: the explanation, the reason why the claim cannot run, or the figures
+                       ///< that match no row
+    int answer = no_answer;  ///< the answer that is correct according to the matching row
     std::size_t row = 0;     ///< index in about->rows, if explained
     std::string recorded;  ///< if unavailable: the explanation that matches the recorded figures; "" if none
 };
@@ -41,13 +41,13 @@ struct recording {
 [[nodiscard]] std::vector<claim_verdict> judge(const lesson& l, const figures& f);
 /// Parses the text of recorded.txt. Throws config_error for a malformed line.
 [[nodiscard]] recording recording_from(const std::string& text);
-/// Sets `recorded` of each unavailable claim that the recorded figures explain.
+/// Sets `recorded` of each unavailable claim with a row that matches the recorded figures.
 void add_recorded(const recording& from, std::vector<claim_verdict>& all);
 /// The claims that could not be measured for the same reason.
 struct unavailable {
     std::string reason;
-    std::string names;  ///< claims that no recording explains, separated by "; "
-    u32 recorded = 0;   ///< number of claims that a recording explains
+    std::string names;  ///< names of the claims without a recorded explanation, separated by "; "
+    u32 recorded = 0;   ///< number of claims with a recorded explanation
 };
 [[nodiscard]] std::vector<unavailable> unavailable_claims(const std::vector<claim_verdict>& all);
 /// Returns the right answer according to the figures, or nullopt if the deciding claim was not explained.
@@ -67,7 +67,7 @@ struct lesson_result {
     figures measured;
     std::vector<std::string> failures;  ///< one sentence per failed program
     std::vector<claim_verdict> verdicts;
-    std::string recorded_on;  ///< machine of the recorded figures that explain what cannot be measured here
+    std::string recorded_on;  ///< the machine on which the recorded figures were measured
     f64 seconds = 0;
     [[nodiscard]] bool passed() const noexcept;
 };

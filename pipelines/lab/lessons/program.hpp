@@ -1,6 +1,6 @@
 #pragma once
 // What the programs of several lessons need: the time, child processes, memory that they share, and
-// descriptors over a socket. POSIX only; a program is its own file and this one.
+// descriptors over a socket. Uses only POSIX; a program consists of its own file and this file.
 
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -57,7 +57,7 @@ T* shared_memory() {
     return new (at) T;
 }
 
-/// Returns false if the socket refuses it.
+/// Sends a descriptor; returns false if the socket refuses the message.
 inline bool send_fd(int socket, int fd) {
     char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
     iovec io{&byte, 1};
@@ -68,7 +68,7 @@ inline bool send_fd(int socket, int fd) {
     std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
     return sendmsg(socket, &m, MSG_NOSIGNAL) == 1;
 }
-/// Returns -1 if none arrives.
+/// Receives a descriptor; returns -1 if none arrives.
 inline int receive_fd(int socket) {
     char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
     iovec io{&byte, 1};

@@ -51,7 +51,7 @@ __attribute__((noinline)) void poll_relaxed(const unsigned* at) {
     }
 }
 
-/// Returns 1 if the poller saw the write within a second, 0 if not, 2 if it ended before the write.
+/// Returns 1 if the poller saw the write within a second, 0 if not, 2 if the poller ended before the write.
 int observed(void (*poll)(const unsigned*)) {
     all->plain = 0;
     const pid_t poller = fork();

@@ -39,7 +39,7 @@ struct slot {
 struct ring {
     std::atomic<unsigned> next;      // anonymous ring: the frame of the next claim
     std::atomic<unsigned> consumed;  // number of frames read: stored before their slot is freed
-    std::atomic<unsigned> last;      // the producer may stop after this one
+    std::atomic<unsigned> last;      // the producer may stop after this frame
     std::atomic<unsigned> lost, repeated, torn;
     slot all[slots];
 };
@@ -139,7 +139,8 @@ int consumer() {
     }
     return 0;
 }
-/// Called after the end of `epoch`: the slots that it was writing become empty again. Returns the next frame.
+/// Called after the end of the producer that has this `epoch`: the slots that the producer was writing become
+/// empty again. Returns the next frame.
 unsigned repair(unsigned epoch, unsigned& in_mid_write) {
     unsigned next = shared->consumed;
     for (slot& s : shared->all) {

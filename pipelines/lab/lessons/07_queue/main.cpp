@@ -35,7 +35,7 @@ void naive_ring() {
     auto* q = shared_memory<naive>();
     const pid_t dead = start([&] {
         q->tail.fetch_add(1);
-        return kill(getpid(), SIGKILL);  // the kill: claimed, not yet written
+        return kill(getpid(), SIGKILL);  // the kill: the cell is claimed, but not yet written
     });
     (void)end_of(dead);
     const pid_t producer = start([&] {

@@ -62,7 +62,7 @@ int make_weights() {
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);  // no writable maps
     return fd;
 }
-/// The model: evaluates one of its layers, which the request selects and weights.
+/// The model: evaluates the layer that `number` selects; the weights of its terms also depend on `number`.
 unsigned infer(const unsigned* weights, unsigned number) {
     const unsigned* const w = weights + size_t{number % layers} * layer;
     unsigned y = 0;
@@ -179,7 +179,7 @@ int worker(int weights, bool dies) {
     auto answers = open_answers();
     return serve(incoming, answers, map(weights, PROT_READ), dies);
 }
-/// Has everything that a worker has, and waits to take over.
+/// A standby: has everything that a worker has, and waits to take over.
 int standby(int weights) {
     auto incoming = open_requests();
     auto answers = open_answers();

@@ -191,7 +191,8 @@ double copies(const char* name, bool by_pipe) {
     return us;
 }
 
-/// Measures MPI_Send by the companion program; returns us for the largest block, 0 if it cannot run here.
+/// Measures MPI_Send by the companion program; returns us for the largest block, 0 if that program cannot run
+/// here.
 double by_mpi_send(bool by_mpi, const std::string& self) {
     const std::string program = self + "-mpi";
     if (!by_mpi || access(program.c_str(), X_OK) != 0) {
@@ -215,7 +216,8 @@ double by_mpi_send(bool by_mpi, const std::string& self) {
     return well ? us : 0;
 }
 
-/// A rank is killed: counts the remaining ranks and waits until its block is free again.
+/// Runs the job in which a rank is killed. Waits until the dead rank's block is free again, and counts the
+/// remaining ranks.
 void killed(ring& all, bool by_mpi, const char* self) {
     const int code = run_job("die", by_mpi, self);
     const double begin = now_us();
@@ -268,7 +270,7 @@ int main(int argc, char** argv) {
     try {
         const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
         if (argc > 2 && rank != nullptr) return rank_main(argv[2], static_cast<unsigned>(std::atoi(rank)));
-        if (argc > 2) return 2;  // an mpirun that does not set the rank's number
+        if (argc > 2) return 2;  // this mpirun does not set the rank's number
         run(std::filesystem::read_symlink("/proc/self/exe").c_str());
         return 0;
     } catch (const carousel::error& e) {

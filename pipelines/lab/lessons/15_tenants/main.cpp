@@ -145,7 +145,7 @@ bool opens_space() {
         return false;
     }
 }
-/// Tries what a process of another user (of the same user if `user` is 0) can get.
+/// The process of another user (of the same user if `user` is 0) that tries to get the secret.
 int other_user_main(const std::string& client, uid_t user, pid_t at) {
     if (user != 0 && !become(user)) return 2;
     probe(client, at);

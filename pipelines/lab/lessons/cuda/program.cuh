@@ -1,6 +1,6 @@
 #pragma once
-// What the programs of several lessons need on a GPU: the first call, functions of the driver, and an MPS
-// daemon.
+// What the programs of several lessons need on a GPU: opening the first GPU, looking up driver functions, and
+// an MPS daemon.
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // Opens a CUDA handle in other environments: with a byte altered, between a container's namespaces and the
-// host's, and under another host name and boot id, the closest approximation of another machine that is
-// possible on one machine. The parent never touches CUDA.
+// host's, and under another host name and boot id (the closest approximation of another machine that is
+// possible on one machine). The parent never touches CUDA.
 #include <cuda_runtime.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -83,7 +83,8 @@ int open_there() {
     common->code = opens(common->handle, common->whole);
     return 0;
 }
-/// Enters new namespaces; where only the owner of a user namespace may create them, creates one of those too.
+/// Enters new namespaces. Where only the owner of a user namespace may create them, also creates a user
+/// namespace.
 bool leave(int namespaces) { return unshare(namespaces) == 0 || unshare(namespaces | CLONE_NEWUSER) == 0; }
 bool mounted(const char* what, const char* to, const char* type, unsigned long flags) {
     return mount(what, to, type, flags, nullptr) == 0;

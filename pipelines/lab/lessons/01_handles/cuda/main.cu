@@ -32,7 +32,7 @@ struct shared {
     std::atomic<int> step;
     char why[200];  // why there is no GPU here
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    size_t neighbour;    // offset of the adjacent small allocation in their common 2 MiB
+    size_t neighbour;    // offset of the adjacent small allocation in the 2 MiB that both share
     char figures[8192];  // written by the process that performs the current step
 };
 shared* common;

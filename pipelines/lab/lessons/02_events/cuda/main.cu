@@ -25,8 +25,8 @@ constexpr unsigned magic = 0x5EED5EED;
 
 struct shared {
     std::atomic<int> step, released;
-    std::atomic<int> ready, opened;  // ready, opened: of the textbook's two programs; opened also marks the
-                                     // time of the kill
+    // Set by the textbook's two programs; the kill comes when `opened` is set.
+    std::atomic<int> ready, opened;
     std::atomic<double> at_us;
     char why[200];
     cudaIpcEventHandle_t event;
@@ -134,7 +134,7 @@ int consumer() {
     _exit(0);  // a normal exit would wait for the driver
 }
 
-/// Its stream waits for the dead recorder's event until this process is killed.
+/// A process whose stream waits for the dead recorder's event, until the process is killed.
 int hanging() {
     if (!wait_for(5)) return 1;
     imported i = import();
@@ -146,7 +146,7 @@ int hanging() {
     _exit(0);
 }
 
-/// Its stream waits for a word, which another process writes instead of the dead one.
+/// A process whose stream waits for a word; another process writes the word instead of the dead process.
 int saved() {
     if (!wait_for(5)) return 1;
     imported i = import();

@@ -71,7 +71,7 @@ __global__ void count_wrong(const unsigned* at, unsigned frame, unsigned* wrong)
         if (at[k] != frame) atomicAdd(wrong, 1U);
 }
 
-/// Writes the frames from `from` on, each claimed with this epoch.
+/// Writes the frames, beginning with number `from`, and claims each with this epoch.
 int producer(unsigned epoch, unsigned from) {
     void* memory = nullptr;
     if (!wait_for(1) || !begin_cuda() ||
@@ -175,7 +175,8 @@ int main(int argc, char** argv) {
     (void)poll(&fence, 1, 10'000);
     common->fence_us = now_us();
     (void)end_of(writer);
-    // The repair: the slot that epoch 1 was writing becomes empty again, and the next process starts with it.
+    // The repair: the slot that epoch 1 was writing becomes empty again, and the next process starts with
+    // this slot.
     for (std::atomic<uint64_t>& word : common->word) {
         uint64_t was = word.load();
         if (state_of(was) == writing) word.compare_exchange_strong(was, empty);

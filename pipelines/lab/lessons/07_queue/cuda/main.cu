@@ -62,7 +62,7 @@ pid_t start(Body body) {
     }
     return pid;
 }
-/// The kill: while the launched kernel runs.
+/// The kill comes while the launched kernel runs.
 int die() {
     (void)cudaStreamQuery(nullptr);
     usleep(200'000);

@@ -30,7 +30,7 @@ struct shared {
 };
 shared* common;
 
-/// In GPU memory: how often each task was done, and how many were retried after a death.
+/// In GPU memory: how often each task was done, and how many tasks were retried after a death.
 struct board {
     unsigned next, again, times[tasks];
 };
@@ -40,7 +40,7 @@ void figure(const std::string& name, double value) {
     std::snprintf(common->figures + used, sizeof common->figures - used, "figure cuda.%s %.6g\n",
                   name.c_str(), value);
 }
-/// In GPU memory: how often each task was done, and how many tasks were retried after a death.
+/// Returns false if the value is not reached within 15 s.
 bool wait_for(const std::atomic<int>& word, int value) {
     for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
     return word.load() >= value;
@@ -98,14 +98,15 @@ __global__ void claim_one(view queue, unsigned* taken) {
     carousel::ipc::claimed_task claim;
     *taken += queue.try_claim(k, claim);
 }
-/// The kill: while the process's kernel works on its tasks.
+/// The kill comes while the process's kernel works on its tasks.
 int die() {
     (void)cudaStreamQuery(nullptr);
     usleep(100'000);
     return kill(getpid(), SIGKILL);
 }
 
-/// Submits, waits until all tasks are done (or the parent reports that no worker is left), and counts.
+/// Submits the tasks, waits until all tasks are done (or the parent reports that no worker is left), and
+/// counts how often each was done.
 int master(bool held) {
     carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
     const auto queue = gpu.work_queue<unsigned>("tasks", 512, 3);

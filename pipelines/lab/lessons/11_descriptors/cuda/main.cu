@@ -74,7 +74,8 @@ __global__ void number(unsigned* at) {
          k += size_t{gridDim.x} * blockDim.x)
         at[k] = static_cast<unsigned>(k);
 }
-/// Counts the words that differ from what `incarnation` earlier users leave; `adds`: increments each word.
+/// Counts the words that differ from their expected value: word k is k + `incarnation` after `incarnation`
+/// earlier users, because each user adds 1. `adds`: this user adds 1 to each word.
 __global__ void check(unsigned* at, unsigned incarnation, bool adds, unsigned* wrong) {
     for (size_t k = blockIdx.x * size_t{blockDim.x} + threadIdx.x; k < words;
          k += size_t{gridDim.x} * blockDim.x) {
