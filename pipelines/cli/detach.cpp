@@ -166,8 +166,8 @@ int run_in_background(const detach_request& d, std::ostream& out, std::ostream& 
         c.listen();
         if (const int signal = signals.taken(); signal != 0) {
             err << fmt::format("interrupted: ending pipeline \"{}\"\n", d.name);
-            // The first signal finishes the frames in progress. This could wait for stages that never become
-            // ready, so a second signal ends the child at once.
+            // The first signal makes the child finish the frames in progress. The child could then wait for
+            // stages that never become ready, so a second signal ends the child at once.
             bool ended = false;
             for (int tries = 0; tries < 10 && !ended; ++tries) {
                 if (tries < 2) shm::signal_pidfd(c.pidfd.get(), signal);

@@ -78,8 +78,8 @@ std::vector<std::string> ended_with_logs() {
     return names;
 }
 
-/// Prefers a living run to one that has ended; if the choice is ambiguous, throws the message of the commands
-/// that need a living run.
+/// Prefers a living run to one that has ended; if the choice is ambiguous, throws the same error as a command
+/// that needs a living run.
 place choose_place(const logs_arguments& a) {
     if (a.lost) {
         if (auto lost = newest_lost(a.pipeline)) return *lost;

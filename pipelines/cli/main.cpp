@@ -14,8 +14,8 @@
 
 namespace {
 
-/// If the process starts without stdin, stdout or stderr, the first opened files would get those numbers, and
-/// messages would be written into them.
+/// If the process starts without stdin, stdout or stderr, the first opened files would get the numbers 0 to
+/// 2, and messages would be written into these files.
 void fill_standard_files() {
     for (int fd = ::open("/dev/null", O_RDWR); fd >= 0; fd = ::open("/dev/null", O_RDWR)) {
         if (fd <= STDERR_FILENO) continue;

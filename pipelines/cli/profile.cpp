@@ -75,8 +75,8 @@ void remove_old(const std::string& report, const std::vector<std::string>& endin
     for (const std::string& ending : endings) fs::remove(report + ending, ignored);
 }
 
-const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep", ".qdstrm"};  // last, because it can be
-                                                                                   // converted only on a host
+// .qdstrm is last, because it can be converted only on a host.
+const std::vector<std::string> nsys_endings = {".nsys-rep", ".qdrep", ".qdstrm"};
 const std::vector<std::string> ncu_endings = {".ncu-rep"};
 
 bool names_key(const start_arguments& a, const std::string& key) {
@@ -84,8 +84,8 @@ bool names_key(const start_arguments& a, const std::string& key) {
                        [&](const std::string& s) { return s.starts_with(key + "="); });
 }
 
-/// Ctrl-C is sent to the run under nsys, which then ends as usual and is recorded completely. If that run
-/// does not exist yet, or at a second Ctrl-C, the signal is sent to nsys and all its children.
+/// Sends Ctrl-C to the run under nsys, so that the run ends as usual and is recorded completely. If that run
+/// does not exist yet, or at a second Ctrl-C, sends the signal to nsys and all its children.
 void pass_on(const std::string& name, const spawned& nsys, bool again) {
     const std::optional<run::record> run = run::read_record(run::run_folder(name));
     if (run && is_alive(*run) && !again)

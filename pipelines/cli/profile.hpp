@@ -3,9 +3,8 @@
 //   nsys        profiles the whole run: all stages on one timeline. A second carousel runs the pipeline as a
 //               child of nsys; this process waits, forwards Ctrl-C to that run (not to nsys, which would end
 //               the stages), and prints the report's path.
-//   ncu:STAGE profiles one stage and is started as that stage's prefix: counters of some kernel launches from
-//   the middle of the
-//               run.
+//   ncu:STAGE   profiles one stage and is started as that stage's prefix; records counters of some kernel
+//               launches from the middle of the run.
 
 #include <string>
 #include <vector>

@@ -40,8 +40,9 @@ void read_times(start_arguments& a);
 /// Prints what would run on this host (--dry-run): `p`, or a part of it.
 void show_plan(const cli_environment& env, const pipeline& p, run_options o);
 
-/// Runs this host's part of a pipeline whose stages are on several hosts, with the coordinator of all
-/// (supervisor/hosts, an extra), or prints what would run. no_hosts.cpp: throws config_error.
+/// For a pipeline whose stages are on several hosts: runs this host's part and the coordinator of all hosts
+/// (supervisor/hosts, an extra), or prints what would run. A build without that extra throws config_error
+/// (no_hosts.cpp).
 int run_over_hosts(const start_arguments& a, const cli_environment& env, const pipeline& whole);
 
 /// Runs the pipeline in the foreground or background, or prints what would run (--dry-run).

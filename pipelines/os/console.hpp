@@ -29,7 +29,7 @@ public:
     void set_threshold(log::level lowest) noexcept { threshold_ = lowest; }
     /// Prints one whole line, passed without its newline.
     void line(std::string_view text);
-    /// The same for a line of a stage: `printed` has its label and colour.
+    /// The same for a line of a stage; `printed` is the line with the stage's label and colour.
     void line_of(journal_entry line, std::string_view printed);
     /// Sets the line at the bottom of a terminal, redrawn in place. If the output is not a terminal, the same
     /// as line().
@@ -63,14 +63,13 @@ inline constexpr const char* color_off = "\x1b[0m";
 // The command by which the user can call `carousel`, for hints that can be copied as printed.
 
 /// Returns "carousel" if PATH finds this program, else a path that works from the working directory
-/// ("build/release/carousel", "./carousel", or the absolute path). The same for a user in another working
-/// directory (absolute path).
+/// ("build/release/carousel", "./carousel", or the absolute path).
 [[nodiscard]] std::string own_command();
 
-/// The same from another working directory (absolute path).
+/// The same for a user in another working directory, which is given as an absolute path.
 [[nodiscard]] std::string own_command_from(const std::string& working_folder);
 
-/// The same for any program (absolute path), folder (absolute path) and value of PATH.
+/// The same for any program and working directory (absolute paths) and any value of PATH.
 [[nodiscard]] std::string command_for(const std::string& program, const std::string& working_folder,
                                       const std::string& path);
 

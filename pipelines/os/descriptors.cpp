@@ -11,8 +11,8 @@
 namespace carousel::supervisor {
 namespace {
 constexpr std::size_t reserved_descriptors = 4;  ///< for a report, its temporary file, a ledger and its copy
-constexpr rlim_t ever_needed = 4096;  ///< stages inherit the limit, and some programs iterate over all
-                                      ///< possible descriptors
+constexpr rlim_t ever_needed = 4096;  ///< not higher, because stages inherit the limit and some programs
+                                      ///< iterate over all possible descriptors
 }  // namespace
 
 void throw_system_error(const std::string& tried, int error_number, const std::string& text) {

@@ -27,7 +27,8 @@ std::optional<u64> number_of(std::string_view text) noexcept {
     return out;
 }
 
-/// WATCHDOG_PID names the process that must send; a wrapper of it passes the variables on.
+/// WATCHDOG_PID names the process that must send the messages; a wrapper of that process passes the variables
+/// on.
 u64 watchdog_of_environment() noexcept {
     const std::string_view pid = variable("WATCHDOG_PID");
     if (!pid.empty() && number_of(pid) != static_cast<u64>(::getpid())) return 0;
@@ -50,7 +51,7 @@ notify_socket notify_socket::of_environment() {
     return out;
 }
 
-// Not connected: the manager may restart and bind its socket again.
+// The socket is not connected, because the manager may restart and bind its socket again.
 bool notify_socket::send(std::string_view lines) const noexcept {
     if (!socket_) return false;
     sockaddr_un to{};

@@ -25,14 +25,15 @@ public:
     [[nodiscard]] static notify_socket of_environment();
 
     [[nodiscard]] bool is_open() const noexcept { return static_cast<bool>(socket_); }
-    /// Returns false if the message was not accepted: the receiver's queue is full, or it has ended.
+    /// Returns false if the message was not accepted because the receiver's queue is full or the receiver has
+    /// ended.
     bool send(std::string_view lines) const noexcept;
     /// WATCHDOG=1 must be sent at least this often; 0: not at all.
     [[nodiscard]] u64 watchdog_ns() const noexcept { return watchdog_ns_; }
 
 private:
     shm::unique_fd socket_;
-    std::string address_;  ///< as in sockaddr_un::sun_path: an abstract one begins with a zero byte
+    std::string address_;  ///< as in sockaddr_un::sun_path: an abstract name begins with a zero byte
     u64 watchdog_ns_ = 0;
 };
 

@@ -56,8 +56,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 /// Signals to reset in the child. Children also ignore the signals that were ignored when this program
 /// started (`nohup`), with three exceptions: SIGPIPE, which this program itself ignores, and the two signals
-/// by which it ends a child that has its own process group. A child in the same group gets those two signals
-/// from the terminal.
+/// by which this program ends a child that has its own process group. A child in the same group gets those
+/// two signals from the terminal.
 sigset_t reset_in_child(bool same_group) noexcept {
     sigset_t set;
     sigfillset(&set);
@@ -290,7 +290,7 @@ u32 reap_orphans(const std::function<bool(pid_t)>& known) {
         if (!reap(first.si_pid)) break;
     }
     for (const pid_t pid : zombies())
-        (void)reap(pid);  // the children that are listed after a zombie that other code will reap
+        (void)reap(pid);  // also the zombies that follow a child which other code will reap
     return count;
 }
 

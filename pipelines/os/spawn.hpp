@@ -13,8 +13,8 @@
 
 namespace carousel::supervisor {
 
-// Starts a stage's process: posix_spawn with every fd CLOEXEC, in its own process group, and a pidfd opened
-// at once (it can't refer to another process: an unreaped child keeps its pid).
+// Starts a stage's process by posix_spawn, with every fd CLOEXEC and in its own process group. A pidfd is
+// opened at once; the pidfd can't refer to another process, because an unreaped child keeps its pid.
 
 /// Splits a command line as a shell would: blanks, '...', "..." and backslashes; no expansion. Throws
 /// config_error on an open quote.
@@ -48,7 +48,7 @@ struct spawned {
 /// higher, or can't be written, is left unchanged.
 void raise_oom_score(i32 pid) noexcept;
 
-/// How a child ended. `known` is false: the process is not a child of this process, or not ended.
+/// How a child ended. `known` is false if the process is not a child of this process or has not ended.
 struct exit_status {
     bool known = false;
     int exit_code = 0, signal = 0;

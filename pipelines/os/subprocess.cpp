@@ -167,8 +167,8 @@ subprocess_result run_subprocess(const std::vector<std::string>& argv, const std
     int status = 0;
     if (!converse(in, out, err, input, r, deadline) || !wait_for(pid, status, deadline)) {
         r.timed_out = true;
-        ::kill(-pid, SIGKILL);  // the group of an unreaped child: its number can't belong to another process
-                                // group
+        ::kill(-pid, SIGKILL);  // kills the child's process group, whose number is not reused while the child
+                                // is not reaped
         while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
         }
         forget_child(pid);

@@ -1,8 +1,8 @@
 #pragma once
-// The terminal as a full screen: alternate screen, no cursor, single keys. It is restored whenever the
-// process ends in a way that it can detect: return, exception, INT, TERM, HUP, QUIT, SEGV and similar; it is
-// also restored for Ctrl-Z, and set up again afterwards. After SIGKILL it is not restored; `reset` helps
-// then. One object at a time, one thread.
+// The terminal as a full screen: alternate screen, no cursor, single keys. The terminal is restored whenever
+// the process ends in a way that it can detect (return, exception, INT, TERM, HUP, QUIT, SEGV and similar).
+// For Ctrl-Z it is also restored, and set up again afterwards. After SIGKILL the terminal is not restored;
+// `reset` helps then. One object at a time, one thread.
 
 #include <sys/types.h>
 #include <termios.h>

@@ -263,7 +263,7 @@ void check_assets(const pipeline& p, const std::vector<stage_description>& all) 
     }
 }
 
-/// The stages that frames of stage `from` reach, including itself.
+/// Returns the stages that frames of stage `from` reach, including `from` itself.
 std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
     std::vector<bool> reached(p.stages.size(), false);
     reached[from] = true;
@@ -272,12 +272,12 @@ std::vector<bool> reached_from(const pipeline& p, std::size_t from) {
     return reached;
 }
 
-/// One END applies to the whole run. It is exact for a sink that gets no frame without the source that sets
-/// it. (A sink that reads as latest may see an extra frame, as it may also miss frames.)
+/// One END applies to the whole run. The END is exact for a sink whose every frame depends on the source that
+/// sets the END. (A sink that reads as latest may see an extra frame, as it may also miss frames.)
 void check_ends(const pipeline& p, const std::vector<stage_description>& all) {
     for (std::size_t k = 0; k < all.size(); ++k) {
         // A stage with `returns` receives the END of this run's own sources back from another host, after
-        // they have set it.
+        // these sources have set the END.
         if (!all[k].ends || p.stages[k].returns) continue;
         const stage_spec& source = p.stages[k];
         if (!source.inputs.empty())

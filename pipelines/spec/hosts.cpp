@@ -117,7 +117,7 @@ bool has_sink(const pipeline& p, const std::vector<crossing>& all, const std::st
                        [&](const stage_spec& s) { return s.host == host && !s.has_output && !s.latest(); });
 }
 
-/// Returns the hosts whose files this host waits for, and, transitively, the hosts that these wait for.
+/// Returns the hosts whose files `host` waits for, directly or through other hosts.
 std::set<std::string> downstream_of(const pipeline& p, const std::vector<crossing>& all,
                                     const std::string& host) {
     std::set<std::string> out;

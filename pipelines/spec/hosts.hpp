@@ -46,7 +46,7 @@ struct crossing {
     u32 port = 0;
     std::string send, receive;  ///< names of the two derived stages: "fragment-to-b", "fragment-from-here"
 };
-/// Returns them in the order of the writing stages, then of the hosts' names.
+/// Returns the crossings in the order of the writing stages, then of the hosts' names.
 [[nodiscard]] std::vector<crossing> crossings_of(const pipeline& whole);
 
 /// Returns the stages of one host ("": the coordinator) as a separate pipeline, checked and wired. `all`: the
@@ -75,12 +75,12 @@ struct crossing {
 struct remote_work {
     std::string stage, host;
     u32 instances = 0;
-    u32 port = 0, back_port = 0;  ///< port on the other host, for work; back_port: on the coordinator, for
-                                  ///< the results
-    std::string receive, send;    ///< names of the two derived stages on the other host: "fragment-work",
-                                  ///< "fragment-done"
+    /// port: on the other host, for work; back_port: on the coordinator, for the results
+    u32 port = 0, back_port = 0;
+    std::string receive, send;  ///< names of the two derived stages on the other host: "fragment-work",
+                                ///< "fragment-done"
 };
-/// Returns them in the order of the stages.
+/// Returns the remote work in the order of the stages.
 [[nodiscard]] std::vector<remote_work> remote_works_of(const pipeline& whole);
 
 /// Reads the key `host` of a stage: one host, or a list for its instances. Throws config_error.
@@ -91,9 +91,9 @@ void read_host_list(const pipeline& p, stage_spec& s);
 /// Called after the wiring. Throws config_error.
 void check_workers(const pipeline& p);
 
-/// Adds remote_work to the partition of a host, whose stages have been chosen: the seat on the coordinator,
-/// the stages on the other host. Throws config_error for a stage whose frames or assets cannot be on two
-/// hosts.
+/// Adds the remote work to the partition of a host after the host's stages have been chosen: the seat on the
+/// coordinator, the stages on the other host. Throws config_error for a stage whose frames or assets cannot
+/// be on two hosts.
 void add_workers(const pipeline& whole, const std::string& host, const std::vector<stage_description>& all,
                  const std::string& token, pipeline& part);
 

@@ -9,29 +9,28 @@
 namespace carousel::supervisor {
 
 // The outputs of stages by name. A pipeline file reads the first output of a stage by the stage's name alone,
-// and each by STAGE.OUTPUT. Only the stage's program knows its outputs, so names are resolved when it is
-// described, not when the file is read.
-// Throws config_error with the place in the file.
+// and every output by STAGE.OUTPUT. Only the stage's program knows its outputs, so names are resolved when
+// the stage is described, not when the file is read. Throws config_error with the place in the file.
 
 /// "fork" or "fork.square", split.
 struct ring_name {
     std::string stage, output;  ///< output "": the first
 };
 [[nodiscard]] ring_name ring_name_of(const std::string& written);
-/// "number, square"; for a single output without a name "one without a name".
+/// Returns e.g. "number, square"; returns "one without a name" for a single output without a name.
 [[nodiscard]] std::string output_names(const stage_description& d);
 /// Returns the index of the output of `from` that input `input` of `reader` names. Throws config_error if
 /// there is none.
 [[nodiscard]] u32 output_read(const stage_spec& reader, std::size_t input, const stage_description& from);
-/// Called after all stages are described. Throws config_error unless each output has a reader that waits for
-/// it, and no more readers than a ring can have; no stage reads one output twice; there are no more rings
-/// than a run can have; and each [link] belongs to a ring.
+/// Called after all stages are described. Throws config_error if an output has no reader that waits for it,
+/// or more readers than a ring can have; if a stage reads one output twice; if there are more rings than a
+/// run can have; or if a [link] belongs to no ring.
 void check_outputs(const pipeline& p, const std::vector<stage_description>& all);
 
 // Sampled inputs, the key `sampled` of a stage: rings whose newest frame a stage takes whenever it begins a
-// frame of its own; the stage also runs if such a ring has no frame yet. It neither waits for these rings nor
-// delays their stages, so they impose no order: a stage may also sample a ring of a downstream stage.
-// Throws config_error with the place in the file.
+// frame of its own; the stage also runs if such a ring has no frame yet. The sampling stage neither waits for
+// these rings nor delays their stages, so sampled inputs impose no order: a stage may also sample a ring of a
+// downstream stage. Throws config_error with the place in the file.
 
 /// Called after the inputs are resolved: finds the stage of each sampled input. The output counts as read, in
 /// the same way as for every latest reader.

@@ -48,8 +48,8 @@ enum class launcher_kind : u8 { here, none, ssh, slurm };
 enum class release_kind : u8 { committed, durable };
 /// Compression of frames that are sent to another host, applied only to frames that become smaller.
 enum class packing_kind : u8 { none, lz4, zstd };
-/// Memory through which a frame on a GPU is sent to another host: the CPU's memory, or directly from the
-/// GPU's memory, which UCX then reads.
+/// How a frame on a GPU is sent to another host: through the CPU's memory, or directly from the GPU's memory,
+/// which UCX then reads.
 enum class leaving_kind : u8 { staged, direct };
 enum class latency_kind : u8 { low, balanced, throughput };
 /// The area that follows each slot of a ring (guard_plan.hpp).
@@ -82,8 +82,8 @@ inline constexpr word_table<guard_request, 4> guard_words{{{"auto", guard_reques
 inline constexpr word_table<device::memory_kind, 2> link_memory_words{
     {{"vmm", device::memory_kind::vmm}, {"ipc", device::memory_kind::ipc}}};
 
-/// A seat that represents the instances of a stage on another host (spec/hosts.hpp); another program, with
-/// its own settings, occupies it.
+/// A seat that represents the instances of a stage on another host (spec/hosts.hpp). The seat is occupied by
+/// another program, which has its own settings.
 struct remote_seat {
     std::string host;
     u32 instances = 0;  ///< number of instances on that host
@@ -100,8 +100,8 @@ struct stage_spec {
     std::vector<std::string> input_outputs;  ///< the name of the output that each input reads; "": the first
                                              ///< output (links.hpp)
     std::vector<std::string>
-        sampled_inputs;                ///< key `sampled`: stages whose newest frame it takes (links.hpp)
-    std::vector<u32> sampled_indices;  ///< as input_indices
+        sampled_inputs;  ///< key `sampled`: stages whose newest frame this stage takes (links.hpp)
+    std::vector<u32> sampled_indices;          ///< as input_indices
     std::vector<std::string> sampled_outputs;  ///< as input_outputs
     bool has_output = false;                   ///< at least one other stage reads the output
     std::string device = "auto";       ///< auto | cpu | cuda:N; the pipeline's device unless the stage has
@@ -199,8 +199,8 @@ struct pipeline_spec {
     /// time for which stages outlive a killed supervisor; during this time `carousel run FILE` can take them
     /// over
     f64 supervisor_grace_s = 5;
-    u32 space_mib = 64;  ///< size of the space that the run offers to other programs, allocated when one
-                         ///< opens it
+    u32 space_mib = 64;  ///< size of the space that the run offers to other programs; allocated when a
+                         ///< program opens the space
     isolation_kind isolation =
         isolation_kind::process;  ///< process: a GPU context per stage; mps: one MPS domain for all
     latency_kind latency = latency_kind::balanced;  ///< how many frames "auto" keeps in flight

@@ -8,9 +8,8 @@ namespace carousel::supervisor {
 
 // A stage with run = "port": a place for an external program, which the run does not start
 // (stages/sdk/port_frames.hpp). A port with inputs reads frames, a port without inputs writes them. The file
-// contains the description
-// that the programs of other stages give themselves: output = { color = "u8[720,1280,4]" }   planes that a
-// writing port writes
+// contains the description that the programs of other stages give themselves:
+//   output = { color = "u8[720,1280,4]" }   planes that a writing port writes
 //   type = "carousel.image.rgba8"           the type of its frames for readers; derived for a picture
 //   ends = true                             a writing port may end its stream (writer_port::end)
 //   vacant = "wait"                         without a program the pipeline waits; "skip" (reading
@@ -25,8 +24,8 @@ void check_port(stage_spec& s);
 [[nodiscard]] stage_description describe_port(const stage_spec& s);
 
 // `record = true` of a ring: an added stage that is not in the file reads all such rings and writes them into
-// one recording (stages/recording/recorder.hpp). It is an ordinary blocking reader: each frame is recorded
-// exactly once.
+// one recording (stages/recording/recorder.hpp). The added stage is an ordinary blocking reader: each frame
+// is recorded exactly once.
 
 inline constexpr const char* recorder_name = "record";
 

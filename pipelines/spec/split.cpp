@@ -12,10 +12,10 @@
 namespace carousel::supervisor {
 namespace {
 
-/// Frames in flight on a link whose frames are released after the remote ring has received them; its window
-/// has the same size.
+/// Number of frames in flight on a link whose frames are released after the remote ring has received them.
+/// The link's window has the same size.
 constexpr u32 committed_under_way = 4;
-/// Grace time of a host whose death must be detected, and whose supervisor must be started again over a
+/// Grace time of a host if its death must be detected, and its supervisor must be started again, over a
 /// network.
 constexpr f64 started_over_a_network_s = 20;
 
@@ -157,7 +157,8 @@ pipeline part_of(const pipeline& whole, const std::string& host, const std::vect
         p.links[c.receive] = link;
     }
     add_workers(whole, host, all, token, p);
-    // If every frame comes from other hosts, so does the END: it must be received from the senders.
+    // If every frame comes from other hosts, so does the END: this host must receive the END from the
+    // senders.
     if (std::none_of(p.stages.begin(), p.stages.end(),
                      [](const stage_spec& s) { return s.inputs.empty() && !is_derived(s); }))
         p.frames = 0;
