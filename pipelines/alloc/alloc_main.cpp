@@ -10,9 +10,9 @@
 //
 // N is one end of a SOCK_SEQPACKET pair; control/memory_message.hpp defines its messages. Blocks of kind vmm
 // are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
-// Blocks of kind ipc are kept alive by this process, which then stays, asleep, until its socket reads EOF:
-// its supervisor is dead. For S seconds it then tries to connect to the next supervisor of run ID at
-// DIR/control.sock, identifies itself there as the owner, and stays if it is accepted
+// Blocks of kind ipc are kept alive by this process, which therefore sleeps until its socket reads EOF: its
+// supervisor has died. After that this process tries for S seconds to connect to the next supervisor of run
+// ID at DIR/control.sock. It identifies itself there as the owner, and stays if the supervisor accepts it
 // (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74 (the other end closed before it had
 // received everything).
 
@@ -128,7 +128,7 @@ public:
 };
 #endif
 
-/// Makes one block and sends its handle. Returns true if this process has to stay as its owner.
+/// Makes one block and sends its handle. Returns true if this process has to stay as the block's owner.
 bool serve(const run::alloc_request& request, std::map<std::string, std::unique_ptr<maker>>& makers,
            int socket) {
     auto& m = makers[request.on.uuid.empty() ? fmt::format("#{}", request.on.ordinal) : request.on.uuid];

@@ -3,8 +3,8 @@
 //   free_bytes, compute, vmm_posix_fd, ipc_events, ipc_memory, stream_mem_ops, read_only_host,
 //   same_host_address, peers: [ordinal, ...]}], error}
 // Versions have the form "13.0", or null if there is none; error is null if at least one device can be used.
-//   --quick   opens no context: free_bytes comes from the driver's management library, null without one (a
-//             context costs about 0.2 s and 0.5 GB of GPU memory per device)
+//   --quick   opens no context, because a context costs about 0.2 s and 0.5 GB of GPU memory per device;
+//             free_bytes comes from the driver's management library, and is null without that library
 // The exit code is 0 except for a wrong command line (2): the absence of a driver is a result, too.
 
 #include <dlfcn.h>

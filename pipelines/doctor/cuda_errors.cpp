@@ -1,6 +1,6 @@
-// Every error that CUDA 13.0 names, with its number and a sentence. explanation_table.cpp has the errors
-// observed with Carousel; this table has all others, also for a user who knows only the number that a program
-// has printed.
+// Every error that CUDA 13.0 names, with its number and a sentence. explanation_table.cpp has more text for
+// the errors observed with Carousel. This table is for all other errors, and for a user who knows only the
+// number that a program has printed.
 #include <array>
 
 #include "doctor/explanations.hpp"

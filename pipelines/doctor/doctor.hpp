@@ -37,7 +37,7 @@ struct doctor_places {
 [[nodiscard]] nlohmann::json doctor_json(const std::vector<finding>& all);
 [[nodiscard]] bool any_failed(const std::vector<finding>& all) noexcept;
 
-// Single probes, in doctor_system.cpp, doctor_processes.cpp, doctor_system.cpp and doctor_processes.cpp.
+// Single probes, in doctor_system.cpp and doctor_processes.cpp.
 void examine_machine(std::vector<finding>& all);
 void examine_shared_memory(std::vector<finding>& all, const std::string& folder);
 void examine_limits(std::vector<finding>& all);

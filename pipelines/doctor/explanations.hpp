@@ -33,9 +33,9 @@ struct cuda_error_name {
 [[nodiscard]] std::span<const cuda_error_name> all_cuda_errors() noexcept;
 
 /// Returns the explanations of a word, ignoring case. An exit code also matches as "128 + 9" or "exit code
-/// 71", a CUDA error also by its number, without its "cudaError", or by the driver's name
-/// (CUDA_ERROR_ILLEGAL_ADDRESS), a signal as the exit code that it causes. A word may have two kinds; then
-/// both explanations are returned. Throws config_error with suggestions if there is none.
+/// 71". A CUDA error also matches by its number, without its prefix "cudaError", or by the driver's name
+/// (CUDA_ERROR_ILLEGAL_ADDRESS). A signal also matches as the exit code that it causes. If a word has two
+/// kinds, both explanations are returned. Throws config_error with suggestions if there is no explanation.
 [[nodiscard]] std::vector<explanation> explain(std::string_view word);
 
 /// Formats explanations as text of at most `columns` columns, and as JSON: [{kind, word, means, here, act}].

@@ -145,7 +145,7 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
             if (const std::string lag = lag_text(*live, e.ring, names[e.to]); !lag.empty())
                 e.lines.push_back(lag);
         return d;
-    } catch (const std::exception& e) {  // includes the exception of a map that lacks the name
+    } catch (const std::exception& e) {  // also the exception of a map that lacks the name
         throw shm_error(fmt::format(
             "the supervisor's answer can't be drawn ({}): check that both programs have the same version",
             e.what()));

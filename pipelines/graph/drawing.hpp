@@ -28,9 +28,9 @@ struct drawing {
 };
 
 [[nodiscard]] drawing drawing_of(const run_setup& s);
-/// `ps`: the supervisor's reply to "ps". Throws shm_error if it has no name or no links, as the reply of
-/// another version may. With a snapshot of the same run, the drawing includes states, frames/s and the lag of
-/// each reader in frames.
+/// `ps`: the supervisor's reply to "ps". Throws shm_error if the reply has no name or no links, which is
+/// possible for the reply of another version. With a snapshot of the same run, the drawing includes states,
+/// frames/s and the lag of each reader in frames.
 [[nodiscard]] drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live);
 
 [[nodiscard]] std::string dot_text(const drawing& d);

@@ -1,9 +1,11 @@
-"""Makes packages of what `cmake --install` installs of a finished build. Usage: package.py deb|wheel|tarball|image BUILD FOLDER [--base IMAGE]
+"""Makes packages of what `cmake --install` installs from a finished build.
 
-Prints the files that it has written into FOLDER, and for images their names. The version is that of CMakeLists.txt.
+Usage: package.py deb|wheel|tarball|image BUILD FOLDER [--base IMAGE]
 
-Debian packages depend on the distribution's libraries. Tarball and wheel contain them (in lib/carousel, where the programs' RUNPATH
-points), except those of SYSTEM and of OPTIONAL: check_portable() refuses to make a package that needs any other."""
+Prints the package files that it has written into FOLDER; for images, prints their names. The version is that of CMakeLists.txt.
+
+Debian packages depend on the distribution's libraries. A tarball and a wheel contain these libraries (in lib/carousel, where the
+programs' RUNPATH points), except the libraries of SYSTEM and OPTIONAL. check_portable() refuses a package that needs any other library."""
 import argparse
 import fnmatch
 import glob
@@ -22,13 +24,13 @@ SUMMARY = "Crash-isolated, GPU-resident streaming pipelines"
 MAINTAINER = "The Carousel developers <carousel@localhost>"
 LICENSE = "Apache-2.0"
 
-COMPRESSION = 6   # a test, which throws its packages away, sets 0
+COMPRESSION = 6   # tests set 0, because they discard their packages
 
-# The oldest system that a tarball or a wheel is for: Debian 12. manylinux_2_36 means its glibc.
+# Tarballs and wheels need Debian 12 or a newer system. manylinux_2_36 means the glibc of Debian 12.
 NEWEST_SYMBOLS = {"GLIBC": (2, 36), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}
 PLATFORM = "manylinux_2_36_x86_64"
 SYSTEM = re.compile(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libz|ld-linux-x86-64)\.so\.\d+")
-# Libraries that only these programs need: each works as soon as the library is installed; the others never need it.
+# Libraries that only these programs need: each program works as soon as its library is installed.
 OPTIONAL = {"carousel-send": "libuc[ps].so.*", "carousel-receive": "libuc[ps].so.*", "carousel-remote": "libuc[ps].so.*",
             "libcarousel-film.so": "lib[as][vw]*.so.*", "carousel-viewer": "libglfw.so.*"}
 
@@ -54,7 +56,7 @@ def install(build, prefix):
         sys.exit(f"{build} has no programs: build it (cmake --build {build} --target programs), or call without --build")
     documents = [document for folder in ("pipelines", "shared", "stages", "viewer") for document in
                  glob.glob(f"{folder}/**/*.md", root_dir=ROOT, recursive=True)]
-    for document in [*documents, "CHANGELOG.md", "LICENSE", "README.md"]:   # in the folders of the tree, so that their links work
+    for document in [*documents, "CHANGELOG.md", "LICENSE", "README.md"]:   # in the same folders as in the tree, so that their links work
         path = os.path.join(prefix, "share", "doc", "carousel", document)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         shutil.copyfile(os.path.join(ROOT, document), path)
@@ -112,7 +114,7 @@ def add_licence(library, folder):
 
 
 def check_portable(prefix):
-    """What the binaries need is in the prefix, or on each system with the glibc of PLATFORM, or optional."""
+    """Exits unless each library of the binaries is in the prefix, or on each system with the glibc of PLATFORM, or optional."""
     names, refused = {os.path.basename(b) for b in files_below(prefix)}, []
     for binary in binaries_below(prefix):
         refused += [f"{binary} needs {library}" for library in needed_by(os.path.join(prefix, binary))
@@ -126,7 +128,7 @@ def check_portable(prefix):
 
 def portable_prefix(build, prefix):
     install(build, prefix)
-    # pip removes only folders in which a file is, not those with folders alone.
+    # pip removes only folders that contain a file, not folders that contain only folders.
     shutil.copyfile(os.path.join(ROOT, "LICENSE"), os.path.join(prefix, "share", "carousel", "LICENSE"))
     add_libraries(prefix)
     check_portable(prefix)
@@ -157,7 +159,7 @@ def make_images(build, scratch, base):
     make_tarball(build, context, scratch, "carousel")
     made = []
     for stage, name in (("runtime", f"carousel:{version}"), ("cuda", f"carousel:{version}-cuda")):
-        # Neither of the image's steps runs a program: nothing is isolated from it, and no network is needed.
+        # No step of the Containerfile runs a program, so the build needs neither more isolation nor a network.
         run("podman", "build", "--isolation", "chroot", "--target", stage, "--tag", name, "--build-arg", f"BASE={base}",
             "--file", os.path.join(HERE, "Containerfile"), context)
         made.append(name)
@@ -177,7 +179,7 @@ setup(name="carousel", version={version!r}, description={summary!r}, license={li
 
 
 def make_wheel(build, to, scratch):
-    """A prefix again, that of the environment: programs in bin, libraries and the starter of Python stages in lib/carousel."""
+    """Makes a wheel for the prefix of an environment: programs in bin, libraries and the starter of Python stages in lib/carousel."""
     prefix = os.path.join(scratch, "prefix")
     portable_prefix(build, prefix)
     modules = glob.glob(os.path.join(prefix, "lib/carousel/python/carousel/_carousel.cpython-*.so"))
@@ -185,7 +187,7 @@ def make_wheel(build, to, scratch):
         sys.exit(f"{build} has no module for Python: install python3-dev and pybind11-dev, and build the target python_package")
     python = "cp" + re.search(r"cpython-(\d+)", modules[0]).group(1)
     interpreter = interpreter_for(python)
-    for each in ("include", "lib/cmake"):   # for C++ stages: the other packages have them
+    for each in ("include", "lib/cmake"):   # only for C++ stages; the other kinds of packages have them
         shutil.rmtree(os.path.join(prefix, each))
     for each in glob.glob(os.path.join(prefix, "lib", "**", "*.a"), recursive=True):
         os.remove(each)
@@ -202,7 +204,7 @@ def make_wheel(build, to, scratch):
 
 
 def interpreter_for(tag):
-    """An interpreter that can build a wheel with this tag."""
+    """Returns an interpreter that can build a wheel with this tag."""
     question = "import sys, setuptools, wheel; print('cp%d%d' % sys.version_info[:2])"
     for python in (sys.executable, "/usr/bin/python3"):
         if subprocess.run([python, "-c", question], capture_output=True, text=True, check=False).stdout.strip() == tag:
@@ -224,7 +226,7 @@ DEBIAN = {
     "carousel": {"files": ["*"], "section": "utils", "depends": "", "recommends": "libssl3", "suggests": "carousel-viewer, python3-carousel",
                  "about": "programs and pipelines"},
 }
-# What importing has written goes, too.
+# Also removes the compiled files that importing the modules has written.
 REMOVE_COMPILED = "#!/bin/sh\nset -e\nrm -rf /usr/lib/carousel/python/__pycache__ /usr/lib/carousel/python/carousel/__pycache__\n"
 
 
@@ -238,7 +240,7 @@ def make_debs(build, to, scratch):
 
 
 def debian_folders(build, scratch):
-    """A folder per package, as dpkg-deb packs it."""
+    """Makes one folder per package, in the form that dpkg-deb packs."""
     whole = os.path.join(scratch, "whole")
     install(build, os.path.join(whole, "usr"))
     add_debian_files(whole)
@@ -256,7 +258,7 @@ def debian_folders(build, scratch):
 
 
 def add_debian_files(whole):
-    """What the distribution wants elsewhere, or in addition."""
+    """Adds the files that the distribution requires in other folders, or in addition."""
     completions = {"bash": "usr/share/bash-completion/completions/carousel", "fish": "usr/share/fish/vendor_completions.d/carousel.fish"}
     for shell, file in completions.items():
         path = os.path.join(whole, file)
@@ -300,13 +302,13 @@ def write(path, text, mode=0o644):
 
 
 def library_packages(folder):
-    """(Depends, Recommends): the packages of the libraries that the binaries need; Recommends: those that only OPTIONAL programs need."""
+    """Returns (Depends, Recommends): packages of libraries. Recommends has those that only OPTIONAL programs need, Depends the others."""
     optional, needed = [], []
     for binary in binaries_below(folder):
         (optional if os.path.basename(binary) in OPTIONAL and binary != "usr/bin/carousel-viewer" else needed).append(os.path.join(folder, binary))
     if not optional + needed:
         return "", ""
-    with tempfile.TemporaryDirectory() as empty:   # dpkg-shlibdeps wants a source package
+    with tempfile.TemporaryDirectory() as empty:   # dpkg-shlibdeps requires a source package
         os.mkdir(os.path.join(empty, "debian"))
         write(os.path.join(empty, "debian", "control"), "Source: carousel\n\nPackage: carousel\nArchitecture: any\n")
         fields = run("dpkg-shlibdeps", "-O", "-dDepends", *needed, *(["-dRecommends", *optional] if optional else []), cwd=empty)

@@ -49,8 +49,8 @@ bool tracer::through() const noexcept {
     return end != ring::end_unknown && end != ring::end_stopping && least_tail() >= end;
 }
 
-// One request renews the lease under which stages write timestamps, and returns new notes. A supervisor that
-// does not reply may have died, or may be replaced.
+// One request renews the lease under which stages write timestamps, and its reply has the new notes. A
+// supervisor that does not reply may have died, or may be replaced.
 void tracer::ask(const run::record& run, f64 wait_s) {
     requested_ns_ = now_ns();
     try {
@@ -94,7 +94,8 @@ void tracer::poll_run(u64 now) {
     if (!gone_ && !s.updates.empty()) ask(run_->run(), 0);
 }
 
-// Names the planes that a frame uses in part; requested once per link, and only if a frame does.
+// Names the planes that a frame uses in part. Requested once per link, and only if a frame uses planes in
+// part.
 const ring::frame_format* tracer::format_of(u32 link) {
     const auto known = formats_.find(link);
     if (known != formats_.end()) return known->second ? &*known->second : nullptr;
@@ -109,7 +110,8 @@ const ring::frame_format* tracer::format_of(u32 link) {
     return f ? &*f : nullptr;
 }
 
-// Headers are polled: in a ring whose frames are replaced faster than the poll interval, some are missed.
+// Headers are polled: in a ring whose frames are replaced faster than the poll interval, some headers are
+// missed.
 void tracer::scan_headers() {
     const shm::control_block& c = run_->block();
     for (u32 l = 0; l < std::min(c.links, shm::max_links); ++l)

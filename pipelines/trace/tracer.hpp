@@ -23,8 +23,8 @@ public:
     /// Starts the recording. Throws shm_error if no supervisor replies within wait_s plus two seconds, or if
     /// it refuses.
     tracer(const run::record& run, f64 wait_s);
-    /// Records for `seconds` (0: no limit) or until N frames have passed (0: no limit), until the run ends or
-    /// a signal arrives. At least one of the two parameters is not 0.
+    /// Records until `seconds` have elapsed (0: no limit), `frames` frames have passed (0: no limit), the run
+    /// ends, or a signal arrives. At least one of the two parameters is not 0.
     void record(f64 seconds, u64 frames);
     /// The clocks of the run's other hosts, by host.
     [[nodiscard]] const std::map<std::string, telemetry::trace_clock>& clocks() const noexcept {
