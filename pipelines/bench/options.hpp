@@ -115,7 +115,7 @@ struct ipc_bench_options {
     std::vector<u32> processes;       ///< ascending
     std::vector<std::string> tables;  ///< some of ipc_tables()
     u32 rounds = 5;
-    u32 round_ms = 100;      ///< duration of a round of a row of the primitives
+    u32 round_ms = 100;      ///< duration of one round, per row of the primitives
     u32 hops = 20'000;       ///< round trips of a row of the CPU's hops
     bool quick = false;      ///< smaller memory and fewer hops, also on a GPU
     std::string plot, json;  ///< "": not requested; "-": stdout

@@ -35,9 +35,9 @@ struct cell_result {
     quantiles peer;
     quantiles peer_cpu;     ///< CPU time of all threads per frame
     f64 ratio_to_peer = 0;  ///< frame.median / peer.median
-    f64 peer_unlike = 0;    ///< share of the mesh's pixels that differ by more than 16/255 in a channel,
-                            ///< because of edges and filters
-    u64 image_hash = 0;     ///< of frame `first`
+    f64 peer_unlike = 0;  ///< share of the mesh's pixels that differ from the peer's by more than 16/255 in a
+                          ///< channel, because of edges and filters
+    u64 image_hash = 0;   ///< of frame `first`
 };
 
 struct bench_result {

@@ -1,7 +1,7 @@
 #pragma once
-// Measures the time of work on a queue. On CUDA it measures between events of the queue's stream, which
-// starts when all work is enqueued; on the CPU, by the wall clock from submission until the queue is drained,
-// together with the CPU time of all threads.
+// Measures the time of work on a queue. On CUDA it measures between events of the queue's stream, and the
+// stream starts only when all work is enqueued. On the CPU it measures by the wall clock from submission
+// until the queue is drained, and also measures the CPU time of all threads.
 
 #include <functional>
 #include <memory>

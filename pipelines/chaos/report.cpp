@@ -20,7 +20,8 @@ namespace carousel::supervisor::chaos {
 namespace {
 
 using nlohmann::json;
-/// limit from fault to detection: a stage may be stopped downstream of others that miss their deadlines
+/// longest time from fault to detection: a stopped stage may be downstream of others that miss their
+/// deadlines
 constexpr u64 longest_hang_ns = 60 * ns_per_s;
 
 /// Results of one kind of fault.

@@ -76,7 +76,7 @@ std::string last_line(const subprocess_result& r) {
     return text.empty() ? "" : "; its last output: " + text;
 }
 
-/// Reports an error that a stage has found, at the key that it names.
+/// Reports an error that a stage has found, at the key that the error names.
 [[noreturn]] void refuse_complaint(const stage_spec& s, const json& e) {
     const std::string key = e.value("key", "");
     std::string message = e.value("message", "no reason given");

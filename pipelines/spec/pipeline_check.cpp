@@ -14,8 +14,8 @@
 namespace carousel::supervisor {
 namespace {
 
-constexpr u32 fewest_in_flight = 1;  ///< the lowest value that "auto" can choose: all other limits must hold
-                                     ///< with it
+/// the lowest value that "auto" can choose; all other limits must hold with this value
+constexpr u32 fewest_in_flight = 1;
 
 u32 index_of(const pipeline& p, const std::string& name) {
     const auto at =
@@ -254,7 +254,7 @@ void complete_links(pipeline& p) {
 }
 
 /// The number of a ring's buffers follows from its window and from the frames in flight at both ends; the
-/// control block has a limit for it.
+/// control block limits this number.
 void check_rings(const pipeline& p) {
     ring::plan plan;
     for (const stage_spec& s : p.stages) {

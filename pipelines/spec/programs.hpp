@@ -8,8 +8,8 @@
 
 namespace carousel::supervisor {
 
-// Finds Carousel programs in the folder of this one; the first launch of a source tree builds only the
-// programs that its pipeline needs.
+// Finds Carousel programs in the folder of the running program; the first launch of a source tree builds only
+// the programs that its pipeline needs.
 
 /// Advice for a part that is missing in a build with CAROUSEL_EXTRAS=OFF.
 inline constexpr const char* how_to_get_extras = "configure with -DCAROUSEL_EXTRAS=ON";

@@ -35,7 +35,7 @@ struct ends {
     std::function<bool(u32)> send;
     std::function<bool(u32&)> receive;
 };
-/// Called in each of the two processes to create its end; the `first` side sends first.
+/// Called in each of the two processes to create the end of that process; the `first` side sends first.
 using connect = std::function<ends(bool first)>;
 
 void futex(std::atomic<u32>& word, int what, u32 value) {

@@ -26,7 +26,7 @@ struct hop_board {
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];
     u32 turns[all_means];
-    std::atomic<u32> wrong[all_means];  // sides whose kernels ran a wrong number of times
+    std::atomic<u32> wrong[all_means];  // number of sides whose kernels ran a wrong number of times
     char why[200];
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The kernels of the bench: operations on memory, and the work of a process of the table of primitives.
+// The kernels of the bench: operations on memory, and the workers of the table of primitives.
 
 #include <cuda_runtime.h>
 
@@ -39,8 +39,8 @@ void blocks_take_turns(u32* words, u32 apart, u32 turns, u32* done, cudaStream_t
 
 namespace carousel::bench {
 
-// The work of a process of the table of primitives in kernels (bench/ipc/workers.hpp): the primitives of a
-// space with GPU memory, and their counterparts within one process.
+// The workers of the table of GPU primitives (bench/ipc/workers.hpp). A worker uses, in kernels, the
+// primitives of a space with GPU memory, or their counterparts within one process.
 
 enum class kernel_kind : u32 { word, queue, tasks, ring, stream_semaphore, semaphore, pool, allocator };
 struct kernel_contender {

@@ -115,7 +115,8 @@ int main(int argc, char** argv) {
     std::printf("figure read.ratio %.4f\nfigure chase.ratio %.4f\n", median(read_ratios),
                 median(chase_ratios));
 
-    // The best value of each: other load on the machine disturbs single rounds by more than a death could.
+    // Compares the best rounds before and after the death, because other load on the machine disturbs single
+    // rounds by more than a death could.
     double before = 0, after = 0;
     for (int k = 0; k < rounds; ++k) before = std::max(before, read_once(theirs, most));
     kill(maker, SIGKILL);

@@ -51,8 +51,9 @@ void futex(std::atomic<unsigned>& word, int what, unsigned value) {
     syscall(SYS_futex, &word, what, value, what == FUTEX_WAIT ? &second : nullptr, nullptr, 0);
 }
 
-/// Takes `turns` turns as worker `number`; `touched`: number of the worker's own pages; in each turn it reads
-/// one byte of each. Returns the median of us per turn of both workers.
+/// Takes `turns` turns as worker `number`; `touched`: the worker's own pages, or null; in each turn the
+/// worker reads one byte of each page. Returns the median time in us from one turn of this worker to the
+/// next, in which both workers take one turn.
 double take_turns(unsigned number, const volatile char* touched) {
     std::vector<double> each;
     double last = now_us();
