@@ -38,7 +38,7 @@ inline constexpr u32 note_by_supervisor = 0x33CC'55AAU;
 //   {recorded:1, what:3, index:8, slot:8, offset:44}
 // Writer: the process itself, in its SIGSEGV handler or on the thread that received its device's fault,
 // before the exit note (release). Reader: the supervisor, after the exit note (acquire). A death between the
-// two leaves a word that no process reads, and the word in the next incarnation's entry starts as 0.
+// two stores leaves a word that no process reads, and the word in the next incarnation's entry starts as 0.
 
 enum class wild_write_target : u8 {
     nothing = 0,

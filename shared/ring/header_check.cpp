@@ -27,8 +27,8 @@ public:
             std::memcpy(&value, from, 8);
             add(value);
         }
-        // Byte by byte, because a copy of a length that is unknown at compile time is a call, which
-        // ThreadSanitizer intercepts.
+        // Copied byte by byte, because a copy whose length is unknown at compile time becomes a function
+        // call, and ThreadSanitizer intercepts that call.
         u64 value = 0;
         for (std::size_t k = 0; k < bytes; ++k) value |= std::to_integer<u64>(from[k]) << 8 * k;
         if (bytes > 0) add(value);

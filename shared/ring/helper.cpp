@@ -39,10 +39,10 @@ device::imported_event* helper::event_of(u32 link, u32 seat, u32 epoch, u32 slot
     return nullptr;
 }
 
-// A job has one event: that of the slot which the job has filled at the first output of its stage. A helper
-// at another output finds that slot by its tag. The tag is valid for (job, version) as long as J is: the
-// owner has filled the slot before SUBMITTED, and the slot is returned only after COMMITTED or ABORTED; so
-// the CAS of exactly that J value proves it.
+// A job has one event: the event of the slot that the job has filled at the first output of its stage. A
+// helper at another output finds that slot by the slot's tag (job, version). The owner has written the tag
+// before SUBMITTED, and the slot is returned only after COMMITTED or ABORTED. So if the helper's CAS from
+// exactly the J value that it has read succeeds, the slot had this tag the whole time.
 u32 helper::event_slot(const shm::stage_block& owner, const link_ref& link, u32 slot,
                        const slot_word& s) noexcept {
     const u32 first = owner.output_link[0];
@@ -63,7 +63,7 @@ u32 helper::help(link_ref& link) noexcept {
         const u64 raw = load(control_->job[s.job]);
         const job_word j = job_word::of(raw);
         if ((j.version & version_mask) != s.version) continue;
-        // its owner, or another helper, died or is delayed between commit and READY
+        // the frame's owner, or another helper, died or is delayed between commit and READY
         if (j.state == job_state::committed) {
             const shm::block_open open;
             if (link.mark_ready(k, s.job, j.version)) {

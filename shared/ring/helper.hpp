@@ -3,13 +3,16 @@
 // events of the frames that it waits for, and commits those frames itself. So a frame is not delayed if its
 // owner is busy, is descheduled, or dies right after submitting it.
 //
-// The correctness depends on this order (if a step is omitted, frames tear): read S = FILL(job, v); read J =
-// SUBMITTED(v, e); query the event imported from the incarnation whose epoch is e; set J to READY with a
-// compare-and-swap that expects exactly the J value that was read. Never from OPEN, because an event that was
-// never recorded, or was recorded for the slot's earlier frame, reads as complete. A helper marks the slot
-// READY and does nothing else: inputs and the job word belong to the owner, or to the supervisor once the
-// owner is dead. Called by one thread. An import may take 0.1 ms per event, so it is done here, where the
-// stage is idle anyway.
+// The correctness depends on this order (if a step is omitted, frames tear):
+//   1. read S = FILL(job, v);
+//   2. read J = SUBMITTED(v, e);
+//   3. query the event that was imported from the incarnation with the epoch e;
+//   4. change J to COMMITTED by a CAS that expects exactly the J value that was read.
+// A helper never commits a job that is OPEN, because an event that was never recorded, or was recorded for
+// the slot's earlier frame, reads as complete. After the commit the helper marks the slot READY and does
+// nothing else: inputs and the job word belong to the owner, or to the supervisor once the owner is dead.
+// Called by one thread. An import may take 0.1 ms per event, so events are imported here, where the stage is
+// idle anyway.
 
 #include <map>
 #include <memory>

@@ -9,8 +9,8 @@ latest_reader::latest_reader(shm::control_block& c, u32 link, u32 entry, u64 fro
     : control_(&c), link_(c, link), next_(from) {
     const shm::block_open open;
     for (;;) {
-        // The place that was taken least often: in a place that a member has just left, the newest frame may
-        // be DONE, and a member that joins again would have to wait for the next frame.
+        // Chooses the place that was taken least often. In a place that a member has just left, the newest
+        // frame may be DONE, and a member that joins again would have to wait for the next frame.
         u32 place = shm::none, fewest = 0;
         u64 raw = 0;
         for (u32 g = shm::max_blocking; g < shm::max_groups; ++g) {
@@ -56,8 +56,8 @@ slot_ref latest_reader::acquire(u64 only) noexcept {
         u64 raw = 0;
         const lease_word w = link_.lease(best, group_, raw);
         if (w.state != lease_state::wait) continue;
-        // Before the CAS: a process that reads the lease then reads its start time, or an earlier time of
-        // this member (which can only cause a premature revocation).
+        // Stored before the CAS, so that a process that has read the lease then reads the lease's start time.
+        // (It may also read an earlier time of this member, which can only cause a premature revocation.)
         link_.block().lease_since_ns[group_].store(now_ns(), std::memory_order_release);
         lease_ = lease_word{best.word.generation, 0, static_cast<u32>(best.ring_sequence & version_mask), 0,
                             lease_state::leased}

@@ -34,7 +34,7 @@ public:
     /// that was read must be discarded. In that case the lease was revoked, or the header has changed during
     /// the lease (header_changed()).
     [[nodiscard]] bool release() noexcept;
-    /// Refers to the last release(): the lease was held, but the header does not match its seal.
+    /// True if, at the last release(), the lease was still held but the header did not match its seal.
     [[nodiscard]] bool header_changed() const noexcept { return header_changed_; }
     [[nodiscard]] link_ref& link() noexcept { return link_; }
 

@@ -86,8 +86,8 @@ bool link_ref::mark_ready(u32 slot, u32 job, u64 version) noexcept {
     return cas(link_->slot[slot], raw, w.with(slot_state::ready).pack());
 }
 
-// The ring ignores a closed group, because its optional stage has failed for good or no program is at its
-// port: WAIT -> SKIPPED is done by any process that sweeps.
+// A group is closed if its optional stage has failed for good or no program is at its port. The ring ignores
+// a closed group: any process that sweeps changes the group's words from WAIT to SKIPPED.
 bool link_ref::done_in_all_groups(const slot_ref& slot) noexcept {
     for (u32 g = 0; g < blocking_; ++g) {
         u64 raw = 0;
@@ -112,7 +112,7 @@ bool link_ref::close_latest(u32 slot, u32 generation) noexcept {
         shm::word& at = link_->group[slot][g];
         const u64 raw = load(at);
         const lease_word w = lease_word::of(raw).seen_at(generation);
-        // A lease pins the slot until it is released or revoked; a damaged word may be a lease.
+        // A lease pins the slot until the lease is released or revoked; a damaged word may be a lease.
         if (w.state == lease_state::leased || w.state == lease_state::damaged) return false;
         if (w.state != lease_state::wait) continue;
         if (!cas(at, raw, lease_word{generation, 0, 0, 0, lease_state::skipped}.pack())) return false;
@@ -175,7 +175,8 @@ bool link_ref::sweep() noexcept {
     ready_map ready;
     read_ready(ready);
     u64 t = ready.tail;
-    for (u32 k = 0; k < window_; ++k) {  // (a) before (c), because a crash between them would lose the tail
+    for (u32 k = 0; k < window_;
+         ++k) {  // (a) before (c): in the opposite order a crash between the two would lose the tail
         const slot_ref& s = ready.at[k];
         if (!s || !done_in_all_groups(s)) break;
         open.now();
@@ -193,7 +194,7 @@ bool link_ref::sweep() noexcept {
     const u32 newest = newest_for_latest(t);
     for (u32 k = 0; k < slots_; ++k)
         if (k != newest) changed |= free_below(t, k, open);
-    // After the others, which may have freed a slot.
+    // Checked after the other slots, because one of them may have been freed.
     if (newest != shm::none && !(is_awaited(newest) && has_free_slot()))
         changed |= free_below(t, newest, open);
     if (changed) ring();

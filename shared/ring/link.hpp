@@ -4,14 +4,15 @@
 //
 // Sync points (words.hpp gives the orders):
 //   FILL -> READY       after J has been read as COMMITTED(v): acquire on J, release on S; a process that
-//   reads READY can read the header.
+//                       reads READY can read the header.
 //   tail T -> T+1       the READY slot of sequence T is DONE or SKIPPED in all blocking groups. T only grows,
 //                       by one, by CAS.
-//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED): a latest
-//   member leases by CAS on the same word, so either it got the lease before the close (and the slot stays)
-//   or its CAS fails. The newest frame is kept for latest members as long as
-//                       another slot is FREE: a member that wakes late still finds a frame. If none is FREE,
-//                       the sweep frees it, so no process ever waits for a slot that is kept.
+//   READY -> FREE(g+1)  for slots below T, after every latest column was closed (WAIT -> SKIPPED). A latest
+//                       member leases by CAS on the same word, so either it got the lease before the close
+//                       (and the slot stays) or its CAS fails. The newest frame is kept for latest members
+//                       as long as another slot is FREE: a member that wakes late still finds a frame. If no
+//                       other slot is FREE, the sweep frees the newest frame's slot, so no process ever waits
+//                       for a slot that is kept.
 // Crash: each step is one CAS on a stable condition, so a process that dies between two steps leaves work
 // that the next process that sweeps completes.
 

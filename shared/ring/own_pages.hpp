@@ -1,6 +1,6 @@
 #pragma once
-// Determines the pages of the control block that the protocol's steps of one seat write. The seat's process
-// opens these pages for writing; all others are mapped read-only (shm/block_guard.hpp).
+// Determines the pages of the control block to which one seat writes in the protocol. The seat's process
+// opens these pages for writing; all other pages are mapped read-only (shm/block_guard.hpp).
 //
 //   S1, S4 to S6   the job words, which all seats share; the records of its own jobs
 //   S2, S6, S7     the words of its input rings, or a source's numbers

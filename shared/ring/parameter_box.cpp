@@ -40,8 +40,8 @@ const shm::parameter_set* parameters_for(shm::parameter_box& box, u64 ring_seque
             crash_here(crash_point::parameters_chosen);
 #endif
     }
-    // Sets that are published from now on apply from the horizon or a later frame, which is above this
-    // number.
+    // The horizon is now above this number, and sets that are published from now on apply only from the
+    // horizon or a later frame on.
     raw = load(box.state);
     if (!intact(raw)) return nullptr;
     const u32 newest = parameter_state::of(raw).sets;

@@ -3,11 +3,11 @@
 // and makes frame n again, a second instance, and a second source all get the same set. Sets are immutable;
 // each applies from one frame on.
 //
-//   state   {parity:1, sets:23, horizon:40}   horizon: every number below it may have been given its set;
-//                                             no number from it on has
+//   state   {parity:1, sets:23, horizon:40}   Every number below the horizon may have been given its set; no
+//                                             number from the horizon on has been given one.
 //
-//   a source, for its number n:   {k, h} -> {k, n + 1} where h <= n; then the newest set whose `from` is at
-//                                 most n is the set of n
+//   a source, for its number n:   {k, h} -> {k, n + 1} where h <= n. After that, the set of n is the newest
+//                                 set whose `from` is at most n.
 //   the supervisor, for a change: fills set k + 1 with from = h, then {k, h} -> {k + 1, h}
 //
 // Both are one CAS on one word, so a change applies exactly from the first number for which no source has
@@ -15,9 +15,9 @@
 //
 // parameters_for() may be called by any source; publish() only by the supervisor (one thread; the run's lock
 // excludes a second supervisor). Memory order: a set is written before the CAS (acq_rel) that makes it valid;
-// a reader of the set has read that state (acquire). What a crash leaves: a source that dies between CAS and
-// header: the set of its number is decided, and its successor finds the same set. A supervisor that dies
-// between filling and CAS: a set that is not valid yet, and is filled again by the next change. A set may be
+// a reader of the set has read that state (acquire). What a crash leaves: if a source dies between CAS and
+// header, the set of its number is already determined, and its successor finds the same set. If a supervisor
+// dies between filling and CAS, the set is not valid yet, and the next change fills it again. A set may be
 // refilled only when no frame that may still be made needs it, so publish() checks the oldest frame.
 
 #include <optional>
@@ -59,9 +59,10 @@ void initialise_parameters(shm::parameter_box& box, std::span<const std::byte> v
                                          u64 oldest) noexcept;
 
 /// Repairs a state that is damaged by one bit and is known to contain `sets` and a horizon within [lowest,
-/// highest]: returns the value with the highest horizon among the values that are one bit away. The horizon
-/// may be higher than the original one: numbers below it for which no source has requested a set get the
-/// newest set, and a change applies from the horizon on. Empty if no value matches.
+/// highest]: of the matching values that differ in one bit from the damaged one, returns the value with the
+/// highest horizon. This horizon may be higher than the original one. Numbers below it for which no source
+/// has requested a set get the newest set, and a change applies from the horizon on. Empty if no value
+/// matches.
 [[nodiscard]] std::optional<parameter_state> repaired_state(u64 damaged, u32 sets, u64 lowest,
                                                             u64 highest) noexcept;
 

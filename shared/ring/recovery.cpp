@@ -145,8 +145,8 @@ bool revoke(shm::control_block& c, u32 seat, u32 dead_epoch,
             } else if (w.state == job_state::committed) {
                 // The sequence belongs to this word if the word is unchanged after the sequence was read: the
                 // owner writes another sequence only after IDLE. An owner that has advanced the word by
-                // itself has made its ledger entry before. A damaged sequence is waited for, and so is every
-                // damaged word that this job may have tagged.
+                // itself has made its ledger entry before. If the sequence is damaged, or any word that this
+                // job may have tagged, the revocation waits for the repair.
                 const u64 ring_sequence = load(c.job_info[j].ring_sequence);
                 if (ring_sequence == shm::no_number || any_damaged(c, seat)) {
                     clean = false;
@@ -309,7 +309,7 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept {
 void begin_stop(shm::control_block& c) noexcept {
     // Once per run, because the sources' acknowledgements count for only one STOPPING. An END that was given
     // (--frames) is replaced by STOPPING in the same way; no source leases beyond the given END, so the END
-    // that is then found is not above it.
+    // that is determined later is not above the given one.
     if (!cas(c.stop_asked, 0, 1)) return;
     // A damaged END is also replaced, because it has only one writer.
     for (u64 raw = load(c.end.raw()); raw != shm::end_word::pack(end_stopping); raw = load(c.end.raw()))

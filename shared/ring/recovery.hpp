@@ -5,14 +5,13 @@
 //
 // Order (if a step is omitted, frames are torn, repeated or lost):
 //   1. appoint() a successor (the epoch rises), doom() the entry;
-//   2. revoke(): IDLE -> the successor's epoch; OPEN, SUBMITTED -> ABORTED; COMMITTED -> its remaining steps
-//      are done now, then IDLE. When it returns true, only ABORTED words contain the epoch: no job of that
-//      incarnation
-//      can commit any more.
+//   2. revoke(): IDLE -> the successor's epoch; OPEN, SUBMITTED -> ABORTED; for a COMMITTED word, does the
+//      job's remaining steps now, then -> IDLE. When revoke() returns true, only ABORTED words contain the
+//      epoch: no job of that incarnation can commit any more.
 //   3. the kill, through the pidfd;
-//   4. requeue(): leases tagged by ABORTED jobs -> WAIT, their FILL slots -> QUARANTINED. Repeated until the
-//      fence and once after it, because a process that is stopped between two of its own CASes may still tag
-//      words;
+//   4. requeue(): leases tagged by ABORTED jobs -> WAIT, FILL slots tagged by them -> QUARANTINED. This is
+//      repeated until the fence, and once after the fence, because a process that is stopped between two of
+//      its own CASes may still tag words;
 //   5. after the fence (the process and its device work have ended): reclaim(): QUARANTINED -> FREE,
 //      ABORTED -> IDLE.
 

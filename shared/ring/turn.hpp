@@ -6,16 +6,16 @@
 //   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: free
 //            HELD     the seat begins frames
 //            OFFERED  the seat may take it, because it wants it
-//            A token that is older than its limit is late: any process that wants it takes it over, whatever
-//            its kind.
-//   wanted   one bit per seat: it has a frame to begin, and waits
+//            A token of either kind that is older than its limit is late: any process that wants the token
+//            takes it over.
+//   wanted   one bit per seat: the seat has a frame to begin, and waits
 //
 // The token is a hint. No word of the ring depends on it: a stage may begin a frame at any time, with or
 // without the token, and the model (tests/model) lets every stage do so. So no safety property depends on the
 // token, and a wild value in it costs at most one limit.
 //
-// What a crash leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most); a bit in
-// `wanted` of a seat, which the process that takes over the late token of that seat clears. A process that is
+// What a crash leaves: a token HELD or OFFERED, which is late after its limit (20 ms at most), and a seat's
+// bit in `wanted`. The process that takes over the late token of that seat clears the bit. A process that is
 // stopped is treated like a dead one, and requests the token again when it resumes.
 //
 // Memory order: the token publishes no data. A stage that wants the token sets its bit and then reads the

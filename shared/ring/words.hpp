@@ -2,17 +2,18 @@
 // The authoritative words: their fields within 64 bits, and the only legal changes. Every change is one CAS
 // that expects the exact word that was read; no process uses a plain store on a word of a running pipeline.
 //
-//   J[job] {version:36, epoch:24, parity:1, state:3} IDLE -> OPEN -> SUBMITTED -> COMMITTED ->
-//   IDLE(version+1) OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch) Only this word is
-//   authoritative on whether a stage's work on a frame happened.
+//   J[job]            {version:36, epoch:24, parity:1, state:3}
+//                     IDLE -> OPEN -> SUBMITTED -> COMMITTED -> IDLE(version+1)
+//                     OPEN, SUBMITTED -> ABORTED (supervisor) -> IDLE(version+1, new epoch)
+//                     Only this word is authoritative on whether a stage's work on a frame happened.
 //   S[slot]           {generation:24, job:12, version:24, parity:1, state:3}
 //                     FREE -> FILL -> READY -> FREE(generation+1)
 //                     FILL -> QUARANTINED -> FREE(generation+1)
 //                     FILL -> FREE(generation+1) (E3: a frame beyond the end of stream)
 //   C[slot][group]    {generation:24, job:9, version:24, attempts:4, parity:1, state:2}
 //                     WAIT -> LEASED -> DONE | WAIT -> SKIPPED
-//                     A generation older than the slot's reads as WAIT with no attempts; a newer one means
-//                     that the reader's slot word is outdated.
+//                     If the word's generation is older than that of the slot, the word counts as WAIT with
+//                     no attempts. If it is newer, the slot word that the reader has read is outdated.
 //   Q[source][n % N]  the same layout, generation = lap of the number:
 //                     WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
 //
@@ -21,11 +22,11 @@
 // process acts on a damaged word: stages wait for a bounded time (await_repair), and the supervisor repairs
 // the word. No CAS produces a damaged word.
 //
-// Counters wrap (24 bits within hours, a version's 36 within years), so no counter is ever treated as larger
-// than another one: words are compared for equality, generations by their distance (seen_at), and 0 means
-// "none" only for an epoch (next_epoch). Two values that must be distinguished are never a whole wrap apart,
-// because a tag is removed before its job gets its next version, and every column is closed when a READY slot
-// is freed.
+// Counters wrap (counters of 24 bits within hours, versions of 36 bits within years), so no counter is ever
+// treated as larger than another one. Words are compared for equality, and generations by their distance
+// (seen_at). 0 means "none" only for an epoch (next_epoch). Two values that must be distinguished are never a
+// whole wrap apart, because a tag is removed before its job gets its next version, and every column is closed
+// when a READY slot is freed.
 //
 // Memory order: every CAS is acq_rel and every read of a word is acquire, so a process that reads a word can
 // also read everything that the word's writer wrote before it (header before SUBMITTED, event record before
@@ -224,9 +225,9 @@ struct group_word {
 inline constexpr u64 end_unknown = ~u64{0};
 inline constexpr u64 end_stopping = ~u64{0} - 1;
 
-/// The value that the CPU backend stores in a slot's event word, which identifies the completion of a job
-/// everywhere: {parity:1, job:11, version:28, epoch:24}. Tags are compared as whole values. Any two tags
-/// differ in at least two bits, so a flipped bit never turns a tag into another one.
+/// The tag that identifies the completion of a job everywhere; the CPU backend stores it in a slot's event
+/// word: {parity:1, job:11, version:28, epoch:24}. Tags are compared as whole values. Any two tags differ in
+/// at least two bits, so a flipped bit never turns a tag into another one.
 [[nodiscard]] constexpr u64 event_tag(u32 job, u64 version, u32 epoch) {
     return with_parity(place(job, 52, 11) | place(version, 24, 28) | place(epoch, 0, 24), 63);
 }

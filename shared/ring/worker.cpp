@@ -285,8 +285,9 @@ outcome worker::fill(job& j) noexcept {
             stage_->counters.wait_output_ns.fetch_add(now_ns() - began, std::memory_order_relaxed);
         }
         crash_here(crash_point::slot_filled);
-        // Event tags wrap after 2^28 versions, and a slot may have been unused for that long: cleared so that
-        // no process finds this job's tag in it before the job is complete.
+        // The slot's event word is cleared: tags wrap after 2^28 versions, and a slot may have been unused
+        // for that long, so a process could otherwise find this job's tag in the word before the job is
+        // complete.
         out.block().event_tag[j.output[k].index].store(0, std::memory_order_relaxed);
     }
     if (!write_header(j)) return outcome::revoked;

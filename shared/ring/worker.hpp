@@ -7,11 +7,12 @@
 // them):
 //   begin     J IDLE -> OPEN          no other word: the word is aborted and recycled
 //             C or Q WAIT -> LEASED   the frame is tagged with (job, version): requeued
-//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed. This is
-//             done at each output, in their order; the same applies to headers, READY and FREE below
+//             S FREE -> FILL          the slot is tagged: quarantined until the fence, then freed. This step
+//                                     is done at one output after the other, as are the headers, READY and
+//                                     FREE below.
 //   submit    J OPEN -> SUBMITTED     all work is enqueued and the event recorded. The GPU may still write;
-//   quarantine covers that. From here on consumers may commit, after they
-//                                     have found the event complete.
+//                                     quarantine covers these writes. From here on consumers may commit,
+//                                     after they have found the event complete.
 //   commit    J SUBMITTED -> COMMITTED  the frame has happened. The supervisor finishes a dead owner's
 //                                       remaining steps.
 //   complete  S FILL -> READY, C LEASED -> DONE, J -> IDLE(version+1): in this order, so that a process that

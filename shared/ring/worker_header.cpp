@@ -53,7 +53,7 @@ bool worker::write_header(job& j) noexcept {
                 take_tombstone(from, j);  // a tombstone keeps its position through all
                                           // rings
             if (j.clock != shm::capture_clock::none) continue;
-            j.clock = from.clock;  // that of the first input which has a clock
+            j.clock = from.clock;  // the clock of the first input that has a clock
             j.capture_ns = from.capture_ns;
         }
     } else {
@@ -102,8 +102,8 @@ void worker::seal_headers(const job& j) noexcept {
     }
 }
 
-// Writes the entries that the stage finds, and to which it may add until SUBMITTED: those of its inputs,
-// beginning with the first input.
+// Writes the metadata entries of the job's inputs, beginning with the first input. The stage finds these
+// entries in the header and may add others until SUBMITTED.
 void worker::forward_metadata(const job& j, shm::frame_header& to) noexcept {
     to.metadata_bytes = to.metadata_omitted = 0;
     for (u32 i = 0; i < j.inputs; ++i) {

@@ -1,7 +1,7 @@
 #pragma once
 // Determines which pages of the control block this process can write to, and when.
-// A stage's process guards the block once, at set-up: the block becomes read-only, except for the pages that
-// the protocol's steps of its own seat write (ring/own_pages.hpp). If the CPU has memory protection keys,
+// A stage's process guards the block once, at set-up: the block becomes read-only, except for the pages to
+// which its own seat writes in the protocol (ring/own_pages.hpp). If the CPU has memory protection keys,
 // those pages get a key and are also closed to writes; a thread opens them with a block_open on its stack
 // while it executes a function that writes. A wild write of the stage's own code to any address in the block
 // then faults, while the ring's functions write without restriction. This stops accidental writes, not
@@ -10,9 +10,9 @@
 // (PKRU is per thread and inherited at creation; a thread that existed before can't even read pages with the
 // key). block_open may be used by any thread and nested to any depth; it must not span a stage's own code, a
 // call of the GPU driver or the creation of a thread. A signal handler starts with the kernel's default
-// rights, in which every key is also closed to reads, so it calls open_block_for_good(). The kernel applies
-// the key of the calling thread: a thread can wait on a futex on a closed page (a read), but change it only
-// while the page is open.
+// rights, in which every key is also closed to reads, so it calls open_block_for_good(). In a system call the
+// kernel applies the calling thread's rights: a thread can wait on a futex on a closed page (the kernel only
+// reads the word), but can change the futex only while the page is open.
 // Each outermost scope costs two writes of the thread's rights, so the runner keeps one scope over several
 // consecutive functions of the ring; tests/stages/test_closed_run.cpp counts the scopes per frame.
 // In processes that guard nothing (supervisor, observers, programs with ports, tests) a scope costs one
@@ -50,7 +50,7 @@ void open_pages(control_block& c, std::span<const page_range> own);
 
 /// True if this CPU and kernel have protection keys; checked once.
 [[nodiscard]] bool has_protection_keys() noexcept;
-/// The reason why there are no protection keys, to be used in a sentence; "" if there are.
+/// The reason why there are no protection keys, as part of a sentence; "" if there are keys.
 [[nodiscard]] const char* why_no_keys() noexcept;
 
 /// True if a write at `offset` of the guarded block would fault now, outside of any block_open.

@@ -12,9 +12,10 @@
 //
 // Access rights apply to whole pages, so words of different writers lie on different pages (`own_page`): the
 // words that only the supervisor writes are on other pages than the words of each stage, seat, ring, source,
-// asset and incarnation. A stage maps the block read-only and makes only those pages writable that the
-// protocol's steps of its seat write (ring/own_pages.hpp), so a wild write elsewhere faults in the process
-// that makes it. The job words of all seats share a page, since consumers commit for their producers.
+// asset and incarnation. A stage maps the block read-only and makes only those pages writable to which its
+// own seat writes in the protocol (ring/own_pages.hpp), so the process that makes a wild write to any other
+// page is the one that faults. The job words of all seats share a page, since consumers commit for their
+// producers.
 //
 // The words are followed by one frame segment per ring: the headers of its slots (frame_header.hpp), writable
 // only by the ring's producer.

@@ -19,8 +19,9 @@ inline constexpr u64 max_sleep_ns = 100'000'000;
 /// Returns the count of rings, to be passed to wait() later. May be called from any process and any thread,
 /// like wait() and ring().
 [[nodiscard]] u32 ticket(const doorbell_word& bell) noexcept;
-/// Sleeps until a ring after the ticket `seen`, at most `timeout_ns` (bounded by max_sleep_ns). Returns true
-/// if rung. A signal may end the sleep early, so the caller checks its own deadline.
+/// Sleeps until the doorbell is rung after the ticket `seen` was taken, at most `timeout_ns` (bounded by
+/// max_sleep_ns). Returns true if rung. A signal may end the sleep early, so the caller checks its own
+/// deadline.
 bool wait(doorbell_word& bell, u32 seen, u64 timeout_ns) noexcept;
 /// Wakes all sleepers. To be called after the change.
 void ring(doorbell_word& bell) noexcept;

@@ -9,8 +9,8 @@
 // word. A crash leaves a partly written header in a slot that is FILL or QUARANTINED, which no process reads.
 //
 // `seal` covers all other fields in use (ring/header_check.hpp): it is written as the last field before
-// SUBMITTED, verified by each process that leases the frame. `ring_sequence`, which is read without a lease,
-// has its own parity.
+// SUBMITTED, and verified by each process that leases the frame. `ring_sequence`, which is read without a
+// lease, has its own parity.
 //
 // A reader must assume that a stage of another build or a faulty one has written the header, and must clamp
 // every count and index before using it.
@@ -43,8 +43,8 @@ struct used_extents {
     u64 of[max_used_planes][max_plane_rank];
 };
 
-/// In addition to frame_meta, which is the same in all rings: the data that belongs to this ring, and the
-/// data of variable size.
+/// Contains, in addition to frame_meta (which is the same in all rings), the data that belongs to this ring
+/// and the data of variable size.
 struct alignas(64) frame_header {
     frame_meta meta;               ///< a member instead of a base, because the block must have standard
                                    ///< layout

@@ -1,6 +1,5 @@
 #pragma once
-// Folders of this user for what runs, one per run and one per space: their files, and the lock of their
-// leader.
+// Folders of this user, one per run and one per space: the folder's files, and the lock of its leader.
 
 #include <string>
 
@@ -35,8 +34,8 @@ inline constexpr std::size_t longest_folder_name = 40;
 
 enum class absent_lock : bool { keep, create };
 /// Takes the leader's lock on an existing folder without waiting; `create`: makes the lock file. Empty if
-/// another process has the lock (errno EWOULDBLOCK), the folder has just been removed (ESTALE; ENOENT, also
-/// without a lock file), or the lock file can't be opened (its errno).
+/// another process has the lock (errno EWOULDBLOCK), if the folder has just been removed (ESTALE or ENOENT),
+/// if there is no lock file (ENOENT), or if the lock file can't be opened (errno of open()).
 [[nodiscard]] unique_fd lead_folder(const std::string& folder, absent_lock a = absent_lock::create);
 /// True if a process has the leader's lock, or if that can't be determined. Takes and releases a shared
 /// flock(): a process that tries to take the leader's lock at that moment has to retry.

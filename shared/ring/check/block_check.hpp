@@ -3,17 +3,17 @@
 // compare a block with the data that was written when it was made, with the supervisor's own data, and with
 // the protocol's rules; each finding names the word, its owner, and the contradiction. Pure functions over a
 // const block: they read each word once, check every index, and change nothing.
-// Called by the supervisor's thread and by tests. Each check may run at the following times: check_static any
-// time, because static parts are written before the block is published and never again, and sets of
-// parameters only by the caller;
-//   check_known   any time, by the only process that changes these words (END, seats, entries) or that has
-//                 recorded their growth (tails);
-//   check_parity  any time: which words are damaged by one bit;
-//   check_words   when nothing moves. In a running pipeline a frame that advances between two reads can
-//   appear as damage; only a finding that persists over several checks is damage
+// Called by the supervisor's thread and by tests. Each check may run at the following times:
+//   check_static  At any time: static parts are written before the block is published and never again, and
+//                 sets of parameters are written only by the caller.
+//   check_known   At any time, by the only process that changes these words (END, seats, entries) or that has
+//                 recorded their growth (tails).
+//   check_parity  At any time; it finds the words that are damaged by one bit.
+//   check_words   When no frame advances. In a running pipeline a frame that advances between two reads can
+//                 appear as damage; only a finding that persists over several checks is damage
 //                 (supervisor/engine/block_custodian.hpp).
-// A block without findings may still be damaged (a frame's own copy of its parameters, a counter): the checks
-// cover only these rules.
+// The checks cover only these rules, so a block without findings may still be damaged, for example in a
+// counter or in a frame's own copy of its parameters.
 
 #include <fmt/format.h>
 

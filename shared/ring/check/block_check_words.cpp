@@ -52,8 +52,8 @@ private:
         return end_is_number() && ring_sequence >= known_.end + known_.surplus;
     }
 
-    // A tag is written only by a job that is OPEN, and the job word leaves that version only after its tags
-    // are removed.
+    // A tag is written only by a job that is OPEN, and the job word leaves that version only after the job's
+    // tags are removed.
     void tag(const std::string& object, const char* tagged, u32 j, u32 version, u32 stage) {
         if (stage_of_job(j) != stage) {
             add(object,
@@ -90,8 +90,8 @@ private:
         }
     }
 
-    // SUBMITTED comes after all leases and after FILL at all outputs, and both remain until COMMITTED (or
-    // ABORTED): a slot becomes READY, or is quarantined, only after that.
+    // SUBMITTED comes after all leases and after FILL at all outputs. The leases and the FILL words remain
+    // until COMMITTED (or ABORTED), because a slot becomes READY, or is quarantined, only after that.
     void submitted(u32 j, const job_word& w, u32 stage, const std::string& object) {
         const shm::stage_block& b = made_.stage[stage];
         const u64 version = w.version & version_mask;

@@ -11,8 +11,8 @@
 namespace carousel::ring {
 
 // Finds words that are damaged by one bit, and their original values. The evidence consists of the
-// supervisor's own data (END, seats, processes, sets) and the protocol's rules over all other words: of the
-// 64 values that are one bit away from the value found, those that violate no rule remain. If all remaining
+// supervisor's own data (END, seats, processes, sets) and the protocol's rules over all other words. Of the
+// 64 values that differ in one bit from the value found, the ones that violate no rule are kept. If all kept
 // values have the same meaning, one of them is written back; otherwise the value cannot be determined, and
 // the block is rebuilt.
 // Called only by the supervisor's thread, after at least two checks: a value that both checks find is not the
@@ -42,12 +42,12 @@ bool write_back(shm::control_block& c, const shm::control_block& made, const dam
 // Determines the identity of an entry that was damaged by one bit while there was no supervisor. The
 // supervisor that takes the run over has no record of its own about the processes. It has the other words,
 // the records of its predecessor, and the processes that exist.
-// Of the identities that are one bit away, the one with the most evidence is chosen. Evidence is: a seat that
-// names the entry with that epoch; a live process of the run with that pid and with the start time in the
-// entry; the same identity in the file. The state is not derived from the word's bits, but from the entry
-// that holds a seat and from the processes that are alive, as far as a second supervisor needs to know it. A
-// process that still works either holds its seat or must be retired; an entry that no process has claimed and
-// that no job word depends on is UNUSED.
+// Of the identities that differ in one bit from the one found, the identity with the most evidence is chosen.
+// Evidence is: a seat that names the entry with that epoch; a live process of the run with that pid and with
+// the start time in the entry; the same identity in the file. The state is not derived from the word's bits.
+// As far as a second supervisor needs the state, it follows from two facts: which entry holds a seat, and
+// which processes are alive. A process that still works either holds its seat or must be retired; an entry
+// that no process has claimed and that no job word depends on is UNUSED.
 // Called by a supervisor that takes a run over, before it searches for its processes. Nothing is changed
 // here.
 
@@ -64,17 +64,18 @@ struct entry_evidence {
 
 // Repairs parts of a control block that are written once and that no process acts on: names and figures for
 // display, descriptions of memory that are also sent by message, and parameter sets that no frame can need.
-// From the supervisor's own data it also repairs whether a seat is paused and when a process started. The
-// supervisor's copy is authoritative, so these parts are written back in place, regardless of how many bits
-// have changed. Data that a process may have acted on in the meantime (a count, a window, a flag, the set of
-// a frame that can still be made) is left to check_static(), after which the block is rebuilt.
+// Also repairs, from the supervisor's own data, the words that record whether a seat is paused and when a
+// process started. The supervisor's copy is authoritative, so these parts are written back in place,
+// regardless of how many bits have changed. Data that a process may have acted on in the meantime (a count, a
+// window, a flag, the set of a frame that can still be made) is left to check_static(), after which the block
+// is rebuilt.
 // Called only by the supervisor's thread, at any time. The data is plain bytes that no other process writes:
 // a concurrent reader reads each byte with its old or its new value. If the repair is interrupted between two
 // bytes, the next check finds the remaining ones.
 
 /// Writes back the parts that differ from `made` and that no process acts on. Returns the names of the words
-/// that were wrong. Sources read their sets from the newest one back to the first that applies to the oldest
-/// frame: `known.tails` determines the frames that can still be made.
+/// that were wrong. Sources read their sets from the newest one back to the first one that applies to the
+/// oldest frame that can still be made; `known.tails` determines that frame.
 [[nodiscard]] std::vector<std::string> repair_static(shm::control_block& c, const shm::control_block& made,
                                                      const known_run& known);
 
@@ -85,7 +86,7 @@ struct entry_evidence {
                                                           const known_run& known);
 
 /// The number of sets, from the newest one back, that a source can read when it makes frame `oldest` or a
-/// later one.
+/// later frame.
 [[nodiscard]] u32 sets_in_use(const shm::parameter_box& made, u64 oldest) noexcept;
 
 }  // namespace carousel::ring

@@ -184,8 +184,8 @@ private:
         return lease_word::of(value).attempts < lease_word::of(than).attempts;
     }
 
-    // The version of an idle word may be any that the job has not had recently, so it is chosen far from all
-    // versions that the job can have had.
+    // The version of an idle word may be any version that the job has not had recently, so a version is
+    // chosen far from all versions that the job can have had.
     [[nodiscard]] static u64 fresh(u64 value) {
         job_word w = job_word::of(value);
         if (w.state == job_state::idle) w.version += (u64{1} << 34U) + (u64{1} << 22U);
@@ -206,8 +206,9 @@ const known_process* current_of(const known_run& known, u32 seat) {
     return nullptr;
 }
 
-// The supervisor knows how many sets it has published, and a number that has its set has been begun. Sources
-// wait while the word is damaged, so the value soon is the same at each check, however fast the rings are.
+// The supervisor knows how many sets it has published, and a frame number that has been given its set has
+// been begun. Sources wait while the word is damaged, so the value soon is the same at each check, however
+// fast the rings are.
 std::optional<u64> parameters_value(const shm::control_block& c, const shm::control_block& made, u64 raw) {
     const u64 known = load(made.parameters.state);
     const std::optional<u64> unbegun = first_unbegun(c);
@@ -218,8 +219,8 @@ std::optional<u64> parameters_value(const shm::control_block& c, const shm::cont
 }
 
 // Only identities of incarnations that the supervisor knows to exist are restored. An entry that was not
-// given to any process becomes UNUSED: if words still contain its epoch, the epoch is read from them, and the
-// entry's event handles are no longer queried.
+// given to any process becomes UNUSED. If words still contain the entry's epoch, the epoch is read from those
+// words, and the entry's event handles are no longer queried.
 std::optional<u64> entry_value(const known_run& known, const damaged_word& w) {
     std::optional<u64> only;
     bool given = known.processes.empty();
@@ -283,7 +284,7 @@ std::optional<u64> repaired_value(const shm::control_block& c, const shm::contro
     switch (w.at.kind) {
         case word_kind::end:
             return shm::end_word::pack(known.end);
-        case word_kind::claim:  // the claim's source writes it again
+        case word_kind::claim:  // the source writes its claim again
             return no_claim;
         case word_kind::seat: {
             const known_process* p = current_of(known, w.at.first);
