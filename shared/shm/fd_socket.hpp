@@ -56,8 +56,8 @@ receive_status receive_message(int socket, message& out, u64 timeout_ns = 0);
 /// Returns a listening socket at `path` (mode 0600), nonblocking. Throws shm_error.
 [[nodiscard]] unique_fd listen_at(const std::string& path);
 /// Connects. Returns an empty descriptor with errno if no process listens, a process of another user listens
-/// (EPERM), or the listener has not accepted within `timeout_ns` (EAGAIN). Returns pid and uid of the peer at
-/// the time when it connected (SO_PEERCRED); zeros on failure.
+/// (EPERM), or the listener has not accepted within `timeout_ns` (EAGAIN). Throws shm_error if the path is
+/// too long.
 [[nodiscard]] unique_fd connect_to(const std::string& path, u64 timeout_ns = 10 * ns_per_s);
 /// A connected pair. Throws shm_error.
 [[nodiscard]] std::pair<unique_fd, unique_fd> socket_pair();

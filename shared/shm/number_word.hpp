@@ -18,9 +18,9 @@
 
 namespace carousel::shm {
 
-/// Returns `bits` with their parity stored in bit `at`, which must be 0 in `bits`.
+/// Returns true if the word has even parity: no single bit of the word has been flipped.
 [[nodiscard]] constexpr bool intact(u64 raw) noexcept { return (std::popcount(raw) & 1) == 0; }
-/// `bits` with its parity stored in bit `at`, which must be 0 in `bits`.
+/// Returns `bits` with their parity stored in bit `at`, which must be 0 in `bits`.
 [[nodiscard]] constexpr u64 with_parity(u64 bits, unsigned at) noexcept {
     return bits | static_cast<u64>(std::popcount(bits) & 1) << at;
 }

@@ -3,11 +3,11 @@
 // shares), used by every view and report.
 //
 // The bottleneck is the stage that could always continue: it waits neither for frames nor for room in its
-// output. Its own share, which is the time in which it waits for neither and has a frame in progress, is
-// therefore near 1, while upstream stages wait for room and downstream stages for frames. Two other cases are
-// distinguished: pipelines that are stopped from outside (a stage is down or paused) and pipelines that are
-// intentionally slow (a source that waits for its clock). Where contexts take turns on one GPU the stages
-// wait for their turns, and the GPU is the bottleneck.
+// output. The bottleneck's own share (the share of time in which it waits for neither and has a frame in
+// progress) is therefore near 1, while upstream stages wait for room and downstream stages wait for frames.
+// Two other cases are distinguished: pipelines that are stopped from outside (a stage is down or paused) and
+// pipelines that are intentionally slow (a source that waits for its clock). Where contexts take turns on one
+// GPU the stages wait for their turns, and the GPU is the bottleneck.
 //
 // Pure functions of plain data; may be called from any thread.
 
@@ -35,8 +35,8 @@ struct stage_shares {
     [[nodiscard]] f64 own() const noexcept;
 };
 /// Returns the shares of the time from `before` to `now`, over `span_ns` of each of the `seats` seats. A wait
-/// is counted when it ends, with at most 0.1 s; waiting time from before a short span is removed by scaling
-/// the waits to a sum of 1.
+/// is counted when it ends, as at most 0.1 s, so the waits that are counted in a short span may have begun
+/// before the span. If the waits exceed a sum of 1, they are scaled to 1.
 [[nodiscard]] stage_shares shares_of(const stage_time& now, const stage_time& before, u64 span_ns,
                                      u32 seats) noexcept;
 
@@ -49,7 +49,7 @@ struct stage_load {
     bool source = false;
     bool waited_for = true;  ///< false: the stage reads only the newest frame (group = "latest") and blocks
                              ///< no stage
-    bool required = true;    ///< nothing has been measured, because the run is starting or has ended
+    bool required = true;    ///< false: frames bypass the stage
 };
 
 struct bottleneck {
@@ -60,26 +60,25 @@ struct bottleneck {
         gpu,     ///< stages wait for their turns on a GPU, and no single stage is the bottleneck
         pace,    ///< the source waits for its clock
         paused,  ///< a stage is paused by the user; the others wait
-        down,    ///< the stage, for kinds stage, paused and down
+        down,    ///< a stage has no process; the others wait
     } what = kind::unknown;
-    u32 stage = shm::none;  ///< a stage with a lower share has time to spare and is not the bottleneck
+    u32 stage = shm::none;  ///< for kinds stage, paused and down
     f64 busy = 0;           ///< for kind stage
 };
 
-inline constexpr f64 least_own_share = 0.5;  ///< a stage below it has time to spare and is not the bottleneck
-inline constexpr f64 least_lead = 0.05;      ///< over the second stage
+inline constexpr f64 least_own_share = 0.5;    ///< a stage with a lower own share is not the bottleneck
+inline constexpr f64 least_lead = 0.05;        ///< over the second stage
 inline constexpr f64 least_turn_share = 0.25;  ///< share of a stage's time spent waiting for its GPU turn
 inline constexpr f64 least_pace_share = 0.05;  ///< share of a source's time spent waiting for its clock
 
-/// Finds the bottleneck for the span of `r`.
+/// Finds the bottleneck. `fps`: the source's rate in frames per second; 0: none.
 [[nodiscard]] bottleneck find_bottleneck(const std::vector<stage_load>& stages, f64 fps);
-/// For the span of `r`.
+/// Finds the bottleneck in the span of `r`.
 [[nodiscard]] bottleneck find_bottleneck(const snapshot& s, const rates& r);
 
 /// One phrase: "bottleneck: fragment (busy 98 %)", "limited by fps: 60 frames/s", "bottleneck: the GPU (its
 /// stages take turns)", "no bottleneck found", "fragment is stopped: the others wait for it", "fragment is
-/// down: the others wait for it"; "" for unknown. "stage", "pace" and so on: the name of the kind in reports
-/// and on the dashboard.
+/// down: the others wait for it"; "" for unknown. `name`: the name of the stage b.stage.
 [[nodiscard]] std::string describe(const bottleneck& b, const std::string& name, f64 fps);
 /// "stage", "pace" and so on: the name of the kind in reports and on the dashboard.
 [[nodiscard]] const char* name_of(bottleneck::kind k) noexcept;
