@@ -1,7 +1,8 @@
 #pragma once
 // Every message that a process sends to a supervisor over DIR/control.sock: {"type": "...", fields}, one
-// struct per type, listed here. Answers have "ok": with true, the fields of the struct named at the message;
-// with false, why it was refused (request_message.hpp).
+// struct per type, listed here. Every answer has the key "ok". If its value is true, the answer has the
+// fields of the struct that is named at the message; if it is false, the answer has the reason for the
+// refusal (request_message.hpp).
 
 #include <variant>
 
@@ -11,7 +12,8 @@
 
 namespace carousel::run {
 
-/// Of a connection that stays open; request_message.hpp has those of a client, which sends one request.
+/// The messages on connections that stay open; request_message.hpp has the messages of a client, which sends
+/// one request per connection.
 using connection_message = std::variant<hello_message, ready_message, return_message, back_message,
                                         left_message, owner_message, tap_request>;
 

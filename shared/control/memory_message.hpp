@@ -1,5 +1,6 @@
 #pragma once
-// Descriptions of blocks of memory in messages, and the requests to carousel-alloc that makes them.
+// Descriptions of blocks of memory in messages, and the requests to carousel-alloc, which allocates such
+// blocks.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -59,8 +59,8 @@ BOOST_DESCRIBE_STRUCT(ps_stage, (),
                        wait_turn, commits, cpu_percent, memory_bytes, end_to_end, device, in_flight,
                        depth_reason, graphs, reach, inputs_guarded, output_guarded, block_guard))
 
-/// A ring and its readers. `stage` is its name: that of the stage that writes it, or STAGE.OUTPUT for an
-/// output after the first.
+/// A ring and its readers. `stage` is the ring's name: the name of the stage that writes the ring, or
+/// STAGE.OUTPUT for an output after the first.
 struct ps_link {
     struct reader {
         std::string stage, group;  ///< group: "blocking", "latest"
@@ -81,7 +81,7 @@ BOOST_DESCRIBE_STRUCT(ps_link, (), (stage, format, memory, slots, window, slot_b
 struct ps_host {
     std::string name = "?", address = "?";
     std::string state = "?";                            ///< "running", "lost", "ended", "refused"
-    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< of its monotonic clock relative to this host's
+    std::optional<f64> clock_ahead_ms, clock_error_ms;  ///< relative to this host's monotonic clock
     static constexpr field_rules rules{.empty_is_null = true};
 };
 BOOST_DESCRIBE_STRUCT(ps_host, (), (name, address, state, clock_ahead_ms, clock_error_ms))

@@ -111,15 +111,15 @@ BOOST_DESCRIBE_STRUCT(inject_request, (), (stage, fault))
 using request = std::variant<ps_request, parameters_request, set_request, trace_request, trace_file_request,
                              end_request, rebuild_request, seat_request, kill_request, inject_request>;
 
-/// The name of its command: "ps", "stop".
+/// The name of the request's command: "ps", "stop".
 [[nodiscard]] const char* command_of(const request& r) noexcept;
 [[nodiscard]] nlohmann::json to_json(const request& r);
 /// The same request for another stage; a request without a stage is returned unchanged.
 [[nodiscard]] request of_stage(request r, const std::string& stage);
 
-/// Throws config_error: it cannot be read, or names an unknown command or fault.
+/// Throws config_error if the message cannot be read, or names an unknown command or fault.
 [[nodiscard]] request read_request(const nlohmann::json& message);
-/// Text of such a refusal.
+/// Returns the text of the refusal for what read_request() has thrown.
 [[nodiscard]] std::string unreadable_request(const std::exception& why);
 
 // The supervisor's verdict on a request: carried out, or refused and why. This file writes and reads it.
@@ -138,7 +138,7 @@ BOOST_DESCRIBE_STRUCT(verdict, (), (ok, message, code, later))
 
 [[nodiscard]] verdict carried_out(std::string message);
 [[nodiscard]] verdict refused(int code, std::string message);
-/// Without an exit code: to a stage or a viewer.
+/// A refusal without an exit code, as sent to a stage or a viewer.
 [[nodiscard]] verdict refused(std::string message);
 
 [[nodiscard]] nlohmann::json to_json(const verdict& v);

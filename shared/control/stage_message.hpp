@@ -1,9 +1,9 @@
 #pragma once
 // Messages of a stage, a port's program or the process that owns `ipc` memory to a supervisor over
-// DIR/control.sock; "type" names the struct (control_message.hpp). The answer to a hello is
-// stage_message.hpp, that to a return or an owner a welcome, or each a refusal (request_message.hpp) with
-// "later": true if a retry can succeed. A program that sends a hello for a port sends its own pidfd, too:
-// SO_PEERCRED reports pid 0 for another pid namespace.
+// DIR/control.sock; "type" names the struct (control_message.hpp). A hello is answered with an
+// attach_message, a return or an owner message with a welcome_message. Each of them may be refused instead
+// (request_message.hpp), with "later": true if a retry can succeed. A program that sends a hello for a port
+// sends its own pidfd, too: SO_PEERCRED reports pid 0 for another pid namespace.
 
 #include <optional>
 #include <string>
@@ -25,15 +25,15 @@ BOOST_DESCRIBE_STRUCT(incarnation_id, (), (seat, entry, epoch))
 
 namespace carousel::run {
 
-/// A process starts: its first message.
+/// The first message of a process that starts.
 struct hello_message {
     static constexpr const char* type = "hello";
     std::string stage;
     ring::incarnation_id incarnation;  ///< empty: started by hand
     i32 pid = 0;
     bool port = false, writes = false;  ///< a port's program, and whether it writes frames
-    /// Of the process (shm/process_id.hpp); 0: not reported. Identifies the process of that pid for a
-    /// supervisor on a kernel without SO_PEERPIDFD (shm/process_id.hpp).
+    /// Start time of the process; 0: not reported. On a kernel without SO_PEERPIDFD the supervisor needs it,
+    /// in addition to the pid, to identify the process (shm/process_id.hpp).
     u64 start_time = 0;
     clock_identity clock = {};  ///< the supervisor refuses a process that reads another clock
     static constexpr field_rules rules{.sparse = true};
@@ -46,7 +46,7 @@ struct ready_message {
 };
 BOOST_DESCRIBE_STRUCT(ready_message, (), ())
 
-/// To a second supervisor, with the fds of all memory of the run.
+/// Sent by a stage to a second supervisor, with the fds of all memory of the run.
 struct return_message {
     static constexpr const char* type = "return";
     std::string run_id, stage;
@@ -71,7 +71,7 @@ struct left_message {
 };
 BOOST_DESCRIBE_STRUCT(left_message, (), ())
 
-/// From the owner of `ipc` memory, to a second supervisor.
+/// Sent by the owner of `ipc` memory to a second supervisor.
 struct owner_message {
     static constexpr const char* type = "owner";
     std::string run_id;
@@ -80,7 +80,7 @@ struct owner_message {
 };
 BOOST_DESCRIBE_STRUCT(owner_message, (), (run_id, start_time))
 
-/// Answer to a return or an owner.
+/// Answer to a return_message or an owner_message.
 struct welcome_message {
     int log = -1;  ///< index of the descriptor of the new pipe for stdout and stderr; -1: none
     bool ok = true;
@@ -90,7 +90,8 @@ struct welcome_answer {
     std::optional<welcome_message> welcome;
     std::optional<std::string> refused;
 };
-/// Accepts any text; both are empty if it is neither, as a message of a later version.
+/// Accepts any text. If the text is neither a welcome nor a refusal (a message of a later version, for
+/// example), both members are empty.
 [[nodiscard]] welcome_answer read_welcome(const std::string& text);
 
 // The supervisor's answer to a stage's hello: everything that the stage needs to start, with the descriptors

@@ -22,7 +22,7 @@ struct cgroup_chain {
     std::vector<std::string> folders;
 };
 
-/// The limit of a chain that leaves the least room.
+/// Of all limits in a chain of groups, the one that leaves the least room.
 struct cgroup_limit {
     u64 limit = 0, used = 0;
     std::string file;  ///< the file that holds the limit
@@ -53,8 +53,8 @@ public:
     /// difference between two readings may exceed the elapsed time. 0 if no group has a quota.
     [[nodiscard]] u64 throttled_ns() const;
     /// Number of processes of the group (version 2: including groups below it) that the kernel's
-    /// out-of-memory killer has ended; if the group does not count them, the number for the entire machine.
-    /// Nothing: unknown.
+    /// out-of-memory killer has ended; if the group does not count such processes, their number on the entire
+    /// machine. Nothing: unknown.
     [[nodiscard]] std::optional<u64> oom_kills() const;
     /// Returns true if the group is frozen, by itself or by an ancestor.
     [[nodiscard]] bool frozen() const;

@@ -40,7 +40,7 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
 
 struct clock_identity {
     std::string time_namespace;         ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)
-    std::optional<i64> offset_ns = {};  ///< of its CLOCK_MONOTONIC from that of the initial time namespace
+    std::optional<i64> offset_ns = {};  ///< this namespace's CLOCK_MONOTONIC minus the initial namespace's
     /// CLOCK_REALTIME, which no namespace shifts, minus CLOCK_MONOTONIC. A step of the system time changes
     /// it: compare only values that were read at about the same time.
     std::optional<i64> realtime_ns = {};

@@ -89,8 +89,8 @@ void read_field(const nlohmann::json& object, const char* name, F& to, bool may_
 
 }  // namespace detail
 
-/// Reads what can be read: a member whose key is missing or has another type keeps its value. Described
-/// structs in it are read in the same way; of a vector, elements that can't be read are left out; a
+/// Reads what can be read: a member whose key is missing or has another type keeps its value. Members that
+/// are described structs are read in the same way. In a vector, elements that can't be read are left out. A
 /// std::optional is read entirely or becomes empty. Never throws json::exception.
 template <described_struct T>
 void read_known_fields(const nlohmann::json& object, T& to);
@@ -172,8 +172,8 @@ void refuse_fields_of(const nlohmann::json& object) {
 }
 
 /// Reads the alternative of `Variant` whose type is the message's "type". Ignores keys that no alternative
-/// has. Throws json_field_error for an unknown type, and for a field of another type only: the sender expects
-/// an effect that this message does not have.
+/// has. Throws json_field_error for an unknown type, and for a field that only messages of another type have,
+/// because its sender expects an effect that this message does not have.
 template <typename Variant>
 [[nodiscard]] Variant read_message(const nlohmann::json& message) {
     using alternatives = boost::mp11::mp_transform<std::type_identity, Variant>;
@@ -195,7 +195,8 @@ template <typename Variant>
 
 }  // namespace carousel
 
-/// Null is an empty one. A std::optional<json> is constructed from a value, not converted.
+/// JSON null is an empty std::optional. This serializer does not apply to std::optional<json>, which is
+/// constructed from a value instead of converted.
 template <carousel::detail::not_json T>
 struct nlohmann::adl_serializer<std::optional<T>> {
     static void to_json(nlohmann::json& value, const std::optional<T>& from) {

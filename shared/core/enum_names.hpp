@@ -17,7 +17,7 @@ namespace carousel {
 template <typename E>
 concept described_enum = std::is_enum_v<E> && boost::describe::has_describe_enumerators<E>::value;
 
-/// The name of an enumerator; `otherwise` for a value that is not one.
+/// The name of an enumerator; `otherwise` for a value that is not an enumerator.
 template <described_enum E>
 [[nodiscard]] constexpr const char* enum_name(E value, const char* otherwise = "?") noexcept {
     const char* name = otherwise;

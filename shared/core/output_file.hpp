@@ -1,12 +1,11 @@
 #pragma once
-// Files that a user names for output. The same rules apply to every option and key that names one:
+// Files that a user names for output. The same rules apply to every option and key that names such a file:
 //   - The path does not exist or is a regular file: the text is written to a temporary file in the same
 //     folder, which is then renamed to the path. A reader, or a process that is started after a kill, sees
 //     either the old file, or the new file, or no file.
 //   - If the path is anything else (a device, a FIFO, /dev/stdout), it is written into and never replaced.
 //   - If the path is a symbolic link, its target is written by the two rules above, and the link is kept. A
-//     link
-//     that belongs to another user in a folder like /tmp is refused (EACCES).
+//     link that belongs to another user in a folder like /tmp is refused (EACCES).
 // A file that grows while a program works (output_stream) is written in place; its name obeys the same rules.
 
 #include <cstddef>

@@ -37,7 +37,7 @@ u32 tracebacks_in(const std::string& folder) {
 
 }  // namespace
 
-// The other members have a JSON form that differs from their type's.
+// The members that are not listed have a JSON form that differs from that of their types.
 BOOST_DESCRIBE_STRUCT(dead_letter::asset, (), (name, bytes))
 BOOST_DESCRIBE_STRUCT(dead_letter, (),
                       (stage, program, attempts, width, height, in_flight, fps, asked_device, folder, device,
@@ -63,7 +63,7 @@ std::vector<std::byte> bytes_of(const std::string& hex) {
     return bytes;
 }
 
-/// What the stage's own frame and a sampled frame have.
+/// The facts that the file has both for the stage's own frame and for each sampled frame.
 json facts_json(const ring::frame_facts& f) {
     return {{"ring_sequence", f.ring_sequence},
             {"frame_number", f.frame_number},

@@ -250,10 +250,10 @@ public:
 /// Makes the context's GPU the calling thread's current GPU. No effect on the CPU. Throws cuda_error.
 void bind_thread(const context& to);
 
-/// Restores the calling thread's current CUDA context in the destructor, whichever context was made current
-/// by calls in between: a program whose thread is used may work on another GPU. If the thread had no context,
-/// it keeps the context of the call; otherwise its own next launch would go to GPU 0. No effect if the driver
-/// is not loaded in this process.
+/// Saves the calling thread's current CUDA context, and makes it current again in the destructor: calls in
+/// between may make another context current, and the program to which the thread belongs may work on another
+/// GPU. A thread that had no context keeps the one that the calls made current, because without a context the
+/// thread's own next launch would go to GPU 0. No effect if the driver is not loaded in this process.
 class kept_thread {
 public:
     /// `wanted` false: no effect, for a call that does not use a GPU.

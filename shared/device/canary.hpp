@@ -8,8 +8,8 @@
 // not a secret: it detects mistakes, not malice. A wild write that happens to write the pattern's own value
 // changes nothing and is not detected.
 // A write that skips all 64 KiB is not detected either. A write that covers the canary and continues has
-// damaged the next slot by the time it is detected; the next slot's status word reports the damage to its
-// readers.
+// damaged the next slot by the time the write is detected; the next slot's status word reports the damage to
+// its readers.
 
 #include <bit>
 #include <span>
@@ -79,16 +79,16 @@ inline constexpr std::size_t most_canaries = 2 * status_step::most;  ///< inputs
 /// queue::status(), plus a check of each of the canaries, at most `most_canaries`. The checks run after the
 /// work in the queue and before later work, in no order relative to the status words and to each other.
 ///
-/// `at_once`: a CPU queue checks on this thread, before the work that the caller's own code does instead of
-/// its queue. No entry of the queue may then still use such a canary.
+/// `at_once`: on the CPU the check is done immediately, on this thread, for a caller whose own code then does
+/// the work instead of the queue. In that case no entry of the queue may still use one of the canaries.
 void guarded_status(queue& on, const status_step& step, std::span<const canary_step> canaries,
                     bool at_once = false);
 
 /// Writes the patterns of at most `most_canaries` canaries. On a GPU this happens after the work in the queue
 /// and before later work. A CPU queue plants immediately, on this thread: there the caller's own code also
 /// writes to ring memory, and its writes after this call must come after the pattern. Therefore no entry of
-/// the queue may still use a canary that is planted; this is so for a caller that fills a slot which was
-/// free.
+/// the queue may still use one of the canaries. A caller that fills a slot that was free fulfils this
+/// condition.
 void plant_canaries(queue& on, std::span<const canary_step> canaries);
 
 }  // namespace carousel::device

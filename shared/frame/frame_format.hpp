@@ -1,9 +1,9 @@
 #pragma once
 // The description of a slot's payload: named planes with element type, shape and strides, and named constants
 // that are the same for all frames of the link (vertex counts and the like). A stage describes its output
-// before anything starts; a consumer checks the description and rejects what it cannot read with both
-// descriptions in the message. Layout of a slot: status word at offset 0, then the planes at their offsets,
-// each 256-byte aligned.
+// before anything starts; a consumer checks the description and rejects a format that it cannot read, with
+// both descriptions in the message. Layout of a slot: status word at offset 0, then the planes at their
+// offsets, each 256-byte aligned.
 
 #include <array>
 #include <map>
@@ -18,8 +18,8 @@ namespace carousel::ring {
 /// 1 TiB: far larger than the memory of any device, and far below an overflow.
 inline constexpr u64 largest_slot_bytes = u64{1} << 40U;
 
-/// bf16_: the upper half of an f32. f8_e4m3_ and f8_e5m2_: the two 8-bit floats of machine learning (OCP), no
-/// infinity in the former. bool_: a byte, 0 or 1.
+/// bf16_: the upper half of an f32. f8_e4m3_ and f8_e5m2_: the two 8-bit floats of machine learning (OCP);
+/// f8_e4m3_ has no infinity. bool_: a byte, 0 or 1.
 enum class element : u8 {
     u8_,
     u16_,

@@ -235,7 +235,7 @@ private:
 /// A sink of a run.
 struct counted_sink {
     std::string name;
-    u64 without_ledger;  ///< the first frame that it has yet to deliver while it has no ledger
+    u64 without_ledger;  ///< while the sink has no ledger: the first frame that it has yet to deliver
 };
 /// A frame that a sink has a claim on and has not delivered.
 struct undelivered_frame {

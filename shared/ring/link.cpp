@@ -175,8 +175,7 @@ bool link_ref::sweep() noexcept {
     ready_map ready;
     read_ready(ready);
     u64 t = ready.tail;
-    for (u32 k = 0; k < window_;
-         ++k) {  // (a) before (c): in the opposite order a crash between the two would lose the tail
+    for (u32 k = 0; k < window_; ++k) {  // (a) before (c), because a crash between them would lose the tail
         const slot_ref& s = ready.at[k];
         if (!s || !done_in_all_groups(s)) break;
         open.now();

@@ -1,8 +1,7 @@
 #pragma once
-// How a process joins a run: it sends HELLO over the supervisor's socket and receives ATTACH with the
-// descriptors of the memory (control/stage_message.hpp, control/stage_message.hpp); and the rings as the
-// process then maps them. The connection stays open as long as the process takes part: its EOF informs the
-// supervisor of a death.
+// How a process joins a run and maps its rings. The process sends HELLO over the supervisor's socket and
+// receives ATTACH with the descriptors of the memory (control/stage_message.hpp). The connection stays open
+// as long as the process takes part; EOF on the connection informs the supervisor of the process's death.
 
 #include <memory>
 #include <span>

@@ -42,7 +42,7 @@ void newest_frame::join() {
 
 // Another supervisor leases the same memory, which is already mapped. A supervisor that is still taking the
 // run over refuses, and another process may take a free place first; in both cases the request is repeated.
-// The owner of the block's mapping detects that the run is over or has different memory.
+// The code that owns the mapping of the block detects that the run is over or has different memory.
 void newest_frame::check_connection(u64 now) {
     if (now < next_check_ns_) return;
     next_check_ns_ = now + connection_check_ns;
@@ -92,7 +92,8 @@ bool newest_frame::may_arrive(u64 ring_sequence) const noexcept {
     return ring_sequence >= reader_.next() && (link.tail() <= ring_sequence || link.is_ready(ring_sequence));
 }
 
-// The reader's own doorbell, because the producer's doorbell also rings for its inputs.
+// The doorbell of the ring's reader, because the doorbell of the producer also rings for the producer's
+// inputs.
 shm::doorbell_word& newest_frame::bell() const noexcept {
     const shm::link_block& l = control_->link[from_.link];
     const u32 stage = l.blocking > 0 ? l.group_stage[0] : l.stage;

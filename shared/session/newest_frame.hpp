@@ -1,7 +1,7 @@
 #pragma once
 // Copies the newest frame of one ring to a process that is not a stage, with the ring's
-// memory from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; others are
-// discarded. The lease covers only the copy: the caller may use the copy for any time.
+// memory from the supervisor (control/mapped_ring.hpp). A frame that is returned is always intact; a frame
+// that is not intact is discarded. The lease covers only the copy: the caller may use the copy for any time.
 // If the supervisor dies, the ring remains, and frames are still read. A supervisor that takes the run over
 // receives a new request (retried ten times per second) and assigns another place instead of the old one;
 // from then on it has a record of this process.
@@ -33,7 +33,7 @@ enum class read_result : u8 {
     tombstone,  ///< no payload
     torn,       ///< the status word did not match
     changed,    ///< the header does not match its seal: the data may belong to another frame
-    revoked,    ///< the same, because the lease was revoked
+    revoked,    ///< the lease was revoked: the data may belong to another frame
 };
 
 class newest_reader {

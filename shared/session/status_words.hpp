@@ -1,8 +1,8 @@
 #pragma once
 // The status words of a frame's slots (device/backend.hpp): a reader checks before and after its work that
-// its inputs' words are as their producers left them; a producer sets those of its outputs. The device counts
-// words that do not match, in one word per frame in flight, for all of its inputs; if the CPU can access the
-// ring, the affected input is determined.
+// the status words of its inputs are as the producers left them; a producer sets the status words of its
+// outputs. The device counts status words that do not match, in one counter per frame in flight for all
+// inputs together. If the CPU can access the ring, the affected input is determined.
 //
 // Threads: step() is called on the thread that enqueues, report() on the thread that commits.
 
@@ -17,7 +17,7 @@
 namespace carousel::session {
 
 struct torn_input {
-    std::string_view ring;   ///< its name
+    std::string_view ring;   ///< name of the ring
     std::string_view maker;  ///< the stage that fills the slot
     bool differs = false;    ///< the CPU reads a word other than the expected one: differs_now()
 };
@@ -45,8 +45,8 @@ public:
     status_words(shm::control_block& c, ring::worker& w, device::context& on,
                  std::span<const mapped_link> inputs, std::span<const mapped_link> outputs,
                  std::size_t frames);
-    /// The step that expects the words of job `j`'s inputs and sets its outputs' to `state`, and counts in
-    /// word `frame`. A tombstone's inputs are not checked.
+    /// The step that compares the status words of job `j`'s inputs, sets the status words of its outputs to
+    /// `state`, and counts mismatches in word `frame`. A tombstone's inputs are not checked.
     [[nodiscard]] device::status_step step(const ring::job& j, u32 frame, device::status_state state) const;
     /// Counts and logs words that did not match since the last call for `frame`. Called while the inputs are
     /// leased, so that no process with a right to their slots fills them in the meantime. If a helper has

@@ -1,9 +1,9 @@
 #pragma once
-// The number of frames that a stage's process keeps in flight, the distance that it runs ahead of its
-// readers, and the reason; also the way in which it submits a frame's work to its GPU, if it has a choice.
-// All this is one word of the process's entry, which only the process writes
-// (stages/runner/depth_governor.hpp and depth_governor.hpp choose). A copy of the word may be arbitrarily
-// old: no protocol word and no timeout depends on it.
+// The number of frames that a stage's process keeps in flight, the distance by which the process is ahead of
+// its readers, and the reason. Also the way in which the process submits a frame's work to its GPU, if there
+// is a choice. All these values are in one word of the process's entry; only the process writes this word
+// (stages/runner/depth_governor.hpp chooses the values). A copy of the word may be arbitrarily old: no
+// protocol word and no timeout depends on it.
 
 #include <string>
 
@@ -34,7 +34,7 @@ enum class reach_state : u8 {
 
 struct depth_view {
     u32 lanes = 0;   ///< maximum number of frames in flight in the process
-    u32 window = 0;  ///< most frames that are begun beyond the tail of its output; 0: no output
+    u32 window = 0;  ///< maximum number of frames begun beyond the tail of its output; 0: no output
     depth_reason why = depth_reason::unknown;
     u32 contexts = 0;     ///< number of contexts that take turns, including this one
     u32 work_ns = 0;      ///< time per frame: of all contexts that take turns, otherwise of this stage; 0:

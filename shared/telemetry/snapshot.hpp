@@ -37,8 +37,8 @@ struct seat_view {
     u32 device = 0;          ///< device::device_kind
     depth_view depth;        ///< the number of frames that it keeps in flight, and the reason
     u32 jobs_in_flight = 0;  ///< job words that are OPEN or SUBMITTED
-    /// Number of earlier processes on this seat. A turn that no process has claimed (as at the end of a run)
-    /// is not counted.
+    /// Number of earlier processes on this seat. If no process has claimed the last turn (as at the end of a
+    /// run), that turn is not counted.
     [[nodiscard]] u32 restarts() const noexcept {
         const u32 before = pid != 0 ? 1 : 2;
         return turn > before ? turn - before : 0;
@@ -148,9 +148,10 @@ void read_snapshot(const shm::control_block& c, snapshot& out);
 
 // For observers: whether a run continues without its supervisor and, if it has ended, its exit code. The
 // supervisor records the end in the control block, because observers keep their mapping when the block's name
-// and the run's runtime directory are gone: the high half of control_block::supervisor, whose low half is the
-// supervisor's pid. 0: not ended; else a mark, the complement of the exit code, and the exit code, so that a
-// flipped bit in a run that continues does not read as an end.
+// and the run's runtime directory are gone. The record is the high half of control_block::supervisor; the low
+// half is the supervisor's pid. If the high half is 0, the run has not ended. Otherwise it contains a mark,
+// the complement of the exit code, and the exit code, so that a flipped bit in a run that continues does not
+// read as an end.
 
 /// Called only by the supervisor, when the run's exit code is known.
 void note_end(shm::control_block& c, int exit_code) noexcept;

@@ -200,7 +200,7 @@ private:
     const gpu& on_;
 };
 
-// Whole blocks of cudaMalloc's own pools, so that no two handles share one.
+// Sizes are rounded up to whole blocks of cudaMalloc's own pools, so that no two handles share a block.
 constexpr u64 ipc_granularity = 2 * 1024 * 1024;
 
 u64 round_up(u64 bytes, u64 step) noexcept { return (bytes + step - 1) / step * step; }

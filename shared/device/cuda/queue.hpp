@@ -39,11 +39,11 @@ private:
     graph* open_ = nullptr;
 };
 
-// IPC events. The owner records its own events and waits for them; other processes only query the events that
-// they imported: an event that a killed process had recorded never fires, and a stream that waits for it
-// hangs forever.
-// An event that was never recorded, or not yet recorded for this frame, reads as complete. It is therefore
-// queried only after the job word is SUBMITTED (ring/words.hpp).
+// IPC events. The owner records its own events and waits for them. Other processes only query the events that
+// they have imported, because an event that a killed process had recorded never fires, and a stream that
+// waits for such an event hangs forever.
+// An event that was never recorded, or not yet recorded for this frame, reads as complete. An event is
+// therefore queried only after the job word is SUBMITTED (ring/words.hpp).
 // The owner does not wait for the shared event itself: cudaEventSynchronize on an interprocess event spins on
 // a whole core whatever its flags are, and never returns once the context has faulted (seen on an H200,
 // driver 580). So a second, private event with blocking sync is recorded immediately after the shared one:

@@ -36,10 +36,10 @@ constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_par
 static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
 
 // Comparisons come after all previous work of the stream, as for every kernel. Each store writes 16 bytes.
-// The fence before the store orders READY after all earlier writes of the stream, also for readers outside
-// the GPU, and after the comparisons; the fence after the store makes the word visible to these readers
-// before any work that is enqueued later. The kernel may be launched while its predecessor ends, which saves
-// two launch latencies per frame; it waits for the predecessor's end before it reads or writes.
+// The fence before the store orders READY after the comparisons and after all earlier writes of the stream,
+// also for readers outside the GPU. The fence after the store makes the word visible to these readers before
+// any work that is enqueued later. The kernel may be launched while its predecessor ends, which saves two
+// launch latencies per frame; it waits for the predecessor's end before it reads or writes.
 //
 // The kernel loads its arguments into registers before it waits, because like all other data they come from
 // memory the first time.
