@@ -26,9 +26,9 @@ struct mapped_ring {
     shm::process_fd connection;
     std::vector<shm::unique_fd> descriptors;  ///< `memory` refers to some of these
     device::memory_handle memory;
-    device::device_id device;  ///< of the stage that writes the ring
+    device::device_id device;  ///< device of the stage that writes the ring
     ring::frame_format format;
-    std::string stage;  ///< that writes the ring
+    std::string stage;  ///< the stage that writes the ring
     u32 link = 0;
     u32 entry = 0;  ///< identifies this reader in latest groups
     u64 slot_bytes = 0;
@@ -44,7 +44,7 @@ struct mapped_ring {
 
 // How a viewer gets the memory of a ring: one request and one answer with file descriptors over
 // DIR/control.sock. The connection stays open; its end frees the viewer's place in the ring. This file writes
-// and reads both.
+// and reads request and answer.
 //   {"type": "tap", "stage": "fragment"}            "": the ring that the last sink reads
 //   {"ok": true, "run_id": "...", "link": 2, "stage": "fragment", "entry": 900, "format": {...},
 //    "memory": {...}, "device": {"kind": "cpu", "uuid": "", "ordinal": 0}}     "memory": memory_message.hpp
@@ -62,7 +62,7 @@ struct tap_answer {
     std::string stage;
     u32 entry = 0;                  ///< identifies the viewer in latest groups; never an incarnation's
     nlohmann::json format, memory;  ///< of the ring: frame/frame_format.hpp; memory_message.hpp
-    device::device_id device;       ///< of the stage that writes it
+    device::device_id device;       ///< device of the stage that writes the ring
     bool ok = true;
 };
 BOOST_DESCRIBE_STRUCT(tap_answer, (), (ok, run_id, link, stage, entry, format, memory, device))

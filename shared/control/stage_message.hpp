@@ -119,7 +119,7 @@ struct attach_message {
     struct sampled_input {
         std::string stage;  ///< as named in the pipeline file
         nlohmann::json format;
-        bool described = true;  ///< configure() gets the format; false for a stage downstream of this one
+        bool described = true;  ///< configure() gets the format; false if the sampled stage is downstream
     };
     std::string run_id, runtime_directory, output_directory, stage;
     ring::incarnation_id incarnation;

@@ -31,8 +31,8 @@ struct kernel_launch {
 };
 
 // A frame's work that is the same for every frame: the same kernels in the same order, with the same launch
-// sizes; only their arguments differ (slots, parameters). On a GPU it is captured into a graph once; a later
-// frame costs one launch instead of one per kernel.
+// sizes; only their arguments differ (slots, parameters). On a GPU this work is captured into a graph once; a
+// later frame costs one launch instead of one per kernel.
 //   work->begin();   from here to end() kernels are recorded, not launched
 //   ...              the launches of one frame, only through launch() of device/cuda/launch.hpp
 //   work->end();     the frame's work is enqueued
@@ -41,9 +41,9 @@ struct kernel_launch {
 // frame's are set in the graph's nodes. The alternative is a descriptor that the first node copies to GPU
 // memory, where kernels read it: this takes less host time but more GPU time, which is the bottleneck (nine
 // launches, all arguments new, on an H100: 18.8 us of host and 14.0 us of GPU time with nodes, 10.3 and 17.6
-// with a descriptor; tests/device/cuda/graph_cost.cu). Also rejected: a graph for each combination of slots,
-// because a frame's parameters (a camera, for example) change as well; capturing each frame again, which
-// costs as much as the launches.
+// with a descriptor; tests/device/cuda/graph_cost.cu). Two other designs were rejected: a graph for each
+// combination of slots (a frame's parameters, a camera for example, change as well) and capturing each frame
+// again (this costs as much as the launches).
 // Check. Every frame's launches are compared with those of the first: kernel, number, sizes. Copies, fills,
 // and launches that bypass launch() are detected when the work is captured: at the first frame, the second,
 // and every 256th frame. A difference throws error (exit_code::stage_exception) that describes both; the

@@ -4,7 +4,8 @@
 // A reply contains the other clock's value at some moment between request and reply: the error of the offset
 // is at most half the round-trip time, even if the two directions are asymmetric. After the reply the two
 // clocks may drift apart, so the error of the estimate grows with time. A new reply replaces the estimate if
-// its own error is not larger: so the fastest of many replies is kept until it is too old.
+// the reply's error is not larger than the estimate's present error, so the fastest of many replies is kept
+// until it is too old.
 
 #include <optional>
 

@@ -33,12 +33,12 @@
 // So at the end of a run each committed frame has a mark with the incarnation that committed it, regardless
 // of the point at which its process died. This has two consequences, which do not depend on the way in which
 // recovery changes the words afterwards:
-//   No loss is certified:    a frame without a mark was not committed by any process. It is lost, whether or
-//   not it has a record. (A recovery that mistakes the dead process's lease for DONE leaves exactly this: a
-//   record without a mark.)
-//   No repeat is certified:  a commit that finds a mark is a repeat, whether the incarnation itself or the
-//                            supervisor wrote that mark. (A recovery that discards a COMMITTED frame leaves
-//                            the supervisor's mark; the second commit finds it.)
+//   Every loss is found:    a frame without a mark was not committed by any process. It is lost, whether or
+//                           not it has a record. (A recovery that mistakes the dead process's lease for DONE
+//                           leaves exactly this: a record without a mark.)
+//   Every repeat is found:  a commit that finds a mark is a repeat, whether the incarnation itself or the
+//                           supervisor wrote that mark. (A recovery that discards a COMMITTED frame leaves
+//                           the supervisor's mark; the second commit finds that mark.)
 // One case is not a repeat: an incarnation that was stopped between its commit and its mark, and writes a
 // mark that the supervisor has already written.
 
@@ -161,7 +161,7 @@ public:
     /// The records of [first, first + count); records that are beyond the end of the file, or folded, are
     /// empty. Throws output_error.
     [[nodiscard]] std::vector<ledger_record> read(u64 first, u64 count) const;
-    /// Number of frames that the file has room for: the highest recorded sequence + 1.
+    /// Length of the file in frames: the highest recorded sequence + 1.
     [[nodiscard]] u64 size() const;
     /// The lowest sequence from `from` on that the sink has a claim on and that has no
     /// mark: no commit of that frame is known, so it must be delivered (again). no_frame: all claimed frames

@@ -72,8 +72,8 @@ struct parameter_schema {
     void set(std::span<std::byte> values, std::string_view name, const nlohmann::json& value) const;
     /// Checks the conditions that involve two fields (parameter::below). Throws config_error.
     void check_values(std::span<const std::byte> values) const;
-    /// All fields by name, in the form that set() takes; with `only_where_other`, only the fields that differ
-    /// from it.
+    /// All fields by name, in the form that set() takes; with `only_where_other`, only the fields whose
+    /// values differ from those in `only_where_other`.
     [[nodiscard]] nlohmann::json values_json(std::span<const std::byte> values,
                                              std::span<const std::byte> only_where_other = {}) const;
     /// Returns true if set() can have produced these bytes; bytes that a faulty process has overwritten are

@@ -1,6 +1,6 @@
 #pragma once
-// What stands next to the exit note of a process: the user's request that ended it, or its own access out of
-// bounds.
+// Records that supplement the exit note of a process: the user's request that ended the process, or the
+// process's own access out of bounds.
 
 #include "core/types.hpp"
 #include "ring/participants.hpp"
@@ -48,7 +48,7 @@ enum class wild_write_target : u8 {
                  ///< frames in flight, slot the distance to the newest one (255: 255 or more)
     header = 4,  ///< frame headers of a ring that is another stage's output: link, slot, offset in the header
     output = 5,  ///< the gap after a slot of its own output ring: link, slot, offset from that slot's start
-    after_input = 6,  ///< the gap after a slot of an input; may have been a read or a write
+    after_input = 6,  ///< the gap after a slot of an input; the access may have been a read or a write
     block = 7,  ///< the control block: index of the part (shm/block_guard.hpp), slot: which element of the
                 ///< part, offset
 };

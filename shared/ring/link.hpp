@@ -58,7 +58,7 @@ public:
     /// word for a CAS.
     [[nodiscard]] lease_word lease(const slot_ref& slot, u32 group, u64& raw) const noexcept;
     [[nodiscard]] bool has_free_slot() const noexcept;
-    /// Returns true if a slot holds the frame of that sequence, READY.
+    /// Returns true if a READY slot holds the frame of that sequence.
     [[nodiscard]] bool is_ready(u64 ring_sequence) const noexcept;
     /// FREE -> FILL for the job. Empty if no slot is free.
     [[nodiscard]] slot_ref claim(u32 job, u64 version) noexcept;
@@ -66,8 +66,9 @@ public:
     /// FILL -> READY of the job's slot; returns true if this call did it. To be called only after J was read
     /// as COMMITTED(version).
     bool mark_ready(u32 slot, u32 job, u64 version) noexcept;
-    /// S7: moves the tail, then frees the slots below it, except the newest frame while a latest member has
-    /// WAIT for it and another slot is FREE. Returns true, and rings the doorbells, if anything changed.
+    /// S7: moves the tail, then frees the slots below the tail. The slot of the newest frame is kept as long
+    /// as a latest member's word for the frame is WAIT and another slot is FREE. Returns true, and rings the
+    /// doorbells, if anything changed.
     bool sweep() noexcept;
     /// Rings the doorbell of every stage at this link.
     void ring() noexcept;

@@ -26,7 +26,8 @@ bool reusable(const shm::control_block& c, u32 entry) noexcept {
 }
 
 namespace {
-// No process reads an entry before its word names it, so its other fields may be written first.
+// No process reads an entry before the entry's identity word is set, so the other fields may be written
+// first.
 void clean(shm::control_block& c, u32 entry) noexcept {
     shm::incarnation& e = c.entry[entry];
     e.start_time.store(0, std::memory_order_relaxed);

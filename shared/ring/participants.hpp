@@ -20,14 +20,15 @@ struct incarnation_id {
 /// unfenced) or the seat's word is damaged. Afterwards call recovery::revoke, which gives the seat's IDLE job
 /// words the new epoch (also for the very first start).
 [[nodiscard]] incarnation_id appoint(shm::control_block& c, u32 seat) noexcept;
-/// Withdraws an entry that no process has claimed: FENCED. Returns false if a process has claimed it.
+/// Withdraws an entry that no process has claimed: the entry becomes FENCED. Returns false if a process has
+/// claimed it.
 bool withdraw(shm::control_block& c, u32 entry) noexcept;
 /// Marks an entry DOOMED: its words are being aborted.
 void doom(shm::control_block& c, u32 entry) noexcept;
 /// The entry becomes UNUSED again: it was reserved, and no process can have received its index.
 void discard(shm::control_block& c, u32 entry) noexcept;
-/// FENCED -> DOOMED, for an entry that its seat still names, so that it is not reused. No effect in any other
-/// state.
+/// FENCED -> DOOMED, for an entry that its seat still names, so that the entry is not reused. No effect in
+/// any other state.
 void doom_again(shm::control_block& c, u32 entry) noexcept;
 /// Marks an entry FENCED: its process and the process's device work have ended.
 void mark_fenced(shm::control_block& c, u32 entry) noexcept;
@@ -36,8 +37,8 @@ void mark_fenced(shm::control_block& c, u32 entry) noexcept;
 
 // ---- standbys: an entry that is prepared, claimed and mapped in advance, and gets its epoch when it is
 // needed
-/// Reserves an entry for a standby of this seat. It has epoch 0, which owns no word. Empty if no entry is
-/// free.
+/// Reserves an entry for a standby of this seat. The entry has epoch 0, which owns no word. Empty if no entry
+/// is free.
 [[nodiscard]] incarnation_id reserve_standby(shm::control_block& c, u32 seat) noexcept;
 /// Raises the seat's epoch for the standby with this `entry` and makes it the LIVE holder. Afterwards call
 /// recovery::revoke for the dead incarnation, then wake(). Empty if the entry is not a claimed standby of

@@ -55,7 +55,7 @@ void ring_neighbours(shm::control_block& c, u32 seat) noexcept;
 /// From now on the ring ignores the WAIT words of the group, because an optional stage has failed for good or
 /// no program is at a port that skips. Returns true if the group was open.
 bool close_group(shm::control_block& c, u32 link, u32 group) noexcept;
-/// Gives the frames that are still WAIT, and later ones, to the group's readers again. Returns true if the
+/// Gives the frames that are still WAIT, and later frames, to the group's readers again. Returns true if the
 /// group is now BLOCKING; false if its word is damaged or was changed in the meantime.
 bool open_group(shm::control_block& c, u32 link, u32 group) noexcept;
 /// Frees the places in latest groups whose member, `entry`, is fenced or has ended.

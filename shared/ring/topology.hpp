@@ -28,8 +28,7 @@ struct stage_plan {
     bool owner_commits = false, latest = false, optional = false, ends = false, skips = false;
     u32 window = 0;  ///< window of the first output's link; 0: derived
     u64 slot_bytes = 0;
-    std::vector<u32> input_outputs = {};  ///< the output that each input reads of its stage; missing: the
-                                          ///< first output
+    std::vector<u32> input_outputs = {};  ///< the output that each input reads; missing: the first output
     std::vector<ring_plan> more = {};     ///< outputs after the first
     /// stages, anywhere in the plan, whose newest frame this stage samples
     std::vector<u32> sampled_inputs = {};

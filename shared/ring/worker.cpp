@@ -52,8 +52,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         job j;
         if (const outcome o = choose(j, in_flight); o != outcome::ok) return o;
         if (!inputs_are_whole(j)) return outcome::empty;
-        // An idle job word of this incarnation's epoch. IDLE contains the only epoch that may open the word,
-        // so a successor's CAS cannot interfere with this one.
+        // Searches for an idle job word with this incarnation's epoch. IDLE contains the only epoch that may
+        // open the word, so a successor's CAS cannot interfere with this one.
         u64 raw = 0;
         job_word jw;
         for (u32 k = first_job_; k < first_job_ + jobs_; ++k) {

@@ -76,7 +76,7 @@ public:
     /// Returns the result that begin() would have now, without taking anything: `ok` if there is a frame.
     /// Valid only at the moment of the call.
     [[nodiscard]] outcome peek(u32 in_flight) noexcept;
-    /// The same, and also returns which frame that is.
+    /// The same, and also sets `ring_sequence` to the frame that begin() would take.
     [[nodiscard]] outcome peek(u32 in_flight, u64& ring_sequence) noexcept;
     /// For a source: returns the first number that is not committed; all lower numbers are committed.
     [[nodiscard]] u64 done_below() const noexcept;
@@ -98,9 +98,9 @@ public:
     [[nodiscard]] bool commit(job& j) noexcept;
     /// S6. Returns false if the incarnation is revoked (nothing is lost: the supervisor completes the job).
     bool complete(job& j) noexcept;
-    /// E1, instead of submit(): a source reports that its stream ends before the job's frame. `ok`: `ok`: END
-    /// is at most the job's number, and the caller must give the job back. `empty`: END is not known yet; to
-    /// be called again when the stage's doorbell next rings. `revoked`: see `outcome`.
+    /// E1, instead of submit(): a source reports that its stream ends before the job's frame. `ok`: END is at
+    /// most the job's number, and the caller must give the job back. `empty`: END is not known yet; to be
+    /// called again when the stage's doorbell next rings. `revoked`: see `outcome`.
     [[nodiscard]] outcome end_stream(const job& j) noexcept;
     /// E3: gives back the slots and the number of a frame that does not exist, after END excludes it and no
     /// process writes into the slots. Returns false if revoked.

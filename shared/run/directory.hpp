@@ -4,15 +4,15 @@
 //     control.sock   SOCK_SEQPACKET: stages attach; `carousel kill` and other commands send requests
 //     run.json       identity of the run: {pid, start_time, run_id, name, file, pid_namespace, boot_id,
 //                    time_namespace, monotonic_offset_ns}
-//     pipeline.json  what runs (compatibility.hpp); state.json: the supervisor's counters
-//     (process_table.hpp).
-//                    Both are for a second supervisor, after the first one died.
+//     pipeline.json  the pipeline that runs (compatibility.hpp)
+//     state.json     the supervisor's counters (process_table.hpp). A second supervisor reads both
+//                    files after the first one has died.
 //     recoveries.jsonl  cost of each crash (supervisor/stores/run_log.hpp)
 //     dashboard.json the process that serves the web UI, with its token
 //     port-SEAT-EPOCH.lock  locked by a port's program while it has memory of the run
 //     lock           locked by the supervisor until it exits, and by the stages (shm/runtime_folder.hpp);
 //                    ledger-*.bin, logs/, pictures/, dead-letters/ (dead_letter.hpp)
-// What is kept of a run that lost its supervisor is in a separate folder (liveness.hpp).
+// The data that is kept of a run without a supervisor is in a separate folder (liveness.hpp).
 // May be called from any process of the user. A record is written atomically (temporary file, rename) and
 // removed with its folder. A pid and a start time identify a process only in the pid and time namespace, and
 // the boot, in which they were read. A record from another namespace or boot is therefore judged by the locks

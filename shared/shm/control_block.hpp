@@ -80,7 +80,7 @@ struct link_block {
     word skipped[max_groups];          ///< frames that a group did not get (latest, or a closed group)
     alignas(64) word slot[max_slots];
     alignas(64) word group[max_slots][max_groups];
-    word event_tag[max_slots];  ///< for CPU events: tag of the completed job; used at a first output
+    word event_tag[max_slots];  ///< for CPU events: tag of the completed job; only in a first output's ring
     word committed;             ///< frames committed into this link
     /// the time when the frame in the slot was committed, as observed by its owner or a helper; used only for
     /// latencies
@@ -185,7 +185,7 @@ struct alignas(own_page) incarnation {
     word start_time;  ///< /proc/PID/stat field 22: identifies the process uniquely together with the pid
     word heartbeat_ns;
     word commits;           ///< number of frames that it committed, without tombstones
-    word end_acknowledged;  ///< acknowledged_mark: it has read STOPPING while it held no lease
+    word end_acknowledged;  ///< acknowledged_mark: the process has read STOPPING, without a lease
     word exit_note;         ///< the reason for its end, if it could record one: ring::note_exit, note_signal
     word events_published;  ///< 1: event handles are complete
     word live_since_ns;     ///< for a standby: the time since which it has been ready to take over
@@ -286,7 +286,7 @@ struct control_block {
     /// END: first sequence that does not exist; ring/words.hpp: end_unknown, end_stopping
     alignas(64) end_word end;
     word stop_asked;  ///< 1: an early end of the run was requested
-    word supervisor;  ///< low half: pid of the supervisor; high half: how it ended (telemetry/snapshot.hpp)
+    word supervisor;  ///< low half: pid of the supervisor; high half: end of the run (telemetry/snapshot.hpp)
     word supervisor_heartbeat_ns;
     word trace_until_ns;  ///< until this time stages record timestamps of every frame in the trace block
                           ///< (trace_block.hpp); 0: no trace was ever requested

@@ -44,8 +44,8 @@ public:
     [[nodiscard]] static std::string object_name(const std::string& run_id) { return "carousel-" + run_id; }
 
     /// Reserves the frame segments of the rings that the block describes, then stores magic (release):
-    /// processes may attach from then on. Called once, after all static parts and before any header are
-    /// written. Throws shm_error.
+    /// processes may attach from then on. Called once, after all static parts have been written and before
+    /// any header is written. Throws shm_error.
     void publish();
 
     segment(segment&&) noexcept;

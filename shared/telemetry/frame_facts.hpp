@@ -2,9 +2,9 @@
 // The data of a frame in addition to its payload, for reports and traces: read from its header without a
 // lease, and converted to JSON.
 //
-// Threading: may be used by any process with a mapping of the block. A header that is being written, or was
-// written during the read, is skipped, as its slot word shows (ring/link.hpp). A damaged header yields wrong
-// facts, never an out-of-bounds access.
+// Threading: may be used by any process with a mapping of the block. If the slot word shows that the header
+// is being written or was written during the read, the header is skipped (ring/link.hpp). A damaged header
+// yields wrong facts, never an out-of-bounds access.
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

@@ -102,7 +102,8 @@ void read_seat(const shm::control_block& c, u32 index, seat_view& out, std::vect
     }
 }
 
-// Predecessors: the exit note of the last one, and the number not proved to have ended.
+// Reads, for each seat, the exit note of the last predecessor and the number of predecessors that are not
+// proved to have ended.
 void read_predecessors(const shm::control_block& c, std::vector<seat_view>& seats) {
     // Epochs wrap: the predecessor is the entry with the smallest distance back.
     std::array<u32, shm::max_seats> nearest;

@@ -93,9 +93,9 @@ private:
 
 // The CPU backend's queue: one worker thread that runs tasks in the order of their submission, using the
 // context's pool for parallel loops. An idle worker sleeps. Enqueueing is a push under a mutex.
-// Failure is sticky, as for a CUDA context: the first task that throws stops the queue, later tasks are
-// dropped, and every record after it (and every later call) reports the failure as carousel::error. None of
-// these records reads as complete. Lifetime: the destructor runs the pending entries; pointers and shared
+// Failure is sticky, as for a CUDA context: the first task that throws stops the queue, and later tasks are
+// dropped. Every record after that task, and every later call, reports the failure as carousel::error. None
+// of these records reads as complete. Lifetime: the destructor runs the pending entries; pointers and shared
 // words passed to the queue must stay valid until then.
 
 class queue final : public device::queue {

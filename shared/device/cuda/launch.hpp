@@ -37,10 +37,10 @@ template <typename... P>
 
 // A frame's work as a CUDA graph (device/same_work.hpp: purpose and threading). The graph is captured from
 // the stream at the first frame, so that it equals what the stream would have run, including overlapping
-// launches where CUDA can capture them (12.3 and later; otherwise the graph runs them one after another). It
-// has one node per launch, in a chain.
-// At frames that are captured for comparison the launches themselves are not enqueued, so any node in the
-// capture bypassed launch().
+// launches where CUDA can capture them (12.3 and later; otherwise the graph runs them one after another). The
+// graph has one node per launch, in a chain.
+// For frames that are captured for comparison, launch() itself enqueues nothing, so any node in the capture
+// comes from work that bypassed launch().
 
 class queue;
 

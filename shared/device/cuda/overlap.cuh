@@ -4,8 +4,8 @@
 // as soon as each block of the predecessor has called let_next_begin() or ended. Before the kernel accesses
 // memory that the predecessor writes or reads, it calls wait_for_last(), which returns when the predecessor
 // has ended and its writes are visible. (A kernel that does not call it has a comment with the reason.) EACH
-// block calls it, even a block without work: if a kernel ended without waiting, its successor could overtake
-// its predecessor.
+// block calls wait_for_last(), even a block without work: if a kernel ended without waiting, its successor
+// could overtake its predecessor.
 
 #include <cuda_runtime.h>
 

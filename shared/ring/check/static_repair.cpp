@@ -75,8 +75,9 @@ struct possible_entry {
     entry_word w;
     bool state_is_known = false;  ///< the wrong bit belongs to the identity
     bool named = false, alive = false, recorded = false;
-    /// Returns the weight of the evidence for this value. A seat's word is the supervisor's own; a live
-    /// process could be another process of the run; the file may be older than the block.
+    /// Returns the weight of the evidence for this value. A seat's word is written only by the supervisor and
+    /// counts most. A live process could be another process of the run, and the file may be older than the
+    /// block.
     [[nodiscard]] u32 weight() const noexcept {
         return (named ? 4U : 0U) + (alive ? 2U : 0U) + (recorded ? 1U : 0U);
     }
@@ -104,8 +105,8 @@ public:
         for (const possible_entry& p : all_) most = std::max(most, p.weight());
         std::erase_if(all_, [&](const possible_entry& p) { return p.weight() < most; });
         if (most == 0) return unowned();
-        // If only the pids differ and no process has one of them, the process has ended, whichever pid it
-        // had.
+        // If the candidates differ only in their pids and no process has any of these pids, the process has
+        // ended, whichever pid it had.
         const bool gone = std::none_of(all_.begin(), all_.end(), [](const auto& p) { return p.alive; });
         for (const possible_entry& p : all_)
             if (!p.same_place(all_.front()) || (!gone && p.w.pid != all_.front().w.pid)) return std::nullopt;
