@@ -43,9 +43,9 @@ private:
 };
 
 // Observes a run from outside: maps its control block, and follows the run to another supervisor and into
-// rebuilt memory. An observer is bound to one run, (folder, run id). Used by the viewer, the dashboard, `top`
-// and `trace`. One thread per observer; other threads may use a mapped block while they hold a reference to
-// it.
+// rebuilt memory. An observer is bound to one run, which is identified by (folder, run id). Used by the
+// viewer, the dashboard, `top` and `trace`. One thread per observer; other threads may use a mapped block
+// while they hold a reference to it.
 
 /// One control block of a run. A run that restarts has another one.
 struct mapped_block {

@@ -72,7 +72,7 @@ struct ps_link {
     u64 slot_bytes = 0;
     std::vector<reader> readers;
     std::string guard = {};   ///< what follows each slot: "gap" or "none"; "": not reported
-    std::string output = {};  ///< name of the output (STAGE.OUTPUT has it, too); "": unnamed
+    std::string output = {};  ///< name of the output (also part of STAGE.OUTPUT); "": unnamed
 };
 BOOST_DESCRIBE_STRUCT(ps_link::reader, (), (stage, group, port))
 BOOST_DESCRIBE_STRUCT(ps_link, (), (stage, format, memory, slots, window, slot_bytes, readers, guard, output))

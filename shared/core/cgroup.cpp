@@ -85,7 +85,8 @@ std::vector<std::string> folders_of(const std::vector<mount>& mounts, bool v2, s
     for (const mount& m : mounts) {
         if (m.v2 != v2 || (!v2 && !lists(m.options, controller))) continue;
         const auto part = path_below(path, m.root);
-        // The mount that shows the most ancestors; a later mount hides an earlier one at the same place.
+        // Chooses the mount that shows the most ancestors; a later mount hides an earlier one at the same
+        // place.
         if (!part || (best != nullptr && part->size() < below.size())) continue;
         best = &m;
         below = *part;

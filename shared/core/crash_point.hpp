@@ -5,10 +5,11 @@
 // them.
 // The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is
 //   ROLE POINT HOW NTH        e.g.  fragment job_submitted kill 20
-// ROLE: a stage's name, or "supervisor". HOW: kill | stop | abort | exit | throw. NTH: at which passage of
-// the point by this process the line fires, from 1. The lines of a role fire in order, each once: a line
-// becomes active after the previous line has fired (in any incarnation). Before a line fires, the process
-// creates the file PLAN.LINE (LINE from 1), which shows the owner of the plan which lines have fired.
+// ROLE: a stage's name, or "supervisor". HOW: kill | stop | abort | exit | throw. NTH: the line fires when
+// this process passes the point for the NTH time, counted from 1. The lines of a role fire in order, each
+// once: a line becomes active after the previous line has fired (in any incarnation). Before a line fires,
+// the process creates the file PLAN.LINE (LINE from 1), which shows the owner of the plan which lines have
+// fired.
 
 #include <functional>
 #include <string_view>

@@ -31,8 +31,8 @@ concept described_struct = std::is_class_v<T> && boost::describe::has_describe_m
 /// Deviations of a struct from the default, as its member `static constexpr field_rules rules{...}`.
 struct field_rules {
     bool missing_is_default = false;  ///< reading: a missing member keeps the value of its initialiser
-    bool sparse = false;              ///< the same; writing: a member that has that value is left out
-    bool empty_is_null = false;       ///< writing: an empty std::optional is null; otherwise it is left out
+    bool sparse = false;         ///< reading: the same; writing: a member that has that value is left out
+    bool empty_is_null = false;  ///< writing: an empty std::optional is null; otherwise it is left out
 };
 
 /// A member of a struct is missing in a JSON object, or its value can't be converted.
@@ -49,7 +49,7 @@ constexpr void for_each_field(F&& f) {
         std::forward<F>(f));
 }
 
-/// Throws json_field_error: `object` is not an object, or lacks one of these keys.
+/// Throws json_field_error if `object` is not an object, or lacks one of these keys.
 void require_fields(const nlohmann::json& object, std::initializer_list<const char*> names);
 
 namespace detail {

@@ -33,7 +33,8 @@ std::string folder_of(const std::string& path) {
     return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-/// A link of /proc/PID/fd refers to an open file, not to a name: its text can't be opened or replaced.
+/// A link of /proc/PID/fd refers to an open file, not to a name: the link's text is not a path that can be
+/// opened or replaced.
 struct process_link {
     bool is = false;
     int own = -1;  ///< the descriptor, if it belongs to this process

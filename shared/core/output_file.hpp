@@ -52,8 +52,8 @@ struct output_target {
 [[nodiscard]] int write_output(int fd, std::span<const std::byte> bytes) noexcept;
 
 /// Writes `parts`, in order, to `path` by the rules above. `wanted` is called as the last step before the
-/// rename (or before opening, if the target is written into); if it returns false, nothing is written. Not
-/// synced: this protects against a killed process, not against a power failure. Returns 0 or the error
+/// rename (or before opening, if the target is written in place); if it returns false, nothing is written.
+/// Not synced: this protects against a killed process, not against a power failure. Returns 0 or the error
 /// number; after an error a regular file is unchanged. May be called from any thread; several threads may
 /// write different paths concurrently.
 [[nodiscard]] int write_output_file(const std::string& path,
@@ -64,9 +64,9 @@ struct output_target {
 /// does its work. One thread.
 class output_file {
 public:
-    /// Opens the temporary file. A target that is written into is only checked, because a FIFO's reader need
-    /// not exist yet. Messages name the output `what` ("the report"; "": its path) and end with `remedy`.
-    /// Throws output_error.
+    /// Opens the temporary file. A target that is written in place is only checked, because a FIFO's reader
+    /// need not exist yet. Messages name the output `what` ("the report"; "": its path) and end with
+    /// `remedy`. Throws output_error.
     explicit output_file(std::string path, std::string what = "",
                          std::string remedy = "choose a file in a folder that you own");
     ~output_file();
@@ -74,7 +74,7 @@ public:
     output_file& operator=(const output_file&) = delete;
     /// Writes the whole output and syncs a replaced file. Called once. Throws output_error.
     void write(std::string_view text);
-    /// Returns false if the target is written into.
+    /// Returns false if the target is written in place.
     [[nodiscard]] bool replaces() const noexcept { return target_.replaced; }
 
 private:

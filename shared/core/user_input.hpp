@@ -20,8 +20,8 @@ namespace carousel {
 [[nodiscard]] std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 /// Returns `text` with its percent signs escaped for a pattern of names ("frame_%05d.png"), in which "%%" is
-/// a percent sign. Only the part that the user wrote is a pattern, so a folder that a program prepends to it
-/// must be converted by this function.
+/// a percent sign. Only the part that the user wrote is a pattern, so a folder that a program prepends to
+/// this part must be converted by this function.
 [[nodiscard]] std::string as_pattern(std::string_view text);
 /// The text of a pattern without a number placeholder; nothing if the pattern has one.
 [[nodiscard]] std::optional<std::string> literal_text(std::string_view pattern);

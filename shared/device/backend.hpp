@@ -43,9 +43,9 @@ enum class memory_kind : u8 {
 
 /// A block of shareable memory. Owns nothing: each fd belongs to the process or object that keeps it open.
 ///
-/// A ring may be split into pieces of equal size, one slot per piece. Every process can then map them with a
-/// gap after each piece: addresses at which nothing is mapped. A slot lies at the end of its piece, so the
-/// first byte after the slot is in the gap.
+/// A ring may be split into pieces of equal size, one slot per piece. Every process can then map the pieces
+/// with a gap after each piece, that is, addresses at which nothing is mapped. A slot lies at the end of its
+/// piece, so the first byte after the slot is in the gap.
 struct memory_handle {
     memory_kind kind = memory_kind::memfd;
     u64 bytes = 0;                    ///< allocated size of all pieces (a multiple of the granularity)
@@ -76,7 +76,7 @@ struct alignas(16) status_word {
 static_assert(sizeof(status_word) == 16);
 enum class status_state : u32 { never = 0, writing = 0x57524954, ready = 0x52454459 };
 
-/// The access to shared memory that a mapping of it allows.
+/// The kind of access that a mapping of shared memory allows.
 enum class access : u8 { read, write };
 
 /// Memory mapped into this process and usable by its device. Unmapped by the destructor.
@@ -185,8 +185,9 @@ public:
     /// Copies between any two pointers that this context can access (device, pinned host, mapped).
     virtual void copy(void* to, const void* from, u64 bytes) = 0;
     virtual void fill(void* to, u8 value, u64 bytes) = 0;
-    /// One step in queue order: its stores become visible system-wide after all work enqueued before it, and
-    /// before all work enqueued after it. A GPU executes the step in one launch.
+    /// One step in queue order: the step's stores become visible system-wide after all work that was enqueued
+    /// before the step, and before all work that is enqueued after the step. A GPU executes the step in one
+    /// launch.
     virtual void status(const status_step& step) = 0;
     /// Stores a status word.
     void write_status(status_word* at, status_word value) {

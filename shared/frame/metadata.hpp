@@ -1,5 +1,5 @@
 #pragma once
-// What a frame carries in addition to its payload.
+// The data that a frame carries in addition to its payload.
 
 #include <optional>
 #include <span>
@@ -122,7 +122,7 @@ struct frame_facts : shm::frame_meta {
     }
 };
 
-/// Copies a header, with its counts clamped: either under a lease, or the caller checks afterwards that the
+/// Copies a header and clamps its counts. The caller either holds a lease, or checks afterwards that the
 /// header has not changed. `parameter_bytes`: size of the run's parameter set. The memory of `to` is reused.
 void copy_facts(const shm::frame_header& h, u32 parameter_bytes, frame_facts& to);
 

@@ -20,8 +20,8 @@ namespace {
 using namespace detail;
 using nlohmann::json;
 
-/// The length of a unit vector differs from 1 by at most about 2^-24 after rounding to f32. Such a vector is
-/// already a unit vector and is kept bit for bit.
+/// After rounding to f32, the length of a unit vector differs from 1 by at most about 2^-24. A vector whose
+/// length is that close to 1 counts as a unit vector and is kept bit for bit.
 constexpr f64 unit_rounding = 1e-7;
 constexpr f64 unit_tolerance = 1e-3;
 
@@ -42,9 +42,9 @@ void write_element(const parameter& p, std::span<std::byte> values, u32 index, f
 
 f64 length_of(const f64* v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
-/// In double precision, from the values as f32: [1, 1, 1] gives exactly the bits of 0.577350269F; otherwise
-/// one image would have two hashes. Returns false for [0, 0, 0], also if the value becomes [0, 0, 0] only by
-/// rounding to f32.
+/// Computes in double precision, from the values as f32, so that [1, 1, 1] gives exactly the bits of
+/// 0.577350269F; otherwise one image would have two hashes. Returns false for [0, 0, 0], also if the value
+/// becomes [0, 0, 0] only by rounding to f32.
 bool normalise(f64* v) {
     for (int k = 0; k < 3; ++k) {
         volatile f32 rounded = static_cast<f32>(

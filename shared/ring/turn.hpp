@@ -5,7 +5,7 @@
 //
 //   token    {kind:2, seat:6, limit_us:16, since_us:40}   0: free
 //            HELD     the seat begins frames
-//            OFFERED  the seat may take it, because it wants it
+//            OFFERED  the seat wants the token and may take it
 //            A token of either kind that is older than its limit is late: any process that wants the token
 //            takes it over.
 //   wanted   one bit per seat: the seat has a frame to begin, and waits

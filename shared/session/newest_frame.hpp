@@ -107,9 +107,9 @@ public:
         u64 took_ns = 0;  ///< lease to release
     };
     /// Copies `bytes` bytes from byte `offset` of the newest frame's slot on queue `q`, and waits for the
-    /// copy. Returns true if `to` holds an intact frame that is newer than the last one; `what` describes it.
-    /// Returns false if there is none at the moment, or if the frame was discarded. `only`: accept only the
-    /// frame with this ring sequence.
+    /// copy. Returns true if `to` holds an intact frame that is newer than the last one; `what` describes
+    /// that frame. Returns false if there is no such frame at the moment, or if the frame was discarded.
+    /// `only`: accept only the frame with this ring sequence.
     [[nodiscard]] bool take(device::queue& q, std::byte* to, u64 offset, u64 bytes, about& what,
                             u64 only = ring::any_ring_sequence);
     /// True if the frame with this ring sequence can still be read: it is in the ring, or not yet committed.

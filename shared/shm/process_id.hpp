@@ -1,6 +1,6 @@
 #pragma once
-// The identity of processes: (pid, start time), the process at the other end of a socket, processes that are
-// found again by a mark, and whether a process belongs to a run.
+// Identifies processes: by pid and start time, as the peer of a socket, by a mark in their environment, or as
+// members of a run.
 
 #include <string>
 #include <vector>
@@ -49,8 +49,8 @@ struct peer_process {
     unique_fd pidfd;  ///< empty: the process has ended (errno ESRCH), or no pidfd is available
 };
 
-/// `reported_start_time`: from the peer's message; 0: the peer has sent none, which is the case for a
-/// listener. With an older kernel the pid is then accepted as the peer's if the connection is still open
+/// `reported_start_time`: from the peer's message; 0: the peer has sent none, as is the case for a listener.
+/// On an older kernel, a pid without a start time is accepted as the peer's if the connection is still open
 /// after the pidfd was opened: a process's descriptors are closed before its pid becomes free, unless another
 /// process shares them. Any thread.
 [[nodiscard]] peer_process peer_process_of(int socket, u64 reported_start_time) noexcept;
@@ -65,7 +65,8 @@ struct peer_process {
 
 /// The mark of all MPS daemons and servers of a run: CAROUSEL_MPS_DOMAIN=FOLDER.
 [[nodiscard]] std::string mps_mark(const std::string& folder);
-/// The mark of one of these, given by the folder of its sockets: CAROUSEL_MPS_PART=FOLDER.
+/// The mark of one of these daemons and servers, given by the folder of its sockets:
+/// CAROUSEL_MPS_PART=FOLDER.
 [[nodiscard]] std::string mps_part_mark(const std::string& folder);
 /// Folder of a run's MPS domain (its unix sockets), inside the run's runtime directory.
 [[nodiscard]] std::string mps_folder(const std::string& runtime_directory);
@@ -76,16 +77,16 @@ struct peer_process {
 /// if none is left.
 bool end_marked_processes(const std::string& assignment, u64 timeout_ns) noexcept;
 
-// Determines whether a process belongs to a run if the control block alone does not show it: an entry is
-// claimed by one CAS, and the claimer's start time is stored after it. A process that pauses or dies between
+// Determines whether a process belongs to a run if the control block alone does not show this. A process
+// claims an entry by one CAS and stores its start time after the CAS. A process that pauses or dies between
 // these two steps is identified by its memory mappings.
 
 /// Returns whether the process maps a file whose path contains `name`.
 [[nodiscard]] bool maps_file(i32 pid, const std::string& name);
 /// Returns whether the process maps the control block of that run.
 [[nodiscard]] bool maps_run(i32 pid, const std::string& run_id);
-/// Returns a pidfd of the process that an entry names; start time 0 means that it is not stored yet. Empty if
-/// the process has ended or the pid belongs to a process outside the run.
+/// Returns a pidfd of the process that an entry names; start time 0 means that the start time is not stored
+/// yet. Empty if the process has ended or the pid belongs to a process outside the run.
 [[nodiscard]] unique_fd open_member(process_id id, const std::string& run_id);
 
 }  // namespace carousel::shm

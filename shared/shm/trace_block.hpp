@@ -1,6 +1,6 @@
 #pragma once
 // Timestamps of every frame, for `carousel trace`: one ring of records per seat, in a shared memory object
-// separate from the control block. It is created when a trace is first requested;
+// separate from the control block. The object is created when a trace is first requested;
 // control_block::trace_until_ns determines whether stages write.
 //
 // Writers: the threads of the process on the seat, and possibly for a short time a predecessor that is being

@@ -9,7 +9,7 @@
 
 namespace carousel::telemetry {
 
-/// Bucket of a duration: < latency_buckets.
+/// Returns the bucket of a duration; always below latency_buckets.
 [[nodiscard]] inline u32 bucket_of(u64 ns) noexcept {
     if (ns < 1024) return 0;
     const u32 octave = 63U - static_cast<u32>(std::countl_zero(ns));  // >= 10
@@ -50,7 +50,8 @@ inline void raise_to(shm::word& at, u64 value) noexcept {
     }
 }
 
-/// A sink's frame: its latency from its capture on this machine's clock; a recorded frame has no latency.
+/// Counts the latency of a sink's frame since the frame's capture, if the capture time is on this machine's
+/// clock; a recorded frame has no latency.
 inline void count_from_capture(shm::stage_counters& n, const shm::frame_meta& of, u64 committed_ns) noexcept {
     const u64 captured_ns = of.live_capture_ns();
     if (captured_ns == 0 || captured_ns >= committed_ns) return;

@@ -111,7 +111,7 @@ public:
     /// Begins or continues a wait; a wait whose reason changes, or that lasts long, is written in several
     /// records.
     void waiting(wait_reason why, u64 from, u64 now) noexcept;
-    /// Each of these may be called only after on() returned true for this frame.
+    /// The following functions may be called only after on() returned true for this frame.
     void claimed(u64 ring_sequence, u8 lane, u64 claimed_ns, u64 born_ns, u64 capture_ns) noexcept;
     void submitted(u64 ring_sequence, u8 lane, bool is_tombstone, u64 process_ns, u64 submitted_ns) noexcept;
     void committed(u64 ring_sequence, u8 lane, u64 complete_ns, u64 committed_ns, u64 finished_ns) noexcept;

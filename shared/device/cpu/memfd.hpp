@@ -17,16 +17,16 @@ namespace carousel::device {
 /// more than the machine or its cgroup has free, or if memfd is not available.
 [[nodiscard]] memory_handle create_memfd(std::string_view name, u64 bytes);
 
-/// The size of a piece of host memory is a multiple of the first constant. The second is the size of the gap
+/// The size of a piece of host memory is a multiple of host_piece_step. host_gap_bytes is the size of the gap
 /// after each piece: large enough that a picture row written out of bounds still ends in the gap. Reserved
 /// addresses cost nothing.
 inline constexpr u64 host_piece_step = 4096, host_gap_bytes = 64 * 1024;
 
-enum class gaps : u8 { yes, no };  ///< whether gaps follow the pieces of memory that is in pieces
+enum class gaps : u8 { yes, no };  ///< whether a gap follows each piece of memory in pieces
 
 /// Maps a memfd (shared; for reading, or for reading and writing) and unmaps it in the destructor. data() ==
 /// host_data(). Pieces are mapped one by one into a range of addresses that is reserved without access, so
-/// that an access between them is a SIGSEGV with SEGV_ACCERR.
+/// that an access between two pieces raises SIGSEGV with SEGV_ACCERR.
 class memfd_mapping final : public mapping {
 public:
     /// Throws shm_error if the handle is not a memfd, if the file is smaller than the handle's size, or if it

@@ -16,9 +16,10 @@
 namespace carousel::device::cuda {
 namespace {
 
-/// The driver loads all kernels when a context is created, unless the user's environment specifies otherwise:
-/// a lazy load at the first launch synchronises the context. The variable is set when the program (or the
-/// module that contains this file) is loaded, because later other threads may be reading the environment.
+/// Makes the driver load all kernels when a context is created, unless the user's environment specifies
+/// otherwise, because a lazy load at the first launch synchronises the context. The variable is set when the
+/// program (or the module that contains this file) is loaded, because later other threads may be reading the
+/// environment.
 [[maybe_unused]] const bool modules_load_eagerly = ::setenv("CUDA_MODULE_LOADING", "EAGER", 0) == 0;
 
 /// The context that this thread has made current.

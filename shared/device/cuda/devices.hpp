@@ -35,8 +35,8 @@ struct gpu {
 /// driver too old, no GPU.
 [[nodiscard]] std::vector<gpu> list_gpus();
 
-/// Returns the GPU with id.uuid ("GPU-..." and dashes are accepted); if it is "", the GPU with id.ordinal.
-/// Throws device_error that lists the GPUs present.
+/// Returns the GPU with id.uuid ("GPU-..." and dashes are accepted); if id.uuid is "", the GPU with
+/// id.ordinal. Throws device_error that lists the GPUs present.
 [[nodiscard]] gpu find_gpu(const device_id& id);
 
 /// Creates the GPU's primary context (in which waits sleep instead of spinning) and binds the calling thread.

@@ -31,7 +31,7 @@ namespace carousel::device::cuda {
 [[nodiscard]] std::string free_text(const gpu& on) noexcept;
 
 // A range of addresses of one GPU, with physical allocations mapped at some of them. Unmapped addresses are a
-// gap: a kernel that accesses it fails with an illegal address.
+// gap: a kernel that accesses a gap fails with an illegal address.
 
 class vmm_range {
 public:
@@ -83,8 +83,8 @@ public:
     /// memory. Throws device_error if this GPU or driver does not support such fds, or if memory is short
     /// (with the requested and the free size).
     [[nodiscard]] memory_handle make_vmm(u64 bytes);
-    /// Creates zero-filled memory with a cudaIpcMemHandle_t. The memory exists as long as this object, or
-    /// longer where it is mapped.
+    /// Creates zero-filled memory with a cudaIpcMemHandle_t. The memory exists as long as this object exists
+    /// or a process maps the memory.
     [[nodiscard]] memory_handle make_ipc(u64 bytes);
 
     [[nodiscard]] const gpu& on() const noexcept { return on_; }
