@@ -47,7 +47,7 @@ private:
 // viewer, the dashboard, `top` and `trace`. One thread per observer; other threads may use a mapped block
 // while they hold a reference to it.
 
-/// One control block of a run. A run that restarts has another one.
+/// One control block of a run. A run that restarts has another control block.
 struct mapped_block {
     record run;                              ///< the record at the time when this block was mapped
     std::shared_ptr<shm::segment> observed;  ///< read-only; source of everything that is displayed

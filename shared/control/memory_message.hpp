@@ -64,7 +64,7 @@ BOOST_DESCRIBE_STRUCT(alloc_answer, (), (id, error, bytes, kind, uuid, ipc))
 [[nodiscard]] std::string to_text(const alloc_answer& m);
 [[nodiscard]] alloc_answer answer_for(const alloc_request& asked, const device::memory_handle& made);
 
-/// Throws config_error with the index of the request and what is wrong with it.
+/// Throws config_error with the index of the invalid request and the reason.
 [[nodiscard]] std::vector<alloc_request> read_alloc_requests(std::string_view text);
 /// Empty if the text is not such an answer.
 [[nodiscard]] std::optional<alloc_answer> read_alloc_answer(std::string_view text);

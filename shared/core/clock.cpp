@@ -21,8 +21,8 @@ std::string namespace_of(const char* link) {
     return fs::read_symlink(link, failed).string();
 }
 
-// The file shows the namespace of this process's future children, which differs from that of this process
-// between unshare() and fork().
+// The file shows the namespace of this process's future children. Between unshare() and fork(), the namespace
+// of this process itself is a different one.
 std::optional<i64> offset_of(const std::string& own) {
     if (own.empty() || namespace_of("/proc/self/ns/time_for_children") != own) return std::nullopt;
     std::ifstream in("/proc/self/timens_offsets");

@@ -78,7 +78,7 @@ enum class crash_point : u8 {
     // the supervisor: a start, a retirement, taking over a run
     entry_prepared,   ///< an entry is STARTING, its seat still names the previous entry
     entry_appointed,  ///< the seat names an entry that no process has received yet
-    stage_spawned,    ///< a process runs that the supervisor has not recorded
+    stage_spawned,    ///< a process that the supervisor has not recorded is running
     entry_doomed,     ///< the dead process's entry is DOOMED, its words are not revoked yet
     words_revoked,    ///< none of its jobs can commit, its frames are still leased
     words_requeued,   ///< its frames are available again, no successor has been started yet

@@ -89,9 +89,9 @@ void read_field(const nlohmann::json& object, const char* name, F& to, bool may_
 
 }  // namespace detail
 
-/// Reads what can be read: a member whose key is missing or has another type keeps its value. Members that
-/// are described structs are read in the same way. In a vector, elements that can't be read are left out. A
-/// std::optional is read entirely or becomes empty. Never throws json::exception.
+/// Reads all members that can be read: a member whose key is missing or has another type keeps its value.
+/// Members that are described structs are read in the same way. In a vector, elements that can't be read are
+/// left out. A std::optional is read entirely or becomes empty. Never throws json::exception.
 template <described_struct T>
 void read_known_fields(const nlohmann::json& object, T& to);
 

@@ -1,6 +1,6 @@
 #pragma once
 // Errors. Set-up throws one of the classes below, which is caught once at the top of a process and mapped to
-// a documented exit code; the hot path is noexcept and returns enums; a programming error aborts
+// a documented exit code. The hot path is noexcept and returns enums. A programming error aborts
 // (CAROUSEL_ASSERT). A message states what failed, on which object, the cause, and what to do.
 
 #include <cerrno>

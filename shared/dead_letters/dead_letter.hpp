@@ -44,7 +44,7 @@ struct dead_letter {
         u64 bytes = 0;
     };
     std::string stage, program;  ///< name in the pipeline file; path of the executable
-    ring::frame_facts facts;     ///< as the stage would have read these facts
+    ring::frame_facts facts;     ///< the facts as the stage would have read them
     u32 attempts = 0;            ///< processes that this frame ended
     u32 width = 0, height = 0, in_flight = 1;
     f64 fps = 0;

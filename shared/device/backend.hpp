@@ -176,8 +176,8 @@ struct status_step {
 };
 
 /// An in-order asynchronous queue (a CUDA stream, or a worker thread with a pool). Calls enqueue and return.
-/// One thread at a time may enqueue. Failures are sticky. The destructor of a CPU queue runs its pending
-/// entries; that of a CUDA queue returns at once.
+/// One thread at a time may enqueue. Failures are sticky. The destructor of a CPU queue runs the pending
+/// entries; the destructor of a CUDA queue returns at once.
 class queue {
 public:
     virtual ~queue() = default;
@@ -226,10 +226,10 @@ public:
                                                                        const event::handle& handle,
                                                                        const std::atomic<u64>* shared) = 0;
     /// Maps shared memory. A write to memory that is mapped for reading faults the writing process and no
-    /// other; where this is unavailable (`ipc` memory; host memory on a GPU without cudaHostRegisterReadOnly)
-    /// the memory is mapped for writing and read_only() is false. Memory in pieces is mapped with its gaps,
-    /// except host memory on a GPU that uses other addresses for it than the CPU (has_gaps()). Throws
-    /// device_error with the reason (no peer access, wrong device, owner has died).
+    /// other process. Where this is unavailable (`ipc` memory; host memory on a GPU without
+    /// cudaHostRegisterReadOnly), the memory is mapped for writing and read_only() is false. Memory in pieces
+    /// is mapped with its gaps, except host memory on a GPU that uses other addresses for it than the CPU
+    /// (has_gaps()). Throws device_error with the reason (no peer access, wrong device, owner has died).
     [[nodiscard]] virtual std::unique_ptr<mapping> map(const memory_handle& handle, access wanted) = 0;
     /// Zeroed memory private to this process, on the device. For set-up only: an allocation may synchronise
     /// the device.

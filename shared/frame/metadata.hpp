@@ -41,7 +41,7 @@ public:
     explicit metadata_reader(std::span<const std::byte> bytes) noexcept : left_(bytes) {}
     /// Returns false if there are no more entries, or if the next bytes are not a valid entry.
     [[nodiscard]] bool next(metadata_entry& out) noexcept;
-    /// True if the next bytes are not a valid entry, so a stage has not written them.
+    /// True if the next bytes are not a valid entry and so cannot have been written by a stage.
     [[nodiscard]] bool damaged() const noexcept { return damaged_; }
 
 private:

@@ -21,7 +21,7 @@ using namespace detail;
 using nlohmann::json;
 
 /// After rounding to f32, the length of a unit vector differs from 1 by at most about 2^-24. A vector whose
-/// length is that close to 1 counts as a unit vector and is kept bit for bit.
+/// length differs from 1 by at most unit_rounding counts as a unit vector and is kept bit for bit.
 constexpr f64 unit_rounding = 1e-7;
 constexpr f64 unit_tolerance = 1e-3;
 

@@ -65,7 +65,7 @@ void dismiss_latest(shm::control_block& c, u32 entry) noexcept;
 /// first call has an effect.
 void begin_stop(shm::control_block& c) noexcept;
 /// Returns the first number that no source has begun: no source has leased or completed this number or a
-/// higher one. Empty if a word that is needed for this is damaged.
+/// higher number. Empty if a word that is needed for this is damaged.
 [[nodiscard]] std::optional<u64> first_unbegun(const shm::control_block& c) noexcept;
 /// Phase 2: after every live source has acknowledged (revoked sources need not), END = 1 + the highest number
 /// that is leased or done. Returns true if END is known.

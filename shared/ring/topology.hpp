@@ -58,12 +58,12 @@ struct plan {
     std::vector<stage_plan> stages;  ///< producers before consumers
 };
 
-/// Returns the window of a link in frames: the plan's value, if it has one. Otherwise the producer's frames
-/// in flight plus those of the largest group, at least 8, so that a short delay at one end does not
-/// immediately stall the other end.
+/// Returns the window of a link in frames: the plan's value, if the plan has one. Otherwise the window is the
+/// producer's frames in flight plus the frames in flight of the largest group, but at least 8, so that a
+/// short delay at one end does not immediately stall the other end.
 [[nodiscard]] u32 derived_window(const plan& p, u32 stage, u32 output = 0);
-/// Returns the number of buffers of a link: the window, the frames in flight of all instances of the
-/// producer, those of one unfenced incarnation, and one spare.
+/// Returns the number of buffers of a link: the sum of the window, the frames in flight of all instances of
+/// the producer, the frames in flight of one unfenced incarnation, and one spare buffer.
 [[nodiscard]] u32 derived_slots(const plan& p, u32 stage, u32 output = 0);
 /// Throws config_error if a limit of the control block is exceeded (the message has the limit and its value).
 void initialise(shm::control_block& c, const plan& p);

@@ -91,7 +91,7 @@ public:
     /// an input's header no longer matches its seal, so that the output made from this input may be wrong:
     /// the process ends, and the frame is made again.
     [[nodiscard]] bool submit(job& j) noexcept;
-    /// Returns true if the headers of the job's inputs are those of its frame and match their seals.
+    /// Returns true if the headers of the job's inputs belong to the job's frame and match their seals.
     [[nodiscard]] bool inputs_are_whole(const job& j) const noexcept;
     /// S5 by the owner; called after the event has completed. Returns true if the job is committed, by this
     /// call or by a helper; false if the incarnation is revoked.

@@ -23,8 +23,8 @@ void take_tombstone(const shm::frame_meta& from, shm::frame_meta& to) noexcept {
 
 }  // namespace
 
-// Called twice. Called before the lease: if the leases that follow succeed, the headers are those of the
-// slots' generations, because a free in between would change the words that the leases expect. Called again
+// Called twice. Called before the lease: if the leases that follow succeed, the headers belong to the slots'
+// generations, because freeing a slot in between would change the words that the leases expect. Called again
 // before SUBMITTED: proves that all data read from the headers since the lease matched the seal and belongs
 // to this frame. A header that does not match its seal is left to the supervisor.
 bool worker::inputs_are_whole(const job& j) const noexcept {
@@ -91,8 +91,8 @@ void enter(const job& j, u32 seat, u32 epoch, u32 parameter_bytes, shm::frame_he
     std::memcpy(h.parameters, j.parameters, std::min(parameter_bytes, shm::max_parameter_bytes));
 }
 
-// The used extents of the planes belong to one ring's payload only. The metadata entries of every ring are
-// those of the first output.
+// The used extents of the planes belong to one ring's payload only. The metadata entries of the first
+// output's header are copied into the headers of the other outputs.
 void worker::seal_headers(const job& j) noexcept {
     for (u32 k = 0; k < outputs_; ++k) {
         shm::frame_header& to = output_[k]->header_to_write(j.output[k].index);

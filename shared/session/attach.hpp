@@ -42,13 +42,13 @@ struct attached {
 
 /// Introduces this process by `hello`, which is completed with its pid, start time and clock. `descriptors`
 /// are sent with the message. Waits up to `patience_ns` for the answer. Throws seat_taken, config_error
-/// (refused permanently), or shm_error (no reply, or one that cannot be read).
+/// (refused permanently), or shm_error (no reply, or an unreadable reply).
 [[nodiscard]] attached introduce(int socket, run::hello_message hello, u64 patience_ns,
                                  const std::vector<int>& descriptors = {});
 
-/// Moves a descriptor above those of a GPU driver: at exit files are closed in the order of their numbers,
-/// and closing those of the driver takes about 90 ms. On failure (a low RLIMIT_NOFILE) the descriptor is not
-/// moved, and a death is detected later.
+/// Gives a descriptor a number above the descriptors of a GPU driver: at exit, files are closed in the order
+/// of their numbers, and closing the driver's files takes about 90 ms. On failure (a low RLIMIT_NOFILE) the
+/// descriptor is not moved, and a death is detected later.
 void move_above_driver(shm::unique_fd& fd);
 
 /// The mapped ring memory of one link.

@@ -4,7 +4,7 @@
 // that is not intact is discarded. The lease covers only the copy: the caller may use the copy for any time.
 // If the supervisor dies, the ring remains, and frames are still read. A supervisor that takes the run over
 // receives a new request (retried ten times per second) and assigns another place instead of the old one;
-// from then on it has a record of this process.
+// from then on the supervisor has a record of this process.
 // Not thread-safe: one thread at a time. Crash: the supervisor frees the place in the link's groups when the
 // connection of the mapped ring ends; a held lease is revoked at that time, or earlier if it is too old. A
 // process that dies while there is no supervisor keeps its place until the run ends, but not its lease. Even
@@ -22,9 +22,9 @@ namespace carousel::session {
 
 // Reads the newest frame of one ring, as a `latest` member of the link: takes a lease, reads the slot between
 // two checks of its status word, releases the lease. It never blocks a producer. The data that was read
-// belongs to the frame only if release() returns `whole`: the lease may be revoked meanwhile (a reader that
-// is too slow), and a status word or a header that does not match means that another process has written to
-// the slot.
+// belongs to the frame only if release() returns `whole`. The lease may have been revoked in the meantime,
+// because the reader was too slow; and a status word or a header that does not match means that another
+// process has written to the slot.
 // Not thread-safe: one thread at a time. Crash: a lease that a dead or stopped process leaves is revoked by a
 // process that finds it too old, or by the supervisor together with its place in the group (ring/latest.hpp).
 

@@ -102,8 +102,8 @@ struct asset_block {
     alignas(own_page) word state;
 };
 
-/// Counters of a stage, summed over its instances and incarnations. Relaxed adds; any process may read them
-/// at any time.
+/// Counters of a stage, summed over its instances and incarnations. Changed by relaxed adds; any process may
+/// read them at any time.
 struct stage_counters {
     word frames;           ///< commits
     word tombstones;       ///< frames forwarded (or produced) as tombstones
@@ -207,7 +207,7 @@ struct alignas(own_page) incarnation {
     word paused_since_ns;      ///< the work above waits for an external event, so none of its clocks runs
     word pause;                ///< pause_reason, written before paused_since_ns
     // The present depth of the process, and the reason for it. Used for displays and by the other stages; no
-    // protocol step depends on these words, and those of a dead process are ignored.
+    // protocol step depends on these words, and the words of a dead process are ignored.
     word work_ns;         ///< recently measured device time per frame; 0: not measured yet
     word depth;           ///< telemetry/depth.hpp
     word last_commit_ns;  ///< the time when this process committed its newest frame, including tombstones; 0:

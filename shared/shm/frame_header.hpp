@@ -35,8 +35,8 @@ inline constexpr u32 max_sampled_inputs = 4;      ///< per stage
 inline constexpr u64 no_sampled_frame = ~u64{0};  ///< used instead of a sequence: no frame existed yet
 inline constexpr u64 frame_page = 4096;           ///< access rights apply to whole pages
 
-/// The used part of each payload plane: the number of elements along each dimension, at most that of the
-/// format. The content of the rest of the plane is unspecified.
+/// The used part of each payload plane: the number of elements along each dimension, at most the number in
+/// the format. The content of the rest of the plane is unspecified.
 struct used_extents {
     u32 planes;  ///< one bit per plane whose row below is valid; 0: all planes are used as declared
     u32 reserved;
@@ -61,7 +61,7 @@ struct alignas(64) frame_header {
     u32 sampled_inputs;
     u32 reserved;
     u64 sampled_sequence[max_sampled_inputs];
-    /// a copy of the parameter set: that of the source, forwarded from ring to ring
+    /// a copy of the source's parameter set, forwarded from ring to ring
     alignas(8) std::byte parameters[max_parameter_bytes];
     alignas(8) std::byte metadata[max_metadata_bytes];
 };

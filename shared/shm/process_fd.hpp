@@ -1,11 +1,11 @@
 #pragma once
 // A descriptor that belongs only to this process: fork() closes it in the child.
-// Reason: a child that keeps a copy of a connection hides the death of its parent from the peer (no EOF), and
-// one that keeps a copy of a locked file keeps the lock: flock() belongs to the open file description, which
-// parent and child share. An fcntl() record lock would belong to the process and is not inherited; but the
-// kernel releases it at any close() of any descriptor of that file in this process, and a lock that is lost
-// while memory is still mapped breaks a fence. A lock that is kept too long only delays a successor. The lock
-// is therefore a flock(), and the child closes its copy.
+// Reason: a child that keeps a copy of a connection hides the death of its parent from the peer (no EOF). A
+// child that keeps a copy of a locked file keeps the lock, because flock() belongs to the open file
+// description, which parent and child share. An fcntl() record lock would belong to the process and is not
+// inherited; but the kernel releases it at any close() of any descriptor of that file in this process, and a
+// lock that is lost while memory is still mapped breaks a fence. A lock that is kept too long only delays a
+// successor. The lock is therefore a flock(), and the child closes its copy.
 // A pthread_atfork() handler closes the copy, so this also works for fork() calls in libraries of the
 // process. vfork() and posix_spawn() run no handlers; their children share nothing after exec (CLOEXEC). A
 // child of a raw clone() keeps its copies until it ends or calls exec: the parent's place then stays
@@ -50,8 +50,8 @@ private:
 /// Takes a shared lock without waiting; the descriptor must be readable. Returns 0, or errno: EAGAIN if
 /// another open file has an exclusive lock.
 [[nodiscard]] int lock_shared(int fd) noexcept;
-/// Takes an exclusive lock without waiting, or turns this open file's shared lock into one; the descriptor
-/// must be writable. Returns 0, or errno: EAGAIN if another open file has a lock.
+/// Takes an exclusive lock without waiting, or turns this open file's shared lock into an exclusive lock; the
+/// descriptor must be writable. Returns 0, or errno: EAGAIN if another open file has a lock.
 [[nodiscard]] int lock_exclusive(int fd) noexcept;
 /// Releases the lock of this open file, also for the processes that share it.
 void unlock(int fd) noexcept;

@@ -4,11 +4,12 @@
 //   busy_ns         at least one frame is in flight: claimed and not yet committed by its owner
 //   wait_input_ns   the thread that claims frames has a free lane and no frame to claim: none is ready or, at
 //                   a source with a rate, none is due yet
-//   wait_output_ns  it could claim a frame, but the output ring has no room, since its oldest frame waits
-//                   for a reader
+//   wait_output_ns  that thread could claim a frame, but the output ring has no room, since the ring's oldest
+//                   frame waits for a reader
 //   wait_own_ns     this stage's own frames must complete first: every lane is in use, a suspect frame runs
 //                   alone, or the frame that the output ring waits for is this stage's own
-//   wait_turn_ns    it has a frame to begin, and another stage has its turn on the GPU (ring/turn.hpp)
+//   wait_turn_ns    that thread has a frame to begin, and another stage has its turn on the GPU
+//                   (ring/turn.hpp)
 // A thread waits for one of these at a time, so the sum of a seat's waits never exceeds the elapsed time.
 // Busy time overlaps with the waits: for example, a stage with several lanes waits for its input while frames
 // are in flight.

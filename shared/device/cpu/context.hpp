@@ -33,8 +33,8 @@ private:
     std::shared_ptr<pool> pool_;
 };
 
-// Events of the CPU backend. An event has two parts: a fence inside this process, on which wait() sleeps, and
-// a word in shared memory next to the slot, which other processes compare with their expected tag.
+// Events of the CPU backend. An event has two parts: a fence inside this process and a word in shared memory
+// next to the slot. wait() sleeps on the fence; other processes compare the word with their expected tag.
 // Sync point: the queue's worker stores the word with release after the last task's last write (parallel
 // loops have joined by then), so a process that reads the tag with acquire reads the whole payload. Crash: a
 // recorder that dies before that store never stores the tag, so its frame never reads as complete.

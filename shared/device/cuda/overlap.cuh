@@ -25,9 +25,10 @@ __device__ __forceinline__ void wait_for_last() {
 #endif
 }
 
-/// Sets `may` if the code of this kernel that runs on the current device was compiled with those two calls.
-/// (Code for an older GPU that the driver has translated for a newer one was compiled without them, and must
-/// not overlap.) Queried once per device and argument type, because the driver takes a microsecond to answer.
+/// Sets `may` if the code of this kernel that runs on the current device was compiled with the two calls
+/// above. (Code for an older GPU that the driver has translated for a newer one was compiled without them,
+/// and must not overlap.) Queried once per device and argument type, because the driver takes a microsecond
+/// to answer.
 template <typename Args>
 [[nodiscard]] inline cudaError_t may_overlap(void (*kernel)(Args), bool& may) noexcept {
     static std::array<std::atomic<signed char>, 64> known{};  // 0: not queried yet, 1: no, 2: yes

@@ -30,7 +30,7 @@ struct guarded_args {
     canary_args canary[most_canaries];
 };
 // One warp per part; each thread handles several pairs of words, all in flight at once, so the check takes
-// one memory round trip, concurrent with that of the status words.
+// one memory round trip, concurrent with the round trip of the status words.
 constexpr u32 lanes = 32, pairs_a_lane = canary_part_words / 2 / lanes, parts_a_block = 4;
 constexpr u32 canary_threads = lanes * parts_a_block, canary_blocks = canary_parts / parts_a_block;
 static_assert(pairs_a_lane * 2 * lanes == canary_part_words && canary_parts % parts_a_block == 0);
@@ -94,9 +94,9 @@ struct canary_share {
     }
 };
 
-// The first block handles the words; each of the other blocks handles some parts of a canary. The blocks need
-// no order among each other, because READY only means that the payload is written. The result of a check is
-// in host memory, which the host reads after the event.
+// The first block handles the status words; each of the other blocks handles some parts of a canary. The
+// blocks need no order among each other, because READY only means that the payload is written. The result of
+// a check is in host memory, which the host reads after the event.
 __global__ void __launch_bounds__(canary_threads)
     guarded_status_kernel(const __grid_constant__ guarded_args a) {
     if (blockIdx.x == 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// Parts of a control block that are damaged, and what they must have been.
+// Finds the damaged parts of a control block and determines their original values.
 
 #include <functional>
 #include <optional>
@@ -15,9 +15,9 @@ namespace carousel::ring {
 // 64 values that differ in one bit from the value found, the ones that violate no rule are kept. If all kept
 // values have the same meaning, one of them is written back; otherwise the value cannot be determined, and
 // the block is rebuilt.
-// Called only by the supervisor's thread, after at least two checks: a value that both checks find is not the
-// effect of a frame that advanced between two reads. write_back() is one CAS of the damaged value: if the
-// supervisor dies before it, the next check or the next supervisor finds the same value.
+// Called only by the supervisor's thread, after at least two checks, because a value that both checks find is
+// not the effect of a frame that advanced between two reads. write_back() is one CAS of the damaged value: if
+// the supervisor dies before the CAS, the next check or the next supervisor finds the same value.
 // Not handled: several damaged words at the same time; a change of an even number of bits (parity does not
 // detect it, but the audit's rules may); headers, which only their producer can write.
 
