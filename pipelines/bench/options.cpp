@@ -282,7 +282,7 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("--rounds", t.rounds, "Runs of each mode, size and build [5]")
         ->type_name("N")
         ->take_last();
-    app.add_option("--seconds", t.seconds, "Measured in each run [5]")->type_name("S")->take_last();
+    app.add_option("--seconds", t.seconds, "Measured time of each run [5]")->type_name("S")->take_last();
     app.add_option("--frames", t.frames, "Measured frames of each run, instead of --seconds")
         ->type_name("N")
         ->take_last();

@@ -42,7 +42,7 @@ void check_name(const std::string& name) {
         refuse_name(name, fmt::format("1 to {} letters, digits, - and _, the first a letter or a digit",
                                       max_project_name));
     if (name == "pipeline" || name == "parameters" || name == "link")
-        refuse_name(name, "another name: this name is a section of a pipeline file");
+        refuse_name(name, "another name, because this is the name of a section of a pipeline file");
 }
 
 /// The stage's file is a module, and its function has the same name.

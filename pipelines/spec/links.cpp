@@ -39,10 +39,9 @@ void check_readers_of(const pipeline& p, u32 stage, u32 output, const std::vecto
                                  "inputs of a sink, or remove the output",
                                  s.name, o.output, o.format.value("type", "of no type"), ring));
     if (blocking == 0)
-        refuse(s.at,
-               fmt::format("every stage that reads \"{}\" reads as latest; at least one must be blocking, "
-                           "or every frame could be skipped",
-                           ring));
+        refuse(s.at, fmt::format("\"{}\" is read only by latest readers, which may skip frames; at least one "
+                                 "reader must be blocking",
+                                 ring));
     if (blocking == skipping)
         refuse(s.at,
                fmt::format(

@@ -206,9 +206,8 @@ void check_readers(const pipeline& p) {
                    fmt::format("stage \"{}\" is read by {} blocking and {} latest stages; at most {} and {}",
                                s.name, blocking, latest, shm::max_blocking, shm::max_latest));
         if (s.has_output && blocking == 0)
-            refuse(s.at, fmt::format("every stage that reads \"{}\" reads as latest; at least one must be "
-                                     "blocking, or every frame could "
-                                     "be skipped",
+            refuse(s.at, fmt::format("\"{}\" is read only by latest readers, which may skip frames; at least "
+                                     "one reader must be blocking",
                                      s.name));
     }
 }

@@ -145,7 +145,8 @@ std::string read_stage_name(section_reader& r) {
     std::string name = r.text("name", "", expected);
     if (!is_stage_name(name)) section_reader::refuse_value("name", *e, expected);
     if (name == "pipeline" || name == "parameters" || name == "link" || name == "hosts")
-        section_reader::refuse_value("name", *e, "another name: this name is a section of the file");
+        section_reader::refuse_value("name", *e,
+                                     "another name, because this is the name of a section of the file");
     return name;
 }
 

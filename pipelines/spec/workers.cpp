@@ -127,7 +127,8 @@ void refuse_keys(const stage_spec& s) {
     need(s.inputs.size() == 1 && s.has_output && s.input_outputs.front().empty(), "inputs",
          "must read the first output of exactly one stage, and be read: a link carries one ring, and results "
          "are sent back");
-    need(s.sampled_inputs.empty(), "sampled", "can't have sampled inputs: links carry only inputs");
+    need(s.sampled_inputs.empty(), "sampled",
+         "can't have sampled inputs: the link to the other host carries no rings of sampled inputs");
     need(!s.standby, "standby", "can't have standbys: set standby = false");
     need(s.restart == restart_policy::always, "restart",
          "needs restart = \"always\": a process that returns frames exits and is restarted");

@@ -145,11 +145,11 @@ public:
     [[nodiscard]] std::span<const std::byte> parameter_values(std::string_view type,
                                                               std::size_t bytes) const override {
         if (type != schema_->type || bytes != schema_->bytes || bytes > dead_letter_->facts.parameters.size())
-            throw config_error(
-                fmt::format("stage {} reads parameters of type {} ({} bytes); configure() names {}, the dead "
-                            "letter has {} bytes",
-                            dead_letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
-                            dead_letter_->facts.parameters.size()));
+            throw config_error(fmt::format(
+                "stage {} can't read parameters of type {} ({} bytes): type and size must be those that "
+                "configure() names ({}), and the dead letter must contain that many bytes (it contains {})",
+                dead_letter_->stage, type, bytes, *schema_ ? schema_->describe() : "none",
+                dead_letter_->facts.parameters.size()));
         return std::span(dead_letter_->facts.parameters).first(bytes);
     }
     [[nodiscard]] std::span<const std::byte> parameter_bytes() const noexcept override {

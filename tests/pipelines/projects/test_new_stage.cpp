@@ -166,7 +166,7 @@ TEST_CASE("an invalid project is refused, and no file is written") {
     refused({"new", "stage", "a/b", folder}, "expected 1 to 40 letters");
     refused({"new", "stage", std::string(41, 'a'), folder}, "expected 1 to 40 letters");
     refused({"new", "stage", "", folder}, "expected 1 to 40 letters");
-    refused({"new", "stage", "link", folder}, "is a section of a pipeline file");
+    refused({"new", "stage", "link", folder}, "this is the name of a section of a pipeline file");
     refused({"new", "stage", "vertex", folder}, "vertex.toml already has a stage of that name");
     refused({"new", "stage", "kernel", "--cuda", folder}, "the project also has a file kernel.hpp");
     refused({"new", "stage", "class", folder, "--python"},

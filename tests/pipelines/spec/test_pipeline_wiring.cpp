@@ -70,9 +70,9 @@ TEST_CASE("latest and optional are for stages without outputs") {
                contains("stage \"b\" has 2 inputs; a latest reader has one"));
     CHECK_THAT(refusal(stage("a", "", "group = \"latest\"") + stage("b", "\"a\"")),
                contains("stage \"a\" reads nothing"));
-    CHECK_THAT(
-        refusal(head + stage("b", "\"a\"", "group = \"latest\"")),
-        contains("p.toml:1:1: every stage that reads \"a\" reads as latest; at least one must be blocking"));
+    CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"")),
+               contains("p.toml:1:1: \"a\" is read only by latest readers, which may skip frames; at least "
+                        "one reader must be blocking"));
     CHECK(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"a\"", "optional = true"))
               .empty());
 }
