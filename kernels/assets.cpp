@@ -24,7 +24,7 @@ constexpr f64 full = 65535.0;
 
 struct linear_tables {
     u32 linear[256];      ///< of a code: 0..65535
-    u32 code_below[255];  ///< the largest linear value whose nearest code is at most this one
+    u32 code_below[255];  ///< [c]: the largest linear value whose nearest code is at most c
 };
 
 constexpr linear_tables make_tables() {

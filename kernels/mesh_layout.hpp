@@ -1,13 +1,19 @@
 #pragma once
-// Memory of a mesh: the asset block that all frames share. Plain offsets computed from counts, so that every
-// stage gets the same layout from the numbers in the frame format and no stage has to read the block on the
-// host. Layout: mesh_header at 0, then bounds of each cluster of 128 triangles, the vertices of each cluster
-// u16[C][256], its triangles in those vertices u32[T], positions f32[V][3], all attributes of each vertex
-// (shaded_vertex[V]), indices u32[T][3], with several textures the texture number of each vertex u32[V] and a
-// texture_record for each texture, base colours u8[h][w][4] (RGBA, sRGB; after each picture its mip levels),
-// each 256-byte aligned. Front faces are counter-clockwise seen from outside. Positions are stored twice:
-// code that places triangles reads only the 12 bytes of a position; code that shades a pixel reads all
-// attributes of three arbitrary vertices, each contiguous in memory.
+// Memory of a mesh: the asset block that all frames share. The offsets are computed from counts, so that
+// every stage gets the same layout from the numbers in the frame format and no stage has to read the block on
+// the host. The block contains, each 256-byte aligned:
+//   mesh_header, at 0
+//   bounds of each cluster of 128 triangles
+//   vertices of each cluster u16[C][256]
+//   triangles of the clusters, as places in the clusters' vertices u32[T]
+//   positions f32[V][3]
+//   all attributes of each vertex shaded_vertex[V]
+//   indices u32[T][3]
+//   with several textures: the texture number of each vertex u32[V], and a texture_record for each texture
+//   base colours u8[h][w][4] (RGBA, sRGB; after each picture its mip levels)
+// Front faces are counter-clockwise seen from outside. Positions are stored twice: code that places triangles
+// reads only the 12 bytes of a position; code that shades a pixel reads all attributes of three arbitrary
+// vertices, each contiguous in memory.
 
 #include "core/host_device.hpp"
 #include "core/types.hpp"

@@ -29,7 +29,7 @@ struct plane_spec {
 
 inline constexpr const char* scene_format = "carousel.scene";
 
-/// Plane 0 of a scene: what to draw. Read by kernels, which clamp it to the capacity in their arguments.
+/// Plane 0 of a scene: what to draw. Kernels read the count and clamp it to the capacity in their arguments.
 struct draw_record {
     u32 instance_count = 0;
     u32 reserved[15] = {};

@@ -18,11 +18,11 @@
 // and the word itself added to a neighbour's sum), with a rotation, so that the order within a column matters
 // even without the keys, and with a full mix of each column after 16 steps (XXH3: a scramble after 16). mix
 // and the keys are splitmix64's (S. Vigna; finaliser "Mix13" of D. Stafford). Guarantee: a change within one
-// word always changes its neighbour column's a (all later steps of it are one to one), and therefore the
-// block's and the plane's hash, except with probability 2^-64. The terms added before each mix distinguish
-// columns, blocks and lengths. The sums are independent of order, so lanes, blocks and threads may be added
-// in any order. The hash does not protect against an adversary. Why 4096: a 720p picture has 900 blocks,
-// enough to keep a large GPU busy, and the cost of a block in addition to its steps (32 mixes for 512 words)
+// word always changes its neighbour column's a (all later steps of that column are one-to-one functions), and
+// therefore the block's and the plane's hash, except with probability 2^-64. The terms added before each mix
+// distinguish columns, blocks and lengths. The sums are independent of order, so lanes, blocks and threads
+// may be added in any order. The hash does not protect against an adversary. Why 4096: a 720p picture has 900
+// blocks, enough to keep a large GPU busy, and the cost of a block outside its steps (32 mixes for 512 words)
 // is small on both devices.
 
 #include "core/host_device.hpp"

@@ -29,7 +29,7 @@ struct vec3d {
 struct corners3d {
     vec3d p[3];
     bool usable;    ///< indices in range, coordinates finite
-    bool has_area;  ///< no two corners coincide: if they did, they would on the screen, too
+    bool has_area;  ///< no two corners coincide (such corners would coincide on the screen, too)
 };
 [[nodiscard]] CAROUSEL_HD_INLINE corners3d triangle_corners(const mesh_view& m, u32 triangle) {
     corners3d c{};
@@ -93,9 +93,9 @@ struct corners3d {
             0};
 }
 
-/// Lists a cluster's vertices, ascending, in `numbers` (minus the first, u16[cluster_vertices]) and its
-/// triangles' corners in that list in `corners`. No list (all zero) if an index is out of range or the
-/// vertices are too many or too far apart.
+/// Stores a cluster's vertex list in `numbers` (u16[cluster_vertices], ascending, each minus the first
+/// vertex), and in `corners` the places of its triangles' corners in that list. Stores no list (all zero) if
+/// an index is out of range, or if the vertices are too many or too far apart.
 CAROUSEL_HD_INLINE void list_cluster(const mesh_view& m, u32 cluster, cluster_bounds& bounds, u16* numbers,
                                      u32* corners) {
     const u32 begin = cluster * cluster_triangles,
@@ -151,8 +151,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
            abs_(row[3]);
 }
 
-/// True if the whole cluster lies within the view, beyond the near plane, by more than any rounding. Then all
-/// outcodes are 0.
+/// True if the whole cluster lies within the view and beyond the near plane, by more than any rounding error.
+/// Then all outcodes are 0.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_inside(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;

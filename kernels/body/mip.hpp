@@ -9,8 +9,8 @@
 namespace carousel::kernels::body {
 
 /// The change of the corners' weights from this pixel to the next, divided by the sum of the weights.
-/// Multiplied by the corners' values minus the pixel's own value, it gives the value's change per pixel (the
-/// derivative of a quotient of functions that are linear on the screen).
+/// The sum over the corners of this change times (the corner's value - the pixel's value) is the value's
+/// change per pixel (the derivative of a quotient of functions that are linear on the screen).
 struct weight_slopes {
     f32 x[3], y[3];
 };

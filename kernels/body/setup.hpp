@@ -63,7 +63,7 @@ template <typename Int = i64>
     if (narrow(t)) return double_area<i32>(t) > 0;
     return double_area<i64>(t) > 0;
 #else
-    // In f64, which is also exact: below AVX-512 there are no vectors of 64-bit products.
+    // f64 is also exact. It is used because below AVX-512 there are no vectors of 64-bit integer products.
     const f64 ux = t.bx - t.ax, uy = t.by - t.ay, vx = t.cx - t.ax, vy = t.cy - t.ay;
     return ux * vy > uy * vx;
 #endif
@@ -141,9 +141,10 @@ struct depth_bound {
 };
 /// The smaller of two bounds: the nearest corner's depth, and the depth plane, which is tighter if corners
 /// lie far outside. Both are raised by more than the rounding error of their computation and of depth_bits().
-/// The plane: each of about twenty roundings loses at most 2^-24 of the sum of the terms here (at the first
-/// pixel, and over 64 pixels each way; within the triangle no term is larger than its corners' difference).
-/// Multiplied in the order of depth_bits(), so that values too small for a float underflow in both functions.
+/// For the plane, each of about twenty roundings loses at most 2^-24 of the sum of the terms. That sum is
+/// computed for the first pixel and for 64 pixels each way; within the triangle no term is larger than the
+/// difference between its corners. The products are computed in the order of depth_bits(), so that values too
+/// small for a float underflow in both functions.
 [[nodiscard]] CAROUSEL_HD_INLINE f32 nearest_corner(const screen_triangle& t) {
     return max_(max_(t.wa, t.wb), t.wc) * 1.0001F;
 }

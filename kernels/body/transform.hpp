@@ -9,8 +9,8 @@ inline constexpr i32 subpixels = 256;
 inline constexpr i32 guard_pixels = 32700;              ///< beyond this a triangle is clipped in x or y
 inline constexpr i32 screen_limit = 32767 * subpixels;  ///< maximum magnitude of a screen coordinate
 
-/// Outcode bits. A triangle whose vertices share one of the first five is invisible; out_needs_clip selects
-/// the bits that require clipping.
+/// Outcode bits. A triangle is invisible if one of the first five bits is set for all of its vertices;
+/// out_needs_clip selects the bits that require clipping.
 enum outcode : u32 {
     out_left = 1,
     out_right = 2,

@@ -119,8 +119,9 @@ struct cluster_cache {
 /// Up to `batch_size` entries of the list by their ids; all values read from ring memory are bounded here.
 struct alignas(64) listed_ids {
     u32 id[batch_size], instance[batch_size], triangle[batch_size], valid[batch_size];
-    bool in_clusters;  ///< at most two changes of the cluster, and each has a vertex list: the vertices
-                       ///< are transformed once for all triangles of the batch
+    bool in_clusters;  ///< the cluster changes at most twice from entry to entry, and every cluster of the
+                       ///< batch has a vertex list: the vertices are transformed once for all triangles of
+                       ///< the batch
 };
 
 CAROUSEL_FORCE void bound_ids(listed_ids& ids, const fragment_job& job, u32 count) {

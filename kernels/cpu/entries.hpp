@@ -48,7 +48,7 @@ struct alignas(32) binned_triangle {
     f32 inverse_w[3];
     u32 id;
 };
-/// twice -32768, in units of 1/256 pixel: no corner in a box of 127 pixels has this value
+/// -32768 in both halves, in units of 1/256 pixel: no corner in a box of 127 pixels has this value
 inline constexpr u32 wide_triangle = 0x80008000U;
 
 /// References of one tile to its worker's triangles, as a chain of pages.
@@ -122,7 +122,7 @@ void fragment_stage(device::queue& q, const fragment_stage_args& args);
 void sharpen(device::queue& q, const sharpen_args& args);
 void hash_plane(device::queue& q, const hash_args& args);
 [[nodiscard]] u64 fragment_scratch_bytes(u32 width, u32 height);
-/// The minimum with which run_fragment_stage still works, in many rounds (for tests).
+/// The minimum number of bytes with which run_fragment_stage still works, in many rounds (for tests).
 [[nodiscard]] u64 least_scratch_bytes(u32 width, u32 height);
 
 // The same as above, but synchronous, in the calling thread and its pool (called by the queue's worker; tests

@@ -16,9 +16,9 @@ inline screen_vertex corner(const batch& b, u32 k, u32 l) {
     return {b.x[k][l], b.y[k][l], b.w[k][l], b.code[k][l]};
 }
 
-/// Four words, from any address: one load and one store, whereas a gather would load each word separately.
-/// Where three words are needed (here and in take_columns), a fourth one is read as well: this is safe
-/// because no array read this way is the last one of its block.
+/// Copies four words, from any address: one load and one store, whereas a gather would load each word
+/// separately. Where three words are needed (here and in take_columns), a fourth one is read as well: this is
+/// safe because no array read this way is the last one of its block.
 using words4 = u32 __attribute__((vector_size(16)));
 CAROUSEL_FORCE void take4(u32* to, const void* from) {
     words4 v;

@@ -9,7 +9,8 @@ static_assert(row % 16 == 0, "the members below are read and written as whole ve
 struct alignas(64) shaded_row {
     u32 triangle[row];  ///< index in the mesh; 0 if nothing is visible
     u32 instance[row];  ///< no_page if nothing is visible
-    u32 run[row];       ///< the run of a pixel: starts at 0, equal to its left neighbour's or one more
+    u32 run[row];  ///< number of the pixel's run: 0 for the first pixel, then that of the left neighbour or
+                   ///< one more
     u32 run_triangle[row];
     u32 index[row * 4];             ///< three vertices per run, bounded
     f32 corner[3][8][row + lanes];  ///< the corners of a run, as in shaded_vertex; the clip position's x, y
@@ -142,7 +143,8 @@ CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
     }
 }
 
-/// Loads both texels of each footprint's row if they are adjacent in memory: half the loads.
+/// Loads both texels of each footprint's row at once if they are adjacent in memory, which halves the number
+/// of loads.
 CAROUSEL_FORCE void take_pairs(u32* left, u32* right, const u32* texels, const u32* at) {
     alignas(64) u64 pair[row];
 #pragma GCC unroll 8

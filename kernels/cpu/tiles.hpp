@@ -86,7 +86,7 @@ CAROUSEL_FORCE f32 farthest_of(const tile_place& tile, const viewport& view) {
     return float_of(~largest);
 }
 
-/// True if the triangle could show a pixel of the box, nearer than `farthest`.
+/// True if the triangle could show a pixel of the box that is nearer than `farthest`.
 CAROUSEL_FORCE bool may_show(const screen_triangle& t, const pixel_box& box, f32 farthest) {
     if (nearest_corner(t) < farthest) return false;
     const edge_functions<f64> e = edges_at<f64>(t, box.x0, box.y0);
@@ -112,9 +112,8 @@ enum stamp_kind : u32 {
     stamp_none,
     stamp_small,
     stamp_slim,
-    stamp_rows
-};  // rows: the triangle may have no
-    // area
+    stamp_rows  ///< the triangle may have no area
+};
 inline constexpr i32 stamp_side = 4, slim_columns = 8;
 
 CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job& job, const tile_place& tile,
@@ -127,9 +126,9 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
         const i32 x0 = max_(whole.x0, tile.x), y0 = max_(whole.y0, tile.y);
         const i32 x1 = min_(whole.x1, right), y1 = min_(whole.y1, bottom);
         const i32 columns = x1 - x0 + 1, rows = y1 - y0 + 1;
-        // In 32 bits, which are exact for narrow triangles: 64-bit products and their conversion to float
-        // have no vectors below AVX-512 and would make the whole loop scalar. The other triangles go to
-        // raster_any, which does its own set-up.
+        // Computed in 32 bits, which are exact for narrow triangles. Below AVX-512 there are no vector
+        // instructions for 64-bit products and their conversion to float, so they would make the whole loop
+        // scalar. The other triangles go to raster_any, which does its own set-up.
         const i32 area = static_cast<i32>(static_cast<u32>(t.bx - t.ax) * static_cast<u32>(t.cy - t.ay) -
                                           static_cast<u32>(t.by - t.ay) * static_cast<u32>(t.cx - t.ax));
         const u32 slim = u32{narrow(t)};
@@ -165,8 +164,8 @@ CAROUSEL_FORCE void set_up_stamps(stamps& s, const batch& b, const fragment_job&
     }
 }
 
-/// A vector of small triangles: coverage and depth of one pixel of each at a time; the keys are updated one
-/// by one.
+/// Draws a vector of small triangles: computes coverage and depth of one pixel of each triangle at a time,
+/// and updates the keys one by one.
 CAROUSEL_FORCE void raster_stamps(const stamps& s, const batch& b, const tile_place& tile, u32 first) {
     i32 columns = 0, rows = 0;
     for (u32 l = first; l < first + lanes; ++l) {

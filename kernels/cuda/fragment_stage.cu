@@ -6,11 +6,11 @@
 //           hidden; a triangle that does not fit into their store is drawn by its warp
 // Each tier computes the same integer edges and the same depth, so the picture does not depend on the tier.
 // Grids that may have no work fill the device only once: blocks that wait for others to end and then find no
-// work cost microseconds. Each kernel begins while its predecessor ends (launch.cuh): small sets up its first
-// triangles while the keys are cleared, and large runs concurrently with the rest of small, since both only
-// take minima; it ends after small, so that tiles and resolve see both. Scratch: header (256 bytes), keys
-// u64[h][w], boxes, triangles. Setting all bits initialises keys and counter alike: the counter's value is
-// its stored word plus one.
+// work cost microseconds. Each kernel begins while its predecessor ends (launch.cuh). raster_small sets up
+// its first triangles while the keys are cleared. raster_large runs concurrently with the rest of
+// raster_small, since both only take minima; it ends after raster_small, so that the tiles and the resolve
+// see the results of both. Scratch: header (256 bytes), keys u64[h][w], boxes, triangles. Setting all bits
+// initialises keys and counter alike: the counter's value is its stored word plus one.
 #include "kernels/cuda/entries.hpp"
 #include "kernels/cuda/large.cuh"
 #include "kernels/cuda/launch.cuh"

@@ -18,8 +18,8 @@ using device::cuda::let_next_begin;
 using device::cuda::wait_for_last;
 
 /// For __launch_bounds__(256, resident_blocks(n)): limits registers so that n blocks of 256 threads fit on a
-/// multiprocessor, or fewer if it holds fewer in any case: 2048 threads on data centre GPUs, 1536 on the
-/// others, 1024 on Turing.
+/// multiprocessor. The result is smaller than n if a multiprocessor can never hold n blocks: it holds at most
+/// 2048 threads on data centre GPUs, 1536 on the others, 1024 on Turing.
 constexpr int resident_blocks(int wanted) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000 || \
     __CUDA_ARCH__ == 1030

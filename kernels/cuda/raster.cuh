@@ -106,9 +106,9 @@ __device__ __forceinline__ fetched fetch(const raster_args& a, const corner_numb
     return f;
 }
 
-/// The same for triangles that the vertex stage has classified as small, which are therefore not clipped or
-/// dropped: outcodes are not computed. Invalid data gives some triangle within the limit; a nonexistent
-/// corner gives a triangle without area.
+/// The same for triangles that the vertex stage has classified as small, which are therefore neither clipped
+/// nor dropped, so outcodes are not computed. Invalid data gives some triangle within the limit; a
+/// nonexistent corner gives a triangle without area.
 __device__ __forceinline__ screen_triangle fetch_small(const raster_args& a, const corner_numbers& c) {
     screen_triangle none{};
     const u32 limit = a.mesh.counts.vertex_count;
@@ -188,10 +188,10 @@ __device__ __forceinline__ void raster_by_warp(const raster_args& a, const scree
     }
 }
 
-/// Draws a sliver by a warp: one lane per column of its box (per row, if it is taller than wide), in which
-/// the edges enclose only a few pixels. Their range is found by division in floats, accurate to 2^-8 of a
-/// pixel, and slightly enlarged; each pixel is then tested exactly. So the cost of a sliver is proportional
-/// to its length, not to the area of its box.
+/// Draws a sliver by a warp: one lane per column of its box (per row, if the box is taller than wide). In a
+/// column the edges enclose only a few pixels. The range of these pixels is found by division in floats,
+/// accurate to 2^-8 of a pixel, and slightly enlarged; each pixel is then tested exactly. So the cost of a
+/// sliver is proportional to its length, not to the area of its box.
 __device__ __forceinline__ void raster_by_spans(const raster_args& a, const screen_triangle& t,
                                                 const pixel_box& box, u32 id) {
     const edge_functions<i64> e = edges_at<i64>(t, box.x0, box.y0);
