@@ -9,10 +9,10 @@
 //             frame's place in it shows the previous picture.
 //   keep      keeps the pictures of the newest N frames; 0: all [0]. A film keeps all its frames.
 //   film_fps  frames per second of the film [the pipeline's fps, or 30]
-//   finish_threads  number of threads that pack pictures, each a different one or parts of one; 0: one per
-//             core [0]. A film is encoded in order, by one thread and the encoder's own threads; hashes alone
-//             need no further threads delay_ms  sleeps this long for each frame, one at a time: a slow sink,
-//             for tests [0]
+//   finish_threads  number of threads that pack pictures, either different pictures or parts of one; 0: one
+//             per core [0]. A film is encoded in order, by one thread and the encoder's own threads. Hashes
+//             alone need no further threads.
+//   delay_ms  sleeps this long for each frame, one frame at a time: a slow sink, for tests [0]
 // What a crash leaves: each picture is complete or absent. Pictures of frames after the last delivered one
 // may exist, since several are packed concurrently. A frame that is delivered again replaces its picture by
 // an identical one.
@@ -57,8 +57,9 @@ private:
     std::unique_ptr<plane_hasher> hasher_;
     /// one picture per lane, in memory that the CPU can read; empty if no pictures are written
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    /// on the CPU pictures are packed in place: the frame belongs to this process until its commit, and a
-    /// picture of a frame that no longer belongs to it does not replace a file (frame::is_owned)
+    /// true on the CPU, except for a film: pictures are packed in place, because the frame belongs to this
+    /// process until its commit. If the frame no longer belongs to it, the picture does not replace a file
+    /// (frame::is_owned)
     bool in_place_ = false;
 };
 

@@ -61,8 +61,8 @@ u32 film_file::noted_part() const {
     return in >> part && part <= most_parts ? part : 0;
 }
 
-// The note is either complete or absent: a crash in between leaves the older note, and the part is begun
-// again.
+// The note is replaced by a rename. A crash before the rename leaves the older note, or none, and the part is
+// begun again.
 void film_file::note_part(u32 part) const {
     const std::string temporary = note_ + ".tmp";
     std::ofstream(temporary, std::ios::trunc) << part << "\n";

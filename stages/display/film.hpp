@@ -17,18 +17,18 @@ namespace carousel::stages {
 // The file of a film, which continues to exist when its writers die. The first incarnation of a display
 // creates it; each later one continues after the last complete fragment, so that a killed display leaves one
 // playable file that has every frame once:
-//   killed in the middle of a fragment:         its successor removes the incomplete fragment, and the frame
-//   is delivered again;
-//   between the fragment and the commit:        the frame is delivered again; the file has it, so it is not
-//                                               written again;
-//   after a kill -9 of all processes:           complete fragments can be played (players skip the cut one).
+//   killed in the middle of a fragment:      the successor removes the incomplete fragment, and the frame is
+//                                            delivered again
+//   killed between fragment and commit:      the frame is delivered again, but not written again, because the
+//                                            file has it
+//   kill -9 of all processes:                complete fragments can be played (players skip the cut one)
 // If the path is a symbolic link, its target is written, and the link is kept. Into a FIFO or a device (a
-// player that reads during the run) the fragments are written as they are made: the fragment during which a
-// display was killed is incomplete in the stream, and its frame is written again after it. A successor waits
-// for a predecessor that still runs (a GPU may take time to release it): the predecessor's lock on the file
-// is released when it ends. If a successor's heading differs (the program or ffmpeg's libraries were replaced
-// meanwhile), its frames go to NAME.part2.mp4 and so on. A small file in the run's runtime directory, created
-// with each part, records which process is the first one and which part is being written.
+// player that reads during the run) the fragments are written as they are made. If a display was killed
+// during a fragment, that fragment stays incomplete in the stream, and its frame is written again after it. A
+// successor waits for a predecessor that still runs (a GPU may take time to release it): the lock on the file
+// is released when the predecessor ends. If a successor's heading differs (the program or ffmpeg's libraries
+// were replaced meanwhile), its frames go to NAME.part2.mp4 and so on. A small file in the run's runtime
+// directory, created with each part, records which process is the first one and which part is being written.
 
 class film_file {
 public:
@@ -68,8 +68,8 @@ public:
         : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
 
     /// Called before the frame's commit. Does nothing for a frame that the film already contains. Throws
-    /// output_error; after a full disk it is called again with the same frame, which has already been passed
-    /// to the encoder and must not be passed to it again.
+    /// output_error; after a full disk write() is called again with the same frame. The encoder already has
+    /// this frame and must not get it twice.
     void write(u64 frame_number, std::span<const std::byte> rgba) {
         if (file_.contains(frame_number)) return;
         if (encoded_ != frame_number) fragment_ = encoder_->encode(frame_number, rgba);

@@ -18,9 +18,10 @@ namespace carousel::stages {
 
 class picture_name {
 public:
-    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`:
-    /// no conversion, two conversions, one of another type, one in the folder's part, or an extension that is
-    /// not a picture's (picture_file.hpp) or that this build cannot write.
+    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key` if
+    /// the pattern has no conversion, two conversions, or a conversion of another type or in the folder's
+    /// part, or if its extension is not a picture's (picture_file.hpp) or this build cannot write that
+    /// format.
     picture_name(std::string key, const std::string& pattern);
 
     /// The file's path for one frame; relative patterns are resolved against `folder`.

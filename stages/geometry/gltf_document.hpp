@@ -33,7 +33,7 @@ public:
     /// Throws settings_error: "PLACE: WHY".
     [[noreturn]] void refuse(std::string_view why) const;
 
-    // Each accessor refuses values of another type or out of range.
+    // Each of these functions refuses values of another type or out of range.
     [[nodiscard]] bool has(const char* key) const { return get(key) != nullptr; }
     [[nodiscard]] bool is_number(const char* key) const;
     [[nodiscard]] std::optional<gltf_value> find(const char* key) const;
@@ -100,8 +100,8 @@ struct affine {
     /// Applies `inner` first, then this transform.
     [[nodiscard]] affine times(const affine& inner) const;
     void point(const f64 (&p)[3], f64 (&out)[3]) const;
-    /// Transforms a normal by the cofactors of L, which equal its inverse transpose times its determinant and
-    /// also exist for a singular L; flips the normal if L mirrors.
+    /// Transforms a normal by the cofactors of L. They equal the inverse transpose of L times the determinant
+    /// of L, and also exist for a singular L. Flips the normal if L mirrors.
     void normal(const f64 (&n)[3], f64 (&out)[3]) const;
     /// True if the transform turns counter-clockwise triangles into clockwise ones.
     [[nodiscard]] bool mirrors() const;

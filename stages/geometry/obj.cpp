@@ -79,7 +79,7 @@ std::string read_text(const std::filesystem::path& path) {
 void blank_comments(std::string& text) {
     for (auto at = text.find('#'); at != std::string::npos; at = text.find('#', at)) {
         if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') {
-            ++at;  // at a line's start, where the library accepts a comment, or part of a name
+            ++at;  // this # begins a line, where the library accepts a comment, or is part of a name
             continue;
         }
         while (at < text.size() && text[at] != '\n' && text[at] != '\r') {

@@ -36,7 +36,7 @@ point3 newell(std::span<const point3> p) {
     return n;
 }
 
-/// Projects along the axis nearest to the normal, from the side from which the polygon turns left.
+/// Projects the polygon along the coordinate axis nearest to its normal, so that it is counter-clockwise.
 std::vector<point2> project(std::span<const point3> corners) {
     const point3 n = newell(corners);
     std::size_t axis = 0;
@@ -79,8 +79,9 @@ public:
             out.insert(out.end(), {before_[at], at, after_[at]});
             after_[before_[at]] = after_[at];
             before_[after_[at]] = before_[at];
-            at = after_[after_[at]];  // avoids a fan around one corner, which gives triangles with larger
-                                      // angles
+            // Skips the next corner: ears at adjacent corners would form a fan around one corner, and a fan's
+            // triangles have larger angles.
+            at = after_[after_[at]];
             tried = 0;
             --left;
             // A sharp corner stays sharp; a blunt corner may have become sharp, and a removed corner no

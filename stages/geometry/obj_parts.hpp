@@ -56,10 +56,11 @@ struct smoothing {
     std::vector<u32> group;  ///< group of each triangle; 0: flat
 };
 
-/// Returns for each corner (three per triangle, `point_of_corner` an index of `points`) the sum of the cross
-/// products of its own triangle and of the triangles around its point that are smoothed with it, because they
-/// are in the same group or there are at most 60 degrees between the two planes. The lengths weight by area.
-/// Not of unit length.
+/// Returns a normal, not of unit length, for each corner (three per triangle; `point_of_corner` contains
+/// indices of `points`). The normal is the sum of the cross products of the corner's own triangle and of
+/// those triangles around its point that are smoothed with it: they are in the same group or, in a file
+/// without `s` statements, there are at most 60 degrees between the two planes. The lengths of the cross
+/// products weight the triangles by area.
 [[nodiscard]] std::vector<point3> corner_normals(std::span<const point3> points,
                                                  std::span<const u32> point_of_corner, const smoothing& how);
 

@@ -41,7 +41,7 @@ kernels::scene_state scene_of_view(u64 view) {
     return s;
 }
 
-/// The mean brightness of four pixels each, in integers.
+/// Computes the mean brightness of each block of 2 x 2 pixels, in integers.
 void make_grey(const u8* color, u8* grey) {
     for (u32 y = 0; y < kernels::net_side; ++y) {
         for (u32 x = 0; x < kernels::net_side; ++x) {

@@ -35,7 +35,8 @@ struct dl_tensor {
     std::uint64_t offset;   ///< bytes
 };
 
-/// In a capsule "dltensor". Its consumer renames that to "used_dltensor" and finally calls the deleter.
+/// The content of a capsule named "dltensor". The consumer renames the capsule to "used_dltensor" and finally
+/// calls the deleter.
 struct dl_managed {
     dl_tensor tensor;
     void* owner;

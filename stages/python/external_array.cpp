@@ -9,7 +9,7 @@
 namespace carousel::python {
 namespace {
 
-/// The type of a struct-module format. Zero bits: a type that a plane cannot have.
+/// Returns the element type of a struct-module format, with 0 bits if a plane cannot have that type.
 dl_type type_of_format(const char* format, Py_ssize_t bytes) {
     std::string_view word = format == nullptr ? "B" : format;
     // Native byte order only. Any other prefix, or a second letter, is another type: "Zf" is complex.

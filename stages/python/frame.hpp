@@ -1,7 +1,7 @@
 #pragma once
-// A frame as a Python object. A stage's frame is valid while process() or finish() runs, that of a reader or
-// a writer until its commit, that of `sampled` for as long as it is referenced, and a copy without limit.
-// Used only under the GIL.
+// A frame as a Python object. A stage's frame is valid while process() or finish() runs. The frame of a
+// reader or a writer is valid until its commit. A frame of `sampled` is valid for as long as it is
+// referenced, and a copy is valid without limit. Used only under the GIL.
 
 #include <pybind11/pybind11.h>
 #include <carousel/port.hpp>
@@ -80,7 +80,7 @@ public:
     void end_stream();
     virtual void set_hash(u64 hash, const std::string& name);
     [[nodiscard]] std::string describe() const;
-    /// Returns the plane name of an array of the frame that still exists; empty: there is none.
+    /// Returns the name of a plane of which an array still exists; empty: there is no such array.
     [[nodiscard]] std::string outlived() const;
     [[nodiscard]] lease& frame_lease() const noexcept { return *lease_; }
     /// For a frame of a port that has ended: releases its reference to the port; arrays of the frame keep

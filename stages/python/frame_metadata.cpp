@@ -24,7 +24,7 @@ py::object object_of(const ring::metadata_value& value) {
         value);
 }
 
-/// An object that is not text is never a key here, as in any dict without such keys.
+/// Raises KeyError for an object that is not text, as a dict does for a missing key.
 std::string key_from(const py::object& key) {
     try {
         return key.cast<std::string>();

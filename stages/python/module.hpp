@@ -1,6 +1,6 @@
 #pragma once
-// The parts of the Python module that <carousel/port.hpp> has: a run, its newest frames, and ports that take
-// part.
+// The Python counterparts of <carousel/port.hpp>: a run, its newest frames, and ports that take part in the
+// run.
 
 #include <pybind11/pybind11.h>
 

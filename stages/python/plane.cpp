@@ -234,8 +234,8 @@ py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& 
     return py::reinterpret_steal<py::capsule>(PyCapsule_New(&t->plain, "dltensor", release_unused));
 }
 
-// Version 3, without a stream of the consumer: the work belongs on the current stream, which is that of the
-// frame.
+// Version 3 of the interface, in which the consumer passes no stream: the work belongs on the current stream,
+// which is that of the frame.
 py::dict plane_object::cuda_array_interface() const {
     if (lease_->gpu < 0) throw py::attribute_error("__cuda_array_interface__: the plane is in host memory");
     check();
@@ -317,8 +317,8 @@ void plane_object::set_used(const std::vector<u64>& elements) const {
 
 namespace {
 
-// NumPy calls this after the buffer request was refused, and would otherwise make an array of one object;
-// therefore this reports the refusal.
+// NumPy calls this function after the buffer request was refused, and would otherwise make an array of one
+// object. Therefore this function reports the refusal.
 py::object array_of(const py::object& self, const py::args& type, const py::kwargs&) {
     auto view = py::reinterpret_steal<py::object>(PyMemoryView_FromObject(self.ptr()));
     if (!view) throw py::error_already_set();

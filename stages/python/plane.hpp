@@ -4,9 +4,9 @@
 //
 // - Planes in host memory support the buffer protocol (numpy.asarray) and DLPack. On a GPU: DLPack and
 //   __cuda_array_interface__.
-// - Inputs are read-only, unless their stage has requested to write to them: the buffer is marked as
-//   read-only, and DLPack as well if a consumer requests version 1; a write despite these marks faults the
-//   writing process, because the memory is mapped for reading.
+// - Inputs are read-only, unless their stage has requested to write to them. The buffer is marked as
+//   read-only, and the DLPack tensor as well if a consumer requests version 1. A write despite these marks
+//   faults the writing process, because the memory is mapped for reading.
 // - A plane ends with its frame; see lease.hpp.
 
 #include <pybind11/pybind11.h>
@@ -55,8 +55,8 @@ public:
     /// An independent copy in host memory.
     [[nodiscard]] std::shared_ptr<plane_object> to_host() const;
     /// Copies an array of any library into this plane; on a GPU the lease keeps the array until the frame is
-    /// complete, unless it is memory of a plane. Throws type_error; value_error for another device, type or
-    /// shape, or for strides that are not dense.
+    /// complete, unless the array's memory is that of a plane. Throws type_error; value_error for another
+    /// device, type or shape, or for strides that are not dense.
     void copy_from(const py::object& array) const;
 
     /// Sets the used extents of this frame's plane, along its first dimensions. Throws config_error;

@@ -172,8 +172,8 @@ void python_stage::call(frame& f, py::handle function, bool enqueues) {
     if (enqueues) lanes_[f.lane()] = std::move(frame_lease);
 }
 
-// After the user's function and before the runner's final check and SUBMITTED: a reader that finds the frame
-// complete then also finds the results of all work that the function has enqueued, on any stream.
+// Called after the user's function and before the runner's final check and SUBMITTED. So a reader that finds
+// the frame complete also finds the results of all work that the function has enqueued, on any stream.
 void python_stage::join_streams(const lease& frame_lease) {
     if (join_or_wait(frame_lease.gpu, frame_lease.stream) || warned_) return;
     warned_ = true;

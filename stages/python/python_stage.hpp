@@ -6,13 +6,14 @@
 // The loop, the protocol, heartbeats and commits never take the GIL: a function that never releases it, or
 // another Python thread that holds it, stops only this stage, and its frame's timeout ends the process.
 //
-// Errors in a function are errors of the stage, reported in one sentence, and count as an attempt on its
-// frame: it raises, it returns something, it calls sys.exit, or an array that it made from a plane outlives
-// it. The traceback goes to the log, and into the dead letter of the frame if that was the last attempt.
+// An error in a function is an error of the stage: it is reported in one sentence, and counts as an attempt
+// on the frame. A function is in error if it raises, returns something or calls sys.exit, or if an array that
+// it made from a plane outlives the call. The traceback goes to the log, and into the dead letter of the
+// frame if that was the last attempt.
 //
-// On the CPU the function does its work in process(), on the main thread. On a GPU it enqueues: the current
-// stream of torch and CuPy, if they are loaded, is the frame's, and work enqueued on any other stream of the
-// process is joined into the frame's before SUBMITTED (streams.hpp).
+// On the CPU the function does its work in process(), on the main thread. On a GPU the function enqueues its
+// work. The current stream of torch and CuPy, if they are loaded, is the frame's stream. Work enqueued on any
+// other stream of the process is joined into the frame's stream before SUBMITTED (streams.hpp).
 
 #include <pybind11/pybind11.h>
 

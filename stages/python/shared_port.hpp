@@ -30,7 +30,7 @@ struct port_state {
     f64 patience_s;
     std::shared_ptr<run_parameters> run;  ///< for its frames
     std::optional<writer_frame> filling;  ///< a writer's uncommitted frame
-    /// lease of the current frame, or of a dropped frame that is outlived by arrays; null: there is neither
+    /// lease of the current frame, or of a dropped frame of which arrays still exist; null: there is neither
     std::shared_ptr<lease> frame_lease;
     std::weak_ptr<frame_object> frame;  ///< the current one
     const owner_process owner;

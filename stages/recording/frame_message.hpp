@@ -22,7 +22,7 @@ inline constexpr u32 frame_number = 1, born_ns = 2, time_s = 3, parameter_number
 namespace plane_field {
 inline constexpr u32 name = 1, data = 2, used = 3;
 }
-/// The number of an entry's kind in frame/metadata.hpp is one less than its field here.
+/// The field for an entry's value has the number of the entry's kind in frame/metadata.hpp, plus one.
 namespace entry_field {
 inline constexpr u32 key = 1, truth = 2, whole = 3, natural = 4, number = 5, text = 6, bytes = 7;
 }
@@ -41,11 +41,11 @@ inline constexpr u32 timestamp = 1, width = 2, height = 3, encoding = 4, step = 
 //   message carousel.Plane { string name = 1; bytes data = 2; repeated fixed64 used = 3; }
 //   message carousel.Entry { string key = 1; one of: bool truth = 2; sfixed64 whole = 3; fixed64 natural = 4;
 //                            double number = 5; string text = 6; bytes bytes = 7; }
-// `used`: the extents of a plane that the frame uses in part; the data end after the last element in use. The
-// picture of such a ring has the size of the part in use, and its Plane has no data. A ring with pictures is
-// stored as foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame in field 100: the picture
-// is in `data`, other planes are in the frame. A schema in the file describes both, so that other programs
-// can read all of it.
+// `used`: the extents of a plane that the frame uses in part; the data end after the last element in use. A
+// ring with pictures is stored as foxglove.RawImage (https://docs.foxglove.dev), with its carousel.Frame in
+// field 100. The picture is in `data`, with the size of the part in use, and its Plane has no data; other
+// planes are in the frame. A schema in the file describes both messages, so that other programs can read them
+// completely.
 
 using ring::frame_facts;
 

@@ -76,9 +76,9 @@ void read_chunk(int fd, const chunk_entry& c, buffer& compressed, buffer& record
 
 /// Fills c.chunks and c.data_end from the bytes after the preamble. Bytes that belong to no unit are skipped.
 void find_units(int fd, contents& c);
-/// Inserts an entry with a text in `damage` wherever units are missing, that is, where bytes between two
-/// units, or between the last unit and c.data_end, belong to no unit. The numbers of the frames before and
-/// after determine how many are missing, and of which channels.
+/// Units are missing where bytes between two units, or between the last unit and c.data_end, belong to no
+/// unit. Inserts entries with a text in `damage` there. The numbers of the frames before and after the gap
+/// determine how many frames are missing, and of which channels.
 void mark_gaps(int fd, contents& c);
 
 }  // namespace carousel::stages::mcap

@@ -66,7 +66,7 @@ class Setting(typing.NamedTuple):
     choices: tuple
 
     def read(self, config):
-        """Returns its value in the pipeline file; an error there names the key, so that its line is reported."""
+        """Returns its value in the pipeline file; an error names the setting's key, so that its line is reported."""
         try:
             return self._read(config)
         except SettingsError as failure:

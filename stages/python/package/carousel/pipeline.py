@@ -135,15 +135,15 @@ class Running:
             return "done"
         try:
             status = self.ps()
-            if "pipeline" in status:   # otherwise only its shared-memory space exists, which is so shortly
-                                       # before and after the time when the run accepts requests
+            if "pipeline" in status:   # otherwise only its shared-memory space exists: the run does not
+                                       # accept requests yet, or not any more
                 return status["pipeline"]["state"]
         except Error:   # not reachable yet, or not any more
             pass
         return "starting" if self._process.poll() is None else "done"
 
     def ps(self):
-        """Returns the output of `carousel ps --json` for it."""
+        """Returns the output of `carousel ps --json` for the run."""
         return json.loads(self._run_command("ps", "-p", self.name, "--json"))
 
     def kill(self, stage, sig="KILL"):
