@@ -177,7 +177,7 @@ private:
         }
         try_write(next_name("frame", p.ring_sequence), pixels, p.width, p.height);
     }
-    // Returns false if the window delivers its pixels with the next frame.
+    // Returns false if the pixels are not available before the next frame of the window.
     bool save_window(const std::string& path) {
         u32 width = 0, height = 0;
         const std::vector<u8> pixels = window_->read_pixels(width, height);

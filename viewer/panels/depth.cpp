@@ -1,5 +1,5 @@
-// The depth of each stage: its frames in flight and its frames ahead of its readers, as currently chosen,
-// next to the room available, and the reason.
+// The depth of each stage, as currently chosen: its frames in flight, and its frames ahead of its readers.
+// Both are shown next to the room available, with the reason for the choice.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -290,7 +290,7 @@ private:
                         : fmt::format("x {} y {}", x, y);
     }
 
-    // In the lower corner of the picture that the mouse is not in.
+    // Draws in one of the two lower corners of the picture: the one without the mouse.
     void draw_picked(ImDrawList* d, ImVec2 at, ImVec2 end) const {
         if (picked_frame_ != ImGui::GetFrameCount()) return;
         ImGui::PushFont(theme::small_font());

@@ -102,7 +102,7 @@ void draw_carried(const picture_model& p, const picture_place& at, ImDrawList* d
     ui::mark("image.carried", low, high);
 }
 
-/// At the bottom, in the middle.
+/// Draws the note at the bottom, centred.
 void draw_note(const std::string& note, const picture_place& at, ImDrawList* d) {
     if (note.empty()) return;
     const std::string text = ui::fitted(note, at.room_high.x - at.room_low.x - px(40));

@@ -22,7 +22,7 @@ std::vector<panel*> at(std::vector<placed_panel>& panels, place where) {
     return found;
 }
 
-/// Height that the tallest panel of a place wants.
+/// The largest height that a panel of the place requests.
 f32 wanted_at(std::vector<placed_panel>& panels, place where, const model& m) {
     f32 most = 0;
     for (const panel* p : at(panels, where)) most = std::max(most, p->wanted_height(m));

@@ -21,7 +21,8 @@ struct state_words {
     ImU32 color;
 };
 
-// The supervisor's report is preferred, because the control block does not contain backoff and failed.
+// The supervisor's report is preferred, because the control block does not contain the states "backoff" and
+// "failed".
 state_words state_of(const model& m, u32 seat) {
     const theme::palette& c = theme::colors();
     const telemetry::seat_view& s = m.snap.seats[seat];

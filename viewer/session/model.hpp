@@ -38,8 +38,8 @@ struct picture_model {
     std::optional<std::pair<u32, u32>> pointer;
     std::optional<pointed_pixel> pointed;
     f64 copy_ms = 0,
-        show_ms = 0;  ///< durations for the shown frame: out of the ring; into the texture (time of the
-                      ///< window's thread)
+        show_ms = 0;  ///< durations for the shown frame: copy_ms: out of the ring; show_ms: into the texture
+                      ///< (time of the window's thread)
     u64 shown_frames = 0, repainted = 0;        ///< repainted: the same frame was painted again in other
                                                 ///< colours
     u64 revoked = 0, torn = 0, tombstones = 0;  ///< discarded

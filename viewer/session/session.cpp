@@ -73,7 +73,8 @@ void session::log_replies(model& m, u64 now) {
         if (std::holds_alternative<run::set_request>(r.asked.what) && !parameters_.answered(r, now))
             continue;  // dragging a slider sends many
         std::string what = describe(r.asked);
-        if (r.message.rfind(what + ":", 0) == 0) what.clear();  // the supervisor's sentence names it
+        if (r.message.rfind(what + ":", 0) == 0)
+            what.clear();  // the supervisor's sentence already names the command
         m.events.add({now, r.ok ? telemetry::event_kind::info : telemetry::event_kind::warning, shm::none,
                       what.empty() ? r.message : fmt::format("{}: {}", what, r.message)});
     }

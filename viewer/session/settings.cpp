@@ -71,7 +71,8 @@ settings load_settings(const std::string& path) {
 
 namespace {
 
-// Removes temporary files of viewers that were killed during a write: PATH.PID without a process PID.
+// Removes temporary files of viewers that were killed during a write: each PATH.PID for which no process PID
+// exists.
 void sweep(const std::string& path) {
     const std::string begin = fs::path(path).filename().string() + ".";
     std::error_code failed;

@@ -143,7 +143,7 @@ public:
     [[nodiscard]] bool on_gpu() const noexcept { return first_->on_gpu(); }
     /// Describes the path of a frame to the screen, and the reason why it is not a more direct one.
     [[nodiscard]] const std::string& path() const noexcept { return first_->path(); }
-    /// The time that taking the shown frame out of the ring took, lease to release.
+    /// The time from the lease of the shown frame in the ring to its release.
     [[nodiscard]] f64 copy_ms() const noexcept { return front_.frame[0].took_ms + front_.frame[1].took_ms; }
     /// The one or two pictures that are shown.
     [[nodiscard]] const std::vector<shown_picture>& shown() const noexcept { return front_.shown; }

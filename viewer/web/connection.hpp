@@ -29,8 +29,8 @@ public:
     void close_incomplete();
     /// Returns the name that a client of the stream has chosen (?viewer=); "": none.
     [[nodiscard]] const std::string& viewer() const noexcept { return viewer_; }
-    /// Offers a new picture to the stream: the picture is sent now or, if the last one is still in transit,
-    /// after that one unless a newer picture replaces it.
+    /// Offers a new picture to the stream. The picture is sent now or, if the last one is still in transit,
+    /// after the last one, unless a newer picture has replaced it by then.
     void offer(const pictures::jpeg_ptr& picture);
 
 private:
@@ -72,10 +72,10 @@ private:
     // The stream.
     bool streaming_ = false, sending_ = false;
     std::string viewer_;
-    pictures::jpeg_ptr next_, under_way_;  ///< next_: the next picture to send; the other: the picture being
-                                           ///< sent
-    std::string part_;                     ///< header of the part being sent
-    char sink_[256] = {};                  ///< discards what a client of the stream sends
+    pictures::jpeg_ptr next_,
+        under_way_;        ///< next_: the next picture to send; under_way_: the picture being sent
+    std::string part_;     ///< header of the part being sent
+    char sink_[256] = {};  ///< discards what a client of the stream sends
 };
 
 }  // namespace carousel::viewer::web

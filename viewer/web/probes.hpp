@@ -1,6 +1,6 @@
 #pragma once
 // The answers for probes of a service or container manager. They need no token, and are made from the last
-// view: a supervisor that hangs delays none.
+// view, so a supervisor that hangs does not delay them.
 
 #include <string>
 
@@ -13,12 +13,12 @@ struct probe_answer {
     std::string text;  ///< one sentence
 };
 
-/// /healthz: false if no run is watched, or no supervisor leads the run or gives a sign of life. A run that
-/// waits is healthy, and the text has the reason (hindrance()). A stall needs no probe: the supervisor
-/// repairs it or ends the run (stall_timeout_ms).
+/// /healthz: false if no run is watched, if no supervisor controls the run, or if the connection has a
+/// problem (view::notice). A run that waits is healthy, and the text contains the reason (hindrance()). A
+/// stall needs no probe: the supervisor repairs it or ends the run (stall_timeout_ms).
 [[nodiscard]] probe_answer health(const view& v);
-/// /readyz: true if the run is healthy, has delivered its first frame, has no reason to wait and does not
-/// end.
+/// /readyz: true if the run is healthy, every sink has had a frame, no hindrance() exists, and the run is
+/// neither ending nor being rebuilt.
 [[nodiscard]] probe_answer readiness(const view& v);
 
 }  // namespace carousel::viewer::web

@@ -1,5 +1,5 @@
 #pragma once
-// What requests to the dashboard contain: the checks that each passes, the picture to show, and parameters.
+// Requests to the dashboard: the checks of each request, the choice of the picture, and the parameters.
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -30,8 +30,8 @@ struct site {
     std::list<connection*> incomplete;  ///< connections with an incomplete request, the longest waiting first
     /// True if a client of that name (?viewer=) receives the stream.
     [[nodiscard]] bool has_stream_of(std::string_view viewer) const noexcept;
-    u32 connections = 0, actions = 0;  ///< open connections; actions: sent to the supervisor and not answered
-                                       ///< yet
+    u32 connections = 0, actions = 0;  ///< connections: those that are open; actions: those sent to the
+                                       ///< supervisor and not answered yet
     bool closing = false;
     boost::asio::io_context io{1};
     pictures shots;                      ///< the picture thread posts into io

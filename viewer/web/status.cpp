@@ -51,7 +51,8 @@ json seat_json(const seat_report& r) {
             {"age_s", optional_or_null(r.age_s)}};
 }
 
-/// What the control block has replaces what the supervisor has reported, up to half a second ago.
+/// The values in the control block replace those of the supervisor's report, which is up to half a second
+/// old.
 json process_json(const view& v, u32 seat, u64 now) {
     const telemetry::seat_view& s = v.snap.seats[seat];
     const seat_report* r = v.report_of(seat);
@@ -189,8 +190,8 @@ std::string text_of_limit(const view& v, const telemetry::bottleneck& limit) {
     return telemetry::describe(limit, v.snap.stage_name(limit.stage), v.snap.fps);
 }
 
-/// Returns {state, the same with the stages that it waits for}: from the supervisor's report, or otherwise
-/// from the block.
+/// Returns {state, the same with the stages that the run waits for}, from the supervisor's report or, without
+/// a report, from the control block.
 std::pair<std::string, std::string> run_state(const view& v) {
     using kind = telemetry::bottleneck::kind;
     if (v.phase != run_phase::running) return {name_of(v.phase), name_of(v.phase)};

@@ -91,7 +91,7 @@ void watcher::find_run() {
         const auto next = std::find_if(runs.begin(), runs.end(),
                                        [this](const run::record& r) { return r.folder == view_.run.folder; });
         if (next == runs.end()) return;
-        // This is the same run if a supervisor adopts it after all, otherwise its successor.
+        // `next` is the same run, which a supervisor may have adopted after all, or its successor.
         const bool same = next->run_id == view_.run.run_id;
         const bool adopted = same && observer_ && observer_->poll().liveness.state == run::liveness::led;
         if (adopted || (!same && follows_)) attach(*next);

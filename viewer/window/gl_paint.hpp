@@ -78,8 +78,8 @@ private:
     u64 painted_ = 0, all_ = 0;
 };
 
-/// True if GL draws on the CPU, where every pixel takes time from the pipeline's cores. Not for GL on top of
-/// Vulkan (zink, whose name contains llvmpipe's): because its next frame is drawn into another image.
+/// True if GL draws on the CPU, where every pixel takes time from the pipeline's cores. False for GL on top
+/// of Vulkan (zink, whose name contains llvmpipe's), because its next frame is drawn into another image.
 inline bool is_software_gl() {
     const auto* name = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
     if (name == nullptr) return false;

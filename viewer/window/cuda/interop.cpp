@@ -48,7 +48,7 @@ public:
     }
     void copy(device::queue& q, const std::byte* from) override {
         auto* stream = static_cast<cudaStream_t>(q.native_stream());
-        unmap(stream);  // a copy that failed half-way has left it mapped
+        unmap(stream);  // a copy that failed half-way has left the resource mapped
         CAROUSEL_CUDA_RUN("the viewer", cudaGraphicsMapResources(1, &resource_, stream));
         mapped_ = true;
         stream_ = stream;
