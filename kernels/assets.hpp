@@ -20,10 +20,11 @@ struct procedural_mesh {
 // Mip chains, built once when a texture is loaded, on the host.
 
 /// Fills the levels after level 0 of a texture: `texels` is RGBA words, level after level,
-/// texture_texels(width, height, levels) of them. A texel of a level is the mean of the texels that it covers
-/// in the previous level, in linear light, weighted by the covered area (sides are halved and rounded down,
-/// so at an odd side a texel covers parts of three); alpha is averaged as stored. Integer arithmetic: 16-bit
-/// linear values, sums in 64 bits, rounded to nearest; converted back to the nearest 8-bit code.
+/// texture_texels(width, height, levels) of them. A texel of a level is the mean, in linear light, of the
+/// texels that it covers in the previous level, weighted by the covered area. Sides are halved and rounded
+/// down, so at an odd side a texel covers parts of three texels. Alpha is averaged as stored. Integer
+/// arithmetic: 16-bit linear values, sums in 64 bits, rounded to nearest; converted back to the nearest 8-bit
+/// code.
 void build_mip_chain(u32* texels, u32 width, u32 height, u32 levels);
 
 /// Multiplies texels by a colour (linear, each channel limited to 0..1), in the same arithmetic. A factor of

@@ -4,9 +4,10 @@
 // planes with element type and shape; a stage copies them into its ring::frame_format (kernels must not
 // include ring/). The vertex stage sends the visible triangles as their numbers, 4 bytes per triangle. Both
 // stages compute the corners of a triangle from the mesh by the same function (body/transform.hpp), to the
-// same bits: transforming three corners again costs less than writing and reading 48 bytes. Sized for the
-// worst case: every triangle is in exactly one place of `list`, and clipped triangles are clipped by the
-// fragment stage, so no queue between the stages can overflow and no triangle is dropped silently.
+// same bits: transforming three corners again costs less than writing and reading 48 bytes. The planes are
+// sized for the worst case: every triangle is in exactly one place of `list`, and clipped triangles are
+// clipped by the fragment stage, so no queue between the stages can overflow and no triangle is dropped
+// silently.
 
 #include <array>
 #include <vector>

@@ -174,8 +174,8 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
 /// outcodes share that plane's bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) =
 /// det(A) (c - eye), a triangle of normal n is front-facing where n . K > 0, mirrored matrices included, and
 /// its double area on the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d
-/// subpixels change that by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: if the
-/// area is more negative than that bound, no rounding can make the triangle front-facing.
+/// subpixels change that area by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: if
+/// the area is more negative than that bound, no rounding can make the triangle front-facing.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;

@@ -1,7 +1,7 @@
 // Fragment stage of the CPU backend, sort-middle: each worker sorts chunks of the triangle list into its own
-// tile bins (no atomics), then tiles are rastered and resolved, assigned by a counter. The bins' memory is
-// fixed: when one worker's bins are full, the round ends, the tiles raster the triangles binned so far, and
-// the rest follows in further rounds; nothing is dropped.
+// tile bins (no atomics). Then a counter assigns the tiles to the workers, which raster and resolve them. The
+// bins' memory is fixed: when one worker's bins are full, the round ends, the tiles raster the triangles
+// binned so far, and the rest follows in further rounds; nothing is dropped.
 #include <atomic>
 #include <vector>
 

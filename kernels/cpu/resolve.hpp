@@ -132,8 +132,8 @@ CAROUSEL_FORCE void spread(shaded_row& r, numbers which) {
 #endif
 }
 
-/// to[l] = table[at[l]] for a row, one word at a time: cheaper than the vector gathers of today's processors;
-/// the empty asm statement keeps the compiler from using them.
+/// to[l] = table[at[l]] for a row, one word at a time, which is cheaper than the vector gathers of today's
+/// processors. The empty asm statement keeps the compiler from using gathers.
 template <typename Word>
 CAROUSEL_FORCE void take_words(u32* to, const Word* table, const u32* at) {
 #pragma GCC unroll 8

@@ -1,7 +1,7 @@
 // No include guard on purpose: included once by each cpu/simd_NAME.cpp, which defines CAROUSEL_SIMD (the
 // namespace) and is compiled for one instruction set. Nothing in here may call a function that is neither
-// forced inline nor local to the namespace: the linker could keep this file's copy of it for the whole
-// program.
+// forced inline nor local to the namespace: the linker could keep this file's copy of that function for the
+// whole program.
 
 #include "kernels/body/block_hash.hpp"
 #include "kernels/body/clip.hpp"

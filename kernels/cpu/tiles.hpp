@@ -17,7 +17,7 @@ CAROUSEL_FORCE pixel_box within(const tile_place& tile, const pixel_box& box) {
             min_(box.y1, tile.y + static_cast<i32>(tile_height) - 1)};
 }
 
-/// The smaller key. The highest bit of every key, including the empty one, is set, since no depth is
+/// The smaller key. The highest bit of every key, including the empty key, is set, since no depth is
 /// negative; so signed comparison, which vectors support, gives the same order.
 CAROUSEL_FORCE u64 nearer(u64 a, u64 b) { return static_cast<i64>(a) < static_cast<i64>(b) ? a : b; }
 

@@ -64,8 +64,8 @@ __device__ __forceinline__ void draw_column(const tile_triangle& t, i64 e0, i64 
     }
 }
 
-/// Draws the part of the triangle in the warp's pixels, the first of which is (x, y) of the tile. Returns
-/// false if there can be none.
+/// Draws the part of the triangle that lies in the warp's pixels; their first pixel is (x, y) of the tile.
+/// Returns false if the triangle cannot cover any of them.
 __device__ __forceinline__ bool draw(const tile_triangle& t, i32 x, i32 y, i32 lane,
                                      unsigned long long (&keys)[warp_rows]) {
     i64 e[3];

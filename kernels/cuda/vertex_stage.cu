@@ -233,8 +233,8 @@ __device__ __forceinline__ void list_triangles(const select_args& a, const block
 }
 
 /// Culls and classifies. A block tests some clusters, one per thread; its warps then process the remaining
-/// ones, one after another, and record the triangles to keep as bits. At the end the block reserves space in
-/// the list, once, and writes the triangles. Only the bounds of a hidden cluster are read.
+/// clusters, one after another, and record the triangles to keep as bits. At the end the block reserves space
+/// in the list, once, and writes the triangles. Only the bounds of a hidden cluster are read.
 __global__ void __launch_bounds__(select_threads, resident_blocks(select_resident))
     select_visible(const __grid_constant__ select_args a) {
     __shared__ block_store b;

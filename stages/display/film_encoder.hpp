@@ -1,8 +1,8 @@
 #pragma once
-// Encodes pictures into the parts of a film: H.264 in MP4, one fragment per frame. It is in a separate module
-// (libcarousel-film.so, built if ffmpeg's libraries are found) that is loaded only by a display which makes a
-// film, because these libraries load a hundred others, and a display that restarts after a kill should not
-// wait for them.
+// Encodes pictures into the parts of a film: H.264 in MP4, one fragment per frame. The encoder is in a
+// separate module (libcarousel-film.so, built if ffmpeg's libraries are found). Only a display that makes a
+// film loads the module, because ffmpeg's libraries load a hundred others, and a display that restarts after
+// a kill should not wait for them.
 
 #include <memory>
 #include <optional>

@@ -57,7 +57,7 @@ struct gltf_primitive {
 /// only.
 void add_backs(gltf_primitive& p);
 
-/// Adds a primitive, transformed by `at`, in the form in which `node` uses it. Throws settings_error if a
+/// Adds a primitive, transformed by `at`, for the node `node`, which errors name. Throws settings_error if a
 /// point exceeds the range of a float or the mesh becomes too large.
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node);
 

@@ -61,9 +61,9 @@ void fit_unit_sphere(std::vector<mesh_vertex>& vertices, const std::string& name
 // Reads Wavefront OBJ files as indexed triangles. The result is a mesh that can be drawn, or an error that
 // names the file, the line and the problem: nothing is guessed.
 
-/// Checks the text of an OBJ file line by line: malformed and non-finite numbers, faces with fewer than three
-/// corners, indices that are 0 or beyond the file's data, or no faces at all. Throws settings_error for the
-/// key "mesh". Returns the number of corners of each face.
+/// Checks the text of an OBJ file line by line for malformed and non-finite numbers, faces with fewer than
+/// three corners, indices that are 0 or beyond the file's data, or no faces at all. Throws settings_error for
+/// the key "mesh". Returns the number of corners of each face.
 std::vector<u32> check_obj(const std::string& text, const std::string& name);
 
 /// Reads a file. Polygons are converted to triangles that cover exactly the polygon, also if it is concave;

@@ -30,7 +30,7 @@ struct lease {
     bool exported_by_cai = false;  ///< exported by __cuda_array_interface__, whose arrays aren't counted
     std::string last_plane;        ///< the plane from which an array was last made, for the message
     void* stream = nullptr;  ///< the frame's cudaStream_t; null on the CPU, and for a frame that its port has
-                             ///< given back: the port may destroy the stream at any time
+                             ///< given back, because the port may destroy the stream at any time
     int gpu = -1;            ///< numbered as in this process; -1: the planes are in host memory
     std::shared_ptr<const void> memory;  ///< owner of the planes' memory, if it is not the process
     std::vector<pybind11::object> kept;  ///< sources of copies that are only enqueued

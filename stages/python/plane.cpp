@@ -187,8 +187,8 @@ py::tuple plane_object::dlpack_device() const {
     return py::make_tuple(dl_cuda, lease_->gpu);
 }
 
-// The consumer's stream waits for the work that is now on this frame's stream; when the frame ends, it waits
-// for all streams.
+// The consumer's stream waits for the work that is now on this frame's stream. When the frame ends, the work
+// on all streams is joined (lease::join).
 py::capsule plane_object::to_dlpack(const py::object& stream, const py::object& max_version,
                                     const py::object& device, const py::object& copy) const {
     check();

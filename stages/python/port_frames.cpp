@@ -252,8 +252,8 @@ public:
 
 private:
     // The current frame was not committed: its number is issued again, as a different object. An array of
-    // this frame, or of a dropped one, would refer to the memory of the next frame, which is unmapped when
-    // the port ends.
+    // this frame, or of a dropped one, would refer to the memory of the next frame; that memory is unmapped
+    // when the port ends.
     void abandon_frame(const char* what) {
         (void)there();
         const pinned_port<writer_port> h(shared());

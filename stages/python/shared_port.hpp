@@ -73,7 +73,7 @@ struct port_state {
         return f();
     }
     /// Requires that no array of the current frame, or of a dropped frame, exists; otherwise throws an error
-    /// with the name of its plane.
+    /// with the name of the array's plane.
     void require_released(const char* what) {
         const auto held_plane = [&] {
             if (frame_lease->arrays > 0) return frame_lease->last_plane;

@@ -30,8 +30,8 @@ description recorder::configure(const configuration& with) {
     return {.wants_tombstones = true};  // so that finish() can log that tombstones are missing in the file
 }
 
-// A standby must not wait for the lock, which the holder of its seat has, so it opens the file with its first
-// frame.
+// A standby must not wait for the lock, because the holder of its seat has the lock. So a standby opens the
+// file with its first frame.
 void recorder::prepare(environment& env) {
     if (env.instance() > 0)
         throw config_error("a recording is written by one process: give this stage one instance");

@@ -2,9 +2,9 @@
 // A recording that is being written by a stage (recorder.hpp) or by an external program (tape_main.cpp), with
 // one unit per frame, over any number of incarnations.
 //
-// An incarnation leaves a note in the run's runtime directory, by which the next one recognizes its own file,
-// and a file that is complete up to its last unit (mcap/record.hpp). A frame that is already in the file is
-// not written again.
+// An incarnation leaves a note in the run's runtime directory, by which the next incarnation recognizes its
+// own file. It also leaves the file, which is complete up to its last unit (mcap/record.hpp). A frame that is
+// already in the file is not written again.
 
 #include <memory>
 #include <span>

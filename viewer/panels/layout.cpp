@@ -152,17 +152,17 @@ void layout::draw_columns(std::vector<placed_panel>& panels, model& m, picture_s
     }
 }
 
-// The stored share is used; but in a low window the image, which has spare room there, leaves the scene its
-// requested height.
+// The stored share is used. In a low window, however, the image leaves the scene its requested height,
+// because the image has spare room there.
 f32 layout::left_end_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 least_image = 0.5F;
     const f32 wanted = (wanted_at(panels, place::scene, m) + px(6)) / height;
     return std::min(m.kept.left_split, std::max(least_image, 1 - wanted));
 }
 
-// The stored shares are used; but in a low window stages and rings take room from plots and events, down to a
-// useful minimum: one row of plots, and a tenth of the height for events. Stages and rings that do not fit
-// scroll.
+// The stored shares are used. In a low window, however, stages and rings take room from plots and events,
+// down to a useful minimum: one row of plots, and a tenth of the height for events. Stages and rings that do
+// not fit scroll.
 right_ends layout::ends_of(std::vector<placed_panel>& panels, const model& m, f32 height) {
     constexpr f32 most[] = {0.3F, 0.45F}, least_events = 0.1F;
     const f32 least_plots = std::min(0.4F, (wanted_at(panels, place::plots, m) + px(6)) / height);

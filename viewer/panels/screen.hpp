@@ -13,8 +13,8 @@
 namespace carousel::viewer {
 
 // The arrangement of the panels: two columns with movable borders or, in a small window, one panel at a time
-// under tabs. Panels with the same place share it: one of them is in front; a click on another title, or a
-// key, brings that panel to the front.
+// under tabs. Panels with the same place share it, and one of them is in front. A click on the title of
+// another panel, or a key, brings that panel to the front.
 
 /// Lower ends of stages, rings and plots in the right column, as shares of its height.
 using right_ends = std::array<f32, 3>;

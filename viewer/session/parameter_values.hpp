@@ -68,8 +68,8 @@ private:
     std::vector<std::byte> read_;  ///< model::values as set by read(); a difference is a later edit
     u64 unsent_ = 0, sent_ = 0;    ///< one bit per field: unsent_: edited; sent_: in the unanswered `set`
     bool reset_wanted_ = false;
-    u64 tickets_ = 0, ticket_ = 0;  ///< tickets_: the last one given; ticket_: that of the unanswered `set`,
-                                    ///< 0: none
+    u64 tickets_ = 0, ticket_ = 0;  ///< tickets_: the last ticket given; ticket_: that of the unanswered
+                                    ///< `set`, 0: none
     u64 not_before_ns_ = 0;
     std::string shown_message_;
 };

@@ -104,8 +104,8 @@ public:
     control_client(const control_client&) = delete;
     control_client& operator=(const control_client&) = delete;
 
-    /// Sets the supervisor to which requests are sent, and its run: a supervisor of another run at that path
-    /// refuses them. "": none.
+    /// Sets the supervisor to which requests are sent, and its run. If a supervisor of another run is at that
+    /// path, it refuses the requests. "": none.
     void aim(const std::string& socket_path, const std::string& run_id);
     void send(command c);
     [[nodiscard]] std::vector<reply> take_replies();

@@ -51,8 +51,8 @@ struct picture_styles {
 struct shown_picture {
     std::string stage, plane, type;   ///< type: type of the plane's elements, "f32"
     std::vector<std::string> planes;  ///< all planes of this ring that can be shown
-    /// position in the whole image, in its pixels; one pixel of this picture is shown as `zoom` x `zoom` of
-    /// these pixels
+    /// position in the whole image, in its pixels; one pixel of this picture is shown as `zoom` x `zoom`
+    /// pixels of the whole image
     u32 x = 0, y = 0, width = 0, height = 0, zoom = 1;
     u64 ring_sequence = 0;
     picture_scale scale;

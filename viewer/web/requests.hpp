@@ -41,7 +41,7 @@ struct request_target {
 // The picture that the dashboard shows to all its viewers: the plane of a ring, its colours, and the ring
 // shown next to it.
 // POST /picture {KEY: VALUE, ...}, with the token; a missing key keeps its value:
-//   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a first one
+//   stage, plane: texts, "": the default; STAGE.OUTPUT names any output, also a stage's first one
 //   compare, compare_plane: another ring; "": none
 //   range, compare_range: "auto", "extremes", "LOW..HIGH" · colours, compare_colours: "auto", "grey",
 //   "viridis"

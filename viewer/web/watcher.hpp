@@ -1,10 +1,10 @@
 #pragma once
 // The dashboard's connection to a run: a thread that finds the run, reads it ten times per second and detects
 // the death or replacement of its supervisor, the recreation of its memory, and its end. After the end of the
-// run, the next run of the same name is watched if `follows` is set; a run of another name only if a user
-// chooses it. Actions contain the run id that was shown, so that no action reaches a later run. The server
-// reads the view under a lock that is held for fractions of a millisecond. Never throws: errors become a
-// sentence in view::notice.
+// run, the next run of the same name is watched if `follows` is set; a run of another name is watched only if
+// a user chooses it. Actions contain the run id that was shown, so that no action reaches a later run. The
+// server reads the view under a lock that is held for fractions of a millisecond. Never throws: errors become
+// a sentence in view::notice.
 
 #include <condition_variable>
 #include <map>

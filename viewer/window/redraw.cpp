@@ -187,8 +187,8 @@ void restrict_to(ImDrawData& data, const std::vector<pixel_box>& boxes) {
                 }
                 kept.ElemCount = static_cast<unsigned>(indices.Size) - kept.IdxOffset;
                 if (kept.ElemCount == 0) continue;
-                // The backend truncates min.x, height - max.y and both differences: with a fractional scale,
-                // aim inside the pixels.
+                // The backend truncates min.x, height - max.y and both differences. So with a fractional
+                // scale the rectangle aims inside the pixels.
                 const f32 in = pixels.scale.x == 1 && pixels.scale.y == 1 ? 0 : 0.125F;
                 kept.ClipRect = ImVec4((part.left + in) / pixels.scale.x + pixels.origin.x,
                                        (part.top - 2 * in) / pixels.scale.y + pixels.origin.y,

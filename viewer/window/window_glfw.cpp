@@ -213,9 +213,9 @@ private:
         window_ = glfwCreateWindow(width, height, o.title.c_str(), nullptr, nullptr);
         if (window_ == nullptr) return false;
         glfwMakeContextCurrent(window_);
-        // Never synchronise with a display: a driver may make the GPU itself wait for one (seen on an H200
-        // with a virtual display: one second per frame, during which no other process could use that GPU).
-        // app.cpp limits the frame rate.
+        // Never synchronise with a display: a driver may make the GPU itself wait for the display (seen on an
+        // H200 with a virtual display: one second per frame, during which no other process could use that
+        // GPU). app.cpp limits the frame rate.
         glfwSwapInterval(0);
         return true;
     }

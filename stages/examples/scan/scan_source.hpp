@@ -1,5 +1,5 @@
 #pragma once
-// A source with its own format: a spinning device in an imagined room. A real one would read record number
+// A source with its own format: a spinning device in an imagined room. A real source would read record number
 // f.frame_number() of a file here: the content of a frame must depend only on its number, its parameters and
 // the settings, because the frame is made again after a crash. Settings: points, the number per frame [1024].
 

@@ -118,7 +118,7 @@ int current_gpu() {
 int gpu_of(void* stream) {
     int gpu = -1;
 #if CUDART_VERSION >= 12080
-    // A driver without one of the functions lacks the other, too: so the test of an older driver covers its
+    // A driver without one of the functions lacks the other, too, so the test of an older driver covers its
     // whole code path.
     if (calls_of_contexts().record_event != nullptr &&
         cudaStreamGetDevice(stream_of(stream), &gpu) == cudaSuccess)
@@ -145,8 +145,8 @@ bool join_all(int gpu, void* stream) {
     return true;
 }
 
-// Refused during the capture of a stream; this is an error of the frame, which is then never treated as
-// complete.
+// The runtime refuses this call during the capture of a stream. The refusal is an error of the frame, so the
+// frame is never treated as complete.
 void wait_for_all(int gpu) {
     const on_gpu there(gpu);
     CAROUSEL_CUDA_RUN(label, cudaDeviceSynchronize());

@@ -6,9 +6,10 @@
 //   Chunk, MessageIndex of each channel                    one write per frame: a *unit*; all rings of that
 //                                                          frame, or one of them
 //   DataEnd, summary, Footer, magic                        at the end of the run
-// An incomplete unit is cut off by the next incarnation. A file without an end is read by its units. Every
-// channel has its MessageIndex after every chunk, an empty one if the channel has no message in that chunk,
-// so that a reader can determine from the heads alone whether a unit is complete and which channels it has.
+// An incomplete unit is cut off by the next incarnation. A file without an end is read by its units. After
+// every chunk there is a MessageIndex of every channel, which is empty if the channel has no message in that
+// chunk. So a reader can determine from the heads alone whether a unit is complete and which channels have
+// messages in it.
 
 #include <cstring>
 #include <map>

@@ -171,8 +171,8 @@ def stage(target=None, *, output=None, outputs=None, device="any", ends=False, w
     arguments with a type (of a class: those of __init__) are the stage's settings in the pipeline file. A class may have
     prepare(self, env), called once with an Environment, and finish(self, frame), called after the work on each frame is complete.
 
-    output: the format that it writes: carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function that computes one
-    of these from the Configuration (config.inputs["camera"]["color"].shape, config.settings["factor"], ...); None: a sink.
+    output: the format that the stage writes: carousel.like(0), carousel.image(), {"depth": "f32[720, 1280]"}, or a function that
+    computes one of these from the Configuration (config.inputs["camera"]["color"].shape, config.settings["factor"], ...); None: a sink.
     outputs: for several outputs, a dict of formats by name, one ring per output: {"color": carousel.like(0), "depth": {"z": "f32[720,
     1280]"}}. out_depth is then the only plane of output depth, out_depth_z its plane z, and out_z the plane z of the only output that
     has one. device: where it can run, "any", "cpu", "cuda". ends: a source that may call frame.end_stream().

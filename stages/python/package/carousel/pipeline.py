@@ -65,8 +65,8 @@ class Pipeline:
         return f"<carousel.Pipeline \"{self.name}\" of {self.file}>"
 
     def start(self, *, device=None, frames=None, fps=None, name=None, options=(), wait_s=60.0):
-        """Starts it and returns a Running when all stages run; programs may enter its ports later. options: further arguments for
-        `carousel run`, e.g. ["--out", ""]. Raises Error if it does not start, or does not run within wait_s seconds."""
+        """Starts the pipeline and returns a Running when all stages run; programs may enter its ports later. options: further
+        arguments for `carousel run`, e.g. ["--out", ""]. Raises Error if it does not start, or does not run within wait_s seconds."""
         words = [program(), "run", self.file, "--no-color", "-p", name or self.name]
         for key, value in (("--device", device), ("--frames", frames), ("--fps", fps)):
             if value is not None:
