@@ -169,13 +169,14 @@ CAROUSEL_HD_INLINE void describe_cluster(const mesh_view& m, u32 cluster, cluste
            abs_(c.x) + reach_x + reach_w < 0.999F * c.w && abs_(c.y) + reach_y + reach_w < 0.999F * c.w;
 }
 
-/// True if drawing all triangles of the cluster would produce no pixel. `clip` is the instance's matrix. By
-/// sides: the sphere lies beyond a plane of the view by more than the rounding error of the transform, so all
-/// outcodes share that plane's bit. By cone: with rows (x, y, w) of the matrix A and K = adj(A) (A c + t) =
-/// det(A) (c - eye), a triangle of normal n is front-facing where n . K > 0, mirrored matrices included, and
-/// its double area on the screen is n . K / (w0 w1 w2) times half the picture's sides. Corners that move by d
-/// subpixels change that area by at most 2d (|ux| + |uy| + |vx| + |vy|) + 8 d^2, u and v being two sides: if
-/// the area is more negative than that bound, no rounding can make the triangle front-facing.
+/// True if drawing all triangles of the cluster would produce no pixel. `clip` is the instance's matrix. The
+/// test by sides: the sphere lies beyond a plane of the view by more than the rounding error of the
+/// transform, so all outcodes share that plane's bit. The test by cone: with rows (x, y, w) of the matrix A
+/// and K = adj(A) (A c + t) = det(A) (c - eye), a triangle of normal n is front-facing where n . K > 0,
+/// mirrored matrices included, and its double area on the screen is n . K / (w0 w1 w2) times half the
+/// picture's sides. Corners that move by d subpixels change that area by at most 2d (|ux| + |uy| + |vx| +
+/// |vy|) + 8 d^2, u and v being two sides: if the area is more negative than that bound, no rounding can make
+/// the triangle front-facing.
 [[nodiscard]] CAROUSEL_HD_INLINE bool cluster_hidden(const cluster_bounds& b, const f32* clip,
                                                      const viewport& view) {
     if (!(b.radius > 0.0F)) return false;

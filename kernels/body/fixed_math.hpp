@@ -1,6 +1,6 @@
 #pragma once
 // The arithmetic of every kernel, with one meaning on every device: IEEE operations in the written order,
-// fused only by fma_(), and own functions wherever libraries or instruction sets differ (NaN and -0 in
+// fused only by fma_(), and functions of our own wherever libraries or instruction sets differ (NaN and -0 in
 // min/max, float to integer, sine and cosine). Nothing here may be replaced by a library call. All functions
 // are forced inline, because the CPU kernels are compiled several times for different instruction sets and no
 // shared copy may survive.
@@ -47,8 +47,9 @@ template <typename T>
     return a > b ? a : b;
 }
 #if !defined(__CUDA_ARCH__)
-/// 0, unknown to the compiler (kernels.cpp). If the bound is a known constant, GCC 12 emits two vector
-/// instructions per minimum or maximum, and eight per clamp; if it is unknown, one each.
+/// The number 0, which the compiler does not know to be constant (kernels.cpp). If the bound is a known
+/// constant, GCC 12 emits two vector instructions per minimum or maximum, and eight per clamp; if it is
+/// unknown, one each.
 extern const f32 unknown_zero;
 #endif
 /// Returns `low` if x is NaN.

@@ -1,12 +1,13 @@
 // carousel-peek: sends the newest picture of a run, scaled down, to `carousel top --image`, which must not
 // load CUDA itself. Reads the ring as a `latest` reader (viewer/watch/tap.hpp): it never blocks the pipeline,
 // and may be killed at any time.
-//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]    fd 3: a SOCK_SEQPACKET socket to the client; this
-//   process ends when the client closes it
-//   "WIDTH HEIGHT"  ->  "WIDTH HEIGHT SEQUENCE\tWORDS\n" and WIDTH x HEIGHT RGB bytes, top row first, at
-//                       most the requested size; WORDS: the scale of the values and the frame's metadata, on
-//                       one line; "none" while there is no picture; "error: TEXT" if there cannot be one,
-//                       followed by exit
+//   carousel-peek RUN_FOLDER RUN_ID [STAGE[/PLANE]]
+// fd 3 is a SOCK_SEQPACKET socket to the client; this process ends when the client closes it. The client
+// sends "WIDTH HEIGHT" and receives one of
+//   "WIDTH HEIGHT SEQUENCE\tWORDS\n" and WIDTH x HEIGHT RGB bytes, top row first, at most the requested size;
+//                  WORDS: the scale of the values and the frame's metadata, on one line
+//   "none"         while there is no picture
+//   "error: TEXT"  if there cannot be one, followed by exit
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-// MPI ranks on one node that share work and memory through a space: mpirun -n 4 ranks SPACE TASKS
-// Without mpirun, which ends all ranks when one dies: ranks SPACE TASKS RANK, any number of processes, one of
-// them with rank 0.
+// MPI ranks on one node that share work and memory through a space:
+//   mpirun -n 4 ranks SPACE TASKS
+// mpirun ends all ranks when one of them dies. Without mpirun, any number of processes, one with rank 0:
+//   ranks SPACE TASKS RANK
 #include <mpi.h>
 
 #include <carousel/ipc.hpp>
