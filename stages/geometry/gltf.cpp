@@ -121,7 +121,7 @@ private:
         bool double_sided = false;
     };
 
-    /// Records the properties that a material specifies in addition to a base colour.
+    /// The primitive's surface, which is created at its first use.
     known_surface surface_of(const gltf_value& primitive) {
         const bool named = primitive.has("material");
         const u64 number = named ? primitive.integer("material", 0, UINT32_MAX) : u64{UINT32_MAX} + 1;

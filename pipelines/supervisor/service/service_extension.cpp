@@ -37,7 +37,8 @@ void service_extension::send_watchdog(u64 now) {
 void service_extension::send_state(const run_summary& now_is, u64 now) {
     const bool ready = now_is.ready && !ready_, stopping = now_is.ending && !stopping_;
     const std::string status = status_of(now_is);
-    const bool waits = !ready_ || stopping_;
+    // Not together with READY=1: systemd extends the watchdog's timeout, too.
+    const bool waits = (!ready_ && !ready) || stopping_ || stopping;
     if (!ready && !stopping && (now < status_due_ns_ || (status == status_ && !waits))) return;
     std::string text = "STATUS=" + status;
     if (ready) text += "\nREADY=1";
