@@ -120,7 +120,8 @@ void queue_and_work(gpu_space& gpu) {
     is(f->n[1] && f->n[2], "a task that fails waits again, with an attempt more");
     is(f->n[4] != 0, "a dead letter is read once");
     is(f->n[5] != 0, "room for as many as it has");
-    refuses([&] { (void)gpu.queue<u32>("queue", 8); }, "exists as a queue on the GPU of 8 elements of 8 bytes");
+    refuses([&] { (void)gpu.queue<u32>("queue", 8); },
+            "exists as a queue on the GPU of 8 elements of 8 bytes");
     refuses([&] { (void)gpu.queue<double>("queue", 8); }, "use the same struct in all programs");
     refuses([&] { (void)gpu.work_queue<double>("work", 4, 2); }, "another type than requested");
     refuses([&] { (void)gpu.work_queue<u64>("many", 8, 16); }, "1 to 15 attempts");
