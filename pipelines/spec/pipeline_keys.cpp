@@ -88,8 +88,8 @@ void check_devices(const stage_spec& s, const document_section& section) {
                     s.devices.size()));
 }
 
-/// A framework initialises with the first frame, so stages in Python and ports get additional time for the
-/// first frame. Importing a framework takes seconds, so stages in Python get a standby, too.
+/// A framework such as PyTorch initialises at its first use, so ports and stages in Python get additional
+/// time for the first frame. Importing a framework takes seconds, so stages in Python get a standby, too.
 void default_for_frameworks(stage_spec& s, const document_section& section) {
     const bool may_stand_by = is_python(s.run) && s.restart == restart_policy::always && s.prefix.empty() &&
                               s.group == group_kind::blocking;

@@ -74,8 +74,8 @@ public:
     /// uses another clock.
     explicit observer(record r, access a = access::poll);
 
-    /// Checks for a supervisor, a change of supervisor, the end of the run and a rebuilt block. Between two
-    /// blocks the old one stays mapped. To be called a few times per second.
+    /// Checks for a supervisor, a change of supervisor, the end of the run and a rebuilt block. The old
+    /// block stays mapped until the rebuilt one is found. To be called a few times per second.
     [[nodiscard]] observation poll();
     /// Record of the current supervisor.
     [[nodiscard]] const record& run() const noexcept { return run_; }

@@ -351,10 +351,9 @@ void frame_claims::produced_again_from(u64 first) {
     std::erase_if(unclaimed_, [](const range& r) { return r.first == r.end; });
 }
 
-// A claim that was suspended when its ledger was read may have been resumed in the meantime. The frame from
-// which the claim was resumed may be one that the other sinks had not delivered when their ledgers were read;
-// this matters only if those ledgers were read earlier. So the suspended claims are read once more after all
-// others.
+// A claim that was suspended when its ledger was read may have been resumed in the meantime, at a frame that
+// another sink had not delivered when the ledger of that sink was read before. So the suspended claims are
+// read once more after all others.
 undelivered_frame find_undelivered(const std::string& runtime_directory,
                                    const std::vector<counted_sink>& sinks, u64 from) {
     for (;;) {

@@ -1,6 +1,6 @@
 #pragma once
-// The data that every copy of a frame has in common: in its headers (frame_header.hpp), in the job that makes
-// it, and in everything that a program reads of the frame. Copied as a whole: `to.meta() = from.meta()`.
+// The facts of a frame that are the same in its headers (frame_header.hpp), in the job that makes the frame,
+// and in everything that a program reads from it. Copied as a whole: `to.meta() = from.meta()`.
 
 #include "core/types.hpp"
 

@@ -18,10 +18,9 @@ namespace carousel::stages {
 
 class picture_name {
 public:
-    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key` if
-    /// the pattern has no conversion, two conversions, or a conversion of another type or in the folder's
-    /// part, or if its extension is not a picture's (picture_file.hpp) or this build cannot write that
-    /// format.
+    /// Parses "…%d…" or "…%0Nd…" (N from 1 to 20; "%%" is a percent sign). Throws settings_error for `key`
+    /// unless the file name has exactly one such conversion and the folder has none, and unless the extension
+    /// is that of a picture format (picture_file.hpp) that this build can write.
     picture_name(std::string key, const std::string& pattern);
 
     /// The file's path for one frame; relative patterns are resolved against `folder`.

@@ -110,8 +110,7 @@ protected:
     std::string parameters_;                              ///< JSON; "": not known
     const parameter_schema* schema_ = nullptr;            ///< null for a frame of a port or a copy
     std::span<const std::byte> sampled_parameters_ = {};  ///< for a sampled input, valid as long as its frame
-    std::shared_ptr<run_parameters> run_;  ///< set for a frame of a port or a copy of it; null for a frame of
-                                           ///< a stage
+    std::shared_ptr<run_parameters> run_;  ///< of a port's frame and its copies; null for a stage's frame
     std::vector<std::byte> port_parameters_;
     std::vector<payload_object> inputs_, outputs_;
     std::map<std::string, std::shared_ptr<frame_object>>

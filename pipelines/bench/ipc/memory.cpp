@@ -98,7 +98,7 @@ struct subject {
     std::vector<std::vector<f64>> read;
 };
 
-/// Returns us to map the memory like a new process, touch it and unmap it.
+/// Returns the time in microseconds to map the memory as a new process would, touch it and unmap it.
 f64 open_us(int fd) {
     return time_of([&] {
                void* at = map(fd);

@@ -195,9 +195,9 @@ struct process_table {
     process_table(const process_table&) = delete;
     process_table& operator=(const process_table&) = delete;
 
-    /// Uses this control block and memory from now on; no process may be left. `published`: the block as it
-    /// was published, from which static parts are read, since a broken process may write into the block
-    /// itself (null: trust the block).
+    /// Uses this control block and memory from now on. Call it when no process is left. `published`: the
+    /// block as it was published, from which static parts are read, since a broken process may write into the
+    /// block itself (null: trust the block).
     void attach_to(shm::control_block& block, const memory_store& kept,
                    const shm::control_block* published = nullptr);
     /// Finds the seats of "stage" or "stage.N". Throws config_error, which lists the seats, if there is none.

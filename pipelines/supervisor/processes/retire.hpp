@@ -64,8 +64,8 @@ void count_death(process_table& t, u32 seat_index);
 /// bare _exit, a fault without a handler): adds an attempt to each of its frames that no process has taken
 /// yet.
 void blame_late(process_table& t, seat& s, process& p) noexcept;
-/// A frame whose attempts are used up by the death of `p` continues without a picture: adds it to the account
-/// and logs it.
+/// Counts and logs the frame, if any, that is given up because the death of `p` was its last attempt. Such a
+/// frame continues as a tombstone.
 void note_abandoned(process_table& t, const seat& s, const process& p);
 
 }  // namespace carousel::supervisor
