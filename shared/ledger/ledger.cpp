@@ -73,6 +73,7 @@ bool stands_in(const std::string& lines, std::string_view name) {
 /// The names of a ledger's hash tags; a tag without a line in the file of names is shown as a number.
 std::vector<std::string> names_of(const std::vector<u32>& tags, const std::string& ledger) {
     std::vector<std::string> out;
+    out.reserve(tags.size());
     for (const u32 tag : tags) out.push_back(fmt::format("unknown ({:08x})", tag));
     std::istringstream lines(read_file(ledger_names_path(ledger)).value_or(""));
     for (std::string name; std::getline(lines, name);)
