@@ -15,7 +15,7 @@
 #include "control/ps_message.hpp"
 #include "core/json.hpp"
 #include "core/user_input.hpp"
-#include "os/log_level.hpp"
+#include "os/console.hpp"
 #include "os/log_pipe.hpp"
 #include "os/table.hpp"
 #include "run/liveness.hpp"

@@ -33,8 +33,8 @@ private:
     notify_socket manager_;
     run_access* run_ = nullptr;
     u64 watchdog_due_ns_ = 0, status_due_ns_ = 0;
-    bool ready_ = false, stopping_ = false;  ///< has been reported
-    std::string status_;                     ///< the last one
+    bool ready_ = false, stopping_ = false;  ///< READY=1 and STOPPING=1 have been sent
+    std::string status_;                     ///< of the last STATUS= that was sent
 };
 
 }  // namespace carousel::supervisor

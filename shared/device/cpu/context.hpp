@@ -34,10 +34,12 @@ private:
 };
 
 // Events of the CPU backend. An event has two parts: a fence inside this process and a word in shared memory
-// next to the slot. wait() sleeps on the fence; other processes compare the word with their expected tag.
-// Sync point: the queue's worker stores the word with release after the last task's last write (parallel
-// loops have joined by then), so a process that reads the tag with acquire reads the whole payload. Crash: a
-// recorder that dies before that store never stores the tag, so its frame never reads as complete.
+// next to the slot. wait() sleeps on the fence; other processes compare the word with their expected tag. A
+// fence is completed by a thread of its own process, so no death of another process can delay wait(). Work
+// that never ends is bounded by frame_timeout_ms: the supervisor kills this process. Sync point: the queue's
+// worker stores the word with release after the last task's last write (parallel loops have joined by then),
+// so a process that reads the tag with acquire reads the whole payload. Crash: a recorder that dies before
+// that store never stores the tag, so its frame never reads as complete.
 
 /// The reason why a queue stopped working; the next call that queries the queue throws it as a
 /// carousel::error.

@@ -136,10 +136,11 @@ void sending_side::take(const welcome& m, u64 now) {
     if (is_work()) return take_numbers(m);
     const u64 claimed = std::max(m.next, m.committed);
     if (welcomed_ && claimed > may_have_arrived()) {
-        drop(fmt::format("the receiving host (run {}) reports that it has the frames below {}, but this side "
-                         "has sent none from {} on: it is not the receiver of this stream, and no frame is "
-                         "released. End the program that listens there, and start the right one",
-                         m.run, claimed, highest_next_),
+        drop(fmt::format(
+                 "the receiving host (run {}) reports that it has the frames below {}, but this side "
+                 "has sent only those below {}: the program there belongs to another stream. No frame is "
+                 "released. End that program, and start the receiver of this stream",
+                 m.run, claimed, highest_next_),
              now);
         retry_ns_ = now + longest_rest_ns;
         return;

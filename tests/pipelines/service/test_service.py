@@ -80,6 +80,7 @@ class Service(Rig):
         run = self.start()
         ready = self.manager.wait("READY", "1")
         self.assertNotIn("MAINPID", ready)
+        self.assertNotIn("EXTEND_TIMEOUT_USEC", ready)   # it would extend the watchdog's timeout as well
         self.assertTrue(all(s["state"] == "running" for s in self.ps()["stages"]))
         self.manager.wait("STATUS", r"^running, [1-9]\d*\.\d frames/s$")
         self.assertEqual(self.carousel("stop", "fragment", "-p", self.name).returncode, 0)
