@@ -25,8 +25,8 @@ name = "analysis"
 run = "port"
 inputs = ["camera"]
 """
-# A separate mount and pid namespace, and for a user other than root a user namespace.
-UNSHARE = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--mount", "--pid", "--fork", "--kill-child"]
+# A namespace of each kind except time.
+UNSHARE = ["unshare", "--map-root-user", "--mount", "--pid", "--ipc", "--uts", "--net", "--fork", "--kill-child"]
 
 
 def starts(*words):
@@ -117,7 +117,7 @@ class Fenced(Case):
     def problems(self):
         """What `carousel ps` of the supervisor's own namespace reports about retained buffers."""
         with open(f"/proc/{self.run_.pid}/task/{self.run_.pid}/children", encoding="utf-8") as children:
-            enter = ["nsenter", "--target", children.read().split()[0], "--mount", "--pid", *([] if os.geteuid() == 0 else ["--user"])]
+            enter = ["nsenter", "--target", children.read().split()[0], "--user", "--mount", "--pid"]
         output = subprocess.run([*enter, os.path.join(BUILD, "carousel"), "ps", "--json", "-p", "places"], env=self.environment,
                               capture_output=True, text=True, check=False)
         self.assertEqual(output.returncode, 0, output.stdout + output.stderr)
