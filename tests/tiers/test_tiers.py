@@ -46,7 +46,7 @@ class Tiers(unittest.TestCase):
     def setUpClass(cls):
         cls.tiers, cls.tests = tiers(), tests_of_the_build()
         # A program that this tier does not build represents all of its tests.
-        cls.not_built = {name.removesuffix("_NOT_BUILT") for name in cls.tests if name.endswith("_NOT_BUILT")}
+        cls.not_built = {name.split("_NOT_BUILT")[0] for name in cls.tests if "_NOT_BUILT" in name}
 
     def test_each_name_is_a_test(self):
         self.assertGreater(len(self.tests), 500, "the tests of this build are not known")
