@@ -45,12 +45,11 @@ void check_mesh(const mesh_layout& mesh, u32 max_instances) {
     if (c.texture_levels == 0 || c.texture_levels > mip_levels(c.texture_width, c.texture_height) ||
         c.texture_count == 0 || c.texture_count > max_textures || texture_texels(c) == 0 ||
         texture_texels(c) > max_texels) {
-        throw config_error(
-            fmt::format("{} textures with {} texels in all (the first of {}x{} pixels in {} levels) can't be "
-                        "used; there may be 1 to {}, "
-                        "with at most {} texels in whole chains",
-                        c.texture_count, texture_texels(c), c.texture_width, c.texture_height,
-                        c.texture_levels, max_textures, max_texels));
+        throw config_error(fmt::format(
+            "{} textures with {} texels in all can't be used (the first has {}x{} pixels and {} mip levels); "
+            "expected 1 to {} textures with at most {} texels, including all mip levels",
+            c.texture_count, texture_texels(c), c.texture_width, c.texture_height, c.texture_levels,
+            max_textures, max_texels));
     }
 }
 
@@ -115,7 +114,7 @@ void sharpen(device::queue& q, const sharpen_args& args) {
     check_size(args.width, args.height);
     if (args.strength > 1024)
         throw config_error(
-            fmt::format("a sharpening strength of {} is too much; the most is 1024", args.strength));
+            fmt::format("a sharpening strength of {} is too high; the maximum is 1024", args.strength));
     CAROUSEL_DISPATCH(sharpen, q, args);
 }
 

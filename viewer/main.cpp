@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     viewer::options o;
     CLI::App app{
         "A window that shows a running Carousel pipeline: the image, stages, rings, plots and a timeline, "
-        "and buttons that kill.\n"
+        "and buttons that kill, stop or restart a stage.\n"
         "It reads only the newest frame and never blocks the pipeline."};
     app.name("carousel-viewer");
     std::string size;

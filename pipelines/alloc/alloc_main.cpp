@@ -148,7 +148,7 @@ bool serve(const run::alloc_request& request, std::map<std::string, std::unique_
     for (const shm::unique_fd& fd : kept) fds.push_back(fd.get());
     const bool sent =
         shm::send_message(socket, run::to_text(run::answer_for(request, made)), fds, send_patience_ns);
-    if (!sent) throw shm_error("sending GPU memory: the supervisor's socket: " + errno_text(errno));
+    if (!sent) throw shm_error("sending GPU memory over the supervisor's socket: " + errno_text(errno));
     return owner;
 }
 

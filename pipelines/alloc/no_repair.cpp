@@ -5,7 +5,8 @@
 namespace carousel::alloc {
 
 int repair(int) {
-    throw config_error("--repair: this build has no spaces: configure with -DCAROUSEL_EXTRAS=ON");
+    throw config_error(
+        "--repair: this build does not support spaces: configure it with -DCAROUSEL_EXTRAS=ON");
 }
 
 }  // namespace carousel::alloc

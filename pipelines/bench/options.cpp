@@ -98,19 +98,19 @@ A frame that is lost, repeated, torn or given up, or a process that dies, ends t
 Exit codes: 0 measured, with any verdict; 1 a run failed or harmed a frame; 2 usage or pipeline file; 3 no such device; 75 a file can't
 be written; 130 Ctrl-C.)";
 
-/// `is`: a description of the number, e.g. "time; seconds".
+/// `is`: a description of the number, e.g. "time in seconds".
 f64 number_of(const char* option, const std::string& text, const char* is, f64 least) {
     constexpr f64 most = 86400;
     f64 value = 0;
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (failed != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
         throw config_error(
-            fmt::format("{}: \"{}\" is no {} from {} to {} are", option, text, is, least, most));
+            fmt::format("{}: \"{}\" is not a {} from {} to {}", option, text, is, least, most));
     return value;
 }
 
 f64 seconds_of(const char* option, const std::string& text, f64 least) {
-    return number_of(option, text, "time; seconds", least);
+    return number_of(option, text, "time in seconds", least);
 }
 
 void read_modes(const std::string& text, pipeline_bench_options& o) {
@@ -137,8 +137,8 @@ std::optional<forced_depth> depth_from(const std::string& text) {
     }
     if (!good || at != end || d.in_flight < 1 || d.in_flight > 16 || d.window < 1 || d.window > 48)
         throw config_error(
-            fmt::format("--depths: \"{}\" is not a depth; expected \"auto\", frames in flight from 1 to 16, "
-                        "or these and a window from 1 to 48 as in 14/16",
+            fmt::format("--depths: \"{}\" is not a depth; expected \"auto\", a number of frames in flight "
+                        "from 1 to 16, or that number and a window from 1 to 48, e.g. 14/16",
                         text));
     return d;
 }
@@ -205,7 +205,7 @@ void add_bench_options(CLI::App& app, bench_texts& t) {
     app.add_option("--path", t.path,
                    "Raster path for all triangles: automatic | small | medium | large [automatic]")
         ->take_last();
-    app.add_option("--peer", t.peer, "Also draw with (in turn): opengl")->take_last();
+    app.add_option("--peer", t.peer, "Another renderer to draw with, in turn: opengl")->take_last();
     app.add_option("--json", t.json, "Write the results as JSON to FILE [stdout]")
         ->type_name("[FILE]")
         ->expected(0, 1);
@@ -236,7 +236,7 @@ bench_options read_options(const bench_texts& t) {
         throw config_error("--peer opengl draws only lit pictures: remove --shading");
     if (!t.simd.empty()) (void)choice("--simd", t.simd);
     if (o.cuda && (!t.simd.empty() || t.threads != 0))
-        throw config_error("--threads and --simd are for --device cpu");
+        throw config_error("--threads and --simd require --device cpu");
     if (!t.plot.empty() && !t.plot.ends_with(".svg"))
         throw config_error(fmt::format(
             "--plot: \"{}\" must end in .svg (for a PNG: rsvg-convert FILE.svg -o FILE.png)", t.plot));
@@ -282,16 +282,16 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("--rounds", t.rounds, "Runs of each mode, size and build [5]")
         ->type_name("N")
         ->take_last();
-    app.add_option("--seconds", t.seconds, "Measured time of each run [5]")->type_name("S")->take_last();
-    app.add_option("--frames", t.frames, "Measured frames of each run, instead of --seconds")
+    app.add_option("--seconds", t.seconds, "Seconds measured in each run [5]")->type_name("S")->take_last();
+    app.add_option("--frames", t.frames, "Frames measured in each run, instead of --seconds")
         ->type_name("N")
         ->take_last();
     app.add_option("--warm-up", t.warm_up, "Warm-up of each run, after the first frames [1]")
         ->type_name("S")
         ->take_last();
     app.add_option("--modes", t.modes,
-                   "none (one process, no isolation), process (a GPU context each), free (the same without "
-                   "turns), mps [process,mps; mps if available]")
+                   "none (one process, no isolation), process (a GPU context per stage), free (like process, "
+                   "but without turns on the GPU), mps [process, and mps if available]")
         ->type_name("MODE[,MODE]")
         ->take_last();
     app.add_option("--sizes,--size", t.sizes, "Sizes of the pictures [the file's]")
@@ -301,7 +301,9 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
                    "Frames in flight of every stage and windows of all rings [the file's]")
         ->type_name("auto|N[/W][,...]")
         ->take_last();
-    app.add_option("--lone", t.lone, "Also measure single frames: runs of FPS frames/s [from the bound]")
+    app.add_option(
+           "--lone", t.lone,
+           "Also measure the latency of single frames, in runs at FPS frames/s [from the latency bound]")
         ->type_name("[FPS]")
         ->expected(0, 1);
     app.add_option("--device", t.device,
@@ -312,7 +314,9 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
         ->type_name("KEY=VALUE")
         ->expected(1)
         ->take_all();
-    app.add_option("--out", t.out, "Pictures of the displays [none]")->type_name("PATTERN")->take_last();
+    app.add_option("--out", t.out, "Files for the pictures of the displays [none]")
+        ->type_name("PATTERN")
+        ->take_last();
     app.add_flag("--quick", t.quick, "3 rounds of 1 s after a warm-up of 0.3 s, for a first impression");
     app.add_option("--json", t.json, "Write the figures of every run as JSON to FILE [stdout]")
         ->type_name("[FILE]")
@@ -343,7 +347,7 @@ pipeline_bench_options read_options(const pipeline_bench_texts& t) {
     for (const std::string& depth : split_commas(t.depths))
         if (!t.depths.empty()) o.depths.push_back(depth_from(depth));
     o.lone = t.wants_lone;
-    if (!t.lone.empty()) o.lone_fps = number_of("--lone", t.lone, "pace; frames/s", 0.1);
+    if (!t.lone.empty()) o.lone_fps = number_of("--lone", t.lone, "rate in frames/s", 0.1);
     if (!t.plot.empty() && !t.plot.ends_with(".svg"))
         throw config_error(fmt::format("--plot: \"{}\" must end in .svg", t.plot));
     o.plot = t.plot;

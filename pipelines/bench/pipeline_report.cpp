@@ -322,15 +322,15 @@ std::string json_of(const pipeline_bench_result& r) {
 std::string table_of(const pipeline_bench_result& r) {
     const pipeline_bench_options& o = r.options;
     std::string text = fmt::format(
-        "{}: {} rounds of {} after {} s of warm-up; medians (least..greatest)\n", o.file, o.rounds,
+        "{}: {} rounds of {} after {} s of warm-up; medians (minimum..maximum)\n", o.file, o.rounds,
         o.frames > 0 ? fmt::format("{} frames", o.frames) : fmt::format("{} s", o.seconds), o.warm_up_s);
     if (r.builds.size() > 1)
         text += fmt::format("A: {} (--against)\nB: {} (this build)\n", r.builds[0], r.builds[1]);
     for (const std::string& each : r.skipped) text += fmt::format("left out: {}\n", each);
     if (!windowed(r))
         text +=
-            "p50, p99: of whole runs, including their start (an older build has no latencies for an "
-            "interval)\n";
+            "p50 and p99 cover whole runs, including their start, because an older build reports no "
+            "latencies of an interval\n";
     for (const bench_bound& b : r.bounds)
         if (!b.rounds.empty()) text += bound_text(b);
     for (const bench_cell& c : r.cells) text += cell_table(c) + all_shares_text(r, c) + verdict_text(c);

@@ -83,7 +83,7 @@ command_action add_chaos_command(const command_parts& p) {
     add_pipeline_file(p, a->file);
     add_device(p, a->keys);
     add_size(p, a->keys);
-    add_mesh(p, a->keys, "Mesh of the sources");
+    add_mesh(p, a->keys, "Mesh that the sources use");
     add_fps(p, a->keys);
     add_set(p, a->keys);
     CLI::App& app = p.app;

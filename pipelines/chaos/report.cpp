@@ -175,9 +175,9 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     if (!o.calm.is_null()) compare(o, out);
     const json mps = r.value("mps", json());
     if (mps.is_object() && mps.value("abandoned", false))
-        out.push_back(
-            fmt::format("the MPS domain was given up after {} ends: later faults were not tested in it",
-                        mps.value("domain_faults", u64{0})));
+        out.push_back(fmt::format(
+            "the MPS domain was abandoned after it had ended {} times: later faults were not tested in it",
+            mps.value("domain_faults", u64{0})));
     if (!j.untouched.empty()) {
         const recovery& first = j.untouched.front();
         out.push_back(fmt::format("{} processes died without an injected fault; the first: {} (pid {}), {}",
@@ -188,7 +188,8 @@ std::vector<std::string> failures_of(const outcome& o, const joined& j) {
     const u64 supervisors = killed == j.kinds.end() ? 0 : killed->second.count,
               adopted = r.value("taken_over", u64{0});
     if (adopted != supervisors)
-        out.push_back(fmt::format("{} supervisors were killed, {} runs taken over", supervisors, adopted));
+        out.push_back(fmt::format("{} supervisors were killed, but {} takeovers of a run were counted",
+                                  supervisors, adopted));
     for (const std::string& l : o.leaked) out.push_back("left over: " + l);
     if (o.gpu_mib_after > o.gpu_mib_before)
         out.push_back(
@@ -307,7 +308,8 @@ std::string report_text(const json& r) {
         text +=
             r["image_hash"].is_null() && calm["image_hash"].is_null()
                 ? fmt::format(
-                      "no hashes (no sink has any): compared by count, {} frames, {} in the fault-free run",
+                      "image_hash not compared (no sink records hashes): compared by count, {} frames, {} in "
+                      "the fault-free run",
                       shown("frames"), calm["frames"].dump())
             : r["not_comparable"].is_string()
                 ? fmt::format(
@@ -329,8 +331,8 @@ std::string report_text(const json& r) {
     if (const u64 ready = r["standby_takeovers"].is_number() ? r["standby_takeovers"].get<u64>() : 0;
         ready + fresh > 0)
         text += fmt::format(
-            "standbys took over {} times; {} times none was ready ({} not started yet, {} starting, {} after "
-            "an owner that had delivered no frame)\n",
+            "standbys took over {} times; {} times no standby could ({} not started yet, {} starting, {} not "
+            "used because the process before had delivered no frame)\n",
             ready, fresh, missed.value("none", 0), missed.value("starting", 0), missed.value("untried", 0));
     for (const json& f : r["failures"]) text += "FAILED: " + f.get<std::string>() + "\n";
     return text;

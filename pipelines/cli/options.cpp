@@ -24,13 +24,14 @@ int code_of(const run::verdict& v) {
 
 void add_run_name(const command_parts& p, std::string& name) {
     CLI::Option* o =
-        p.app.add_option("-p,--name", name, "The running pipeline, if there are several")->type_name("NAME");
+        p.app.add_option("-p,--name", name, "Name of the running pipeline, if several are running")
+            ->type_name("NAME");
     p.offers[o] = running_pipelines;
 }
 
 void add_client_options(const command_parts& p, client_arguments& a) {
     add_run_name(p, a.pipeline);
-    p.app.add_option("--wait", a.wait, "Wait up to S seconds for it to start [0]")->type_name("S");
+    p.app.add_option("--wait", a.wait, "Wait up to S seconds for the pipeline to start [0]")->type_name("S");
 }
 
 f64 seconds_or(const char* option, const std::string& text, f64 otherwise) {
@@ -99,9 +100,9 @@ void add_keys(const command_parts& p, pipeline_options& keys, bool with_name) {
         ->take_last();
     add_fps(p, keys);
     add_size(p, keys);
-    add_mesh(p, keys, "Mesh of the sources: an .obj, .gltf or .glb file or a shape's name");
+    add_mesh(p, keys, "Mesh that the sources use: an .obj, .gltf or .glb file or a shape's name");
     CLI::Option* out = p.app.add_option("--out", keys.out,
-                                        "Pictures of the displays that write pictures, e.g. 'frame_%05d.png' "
+                                        "Files for the pictures of the displays, e.g. 'frame_%05d.png' "
                                         "(.jpg, .rgba, .npy); '': none; may be repeated");
     p.offers[out->type_name("[STAGE=]PATTERN")->expected(1)->take_all()] = offer_files({""});
     p.app

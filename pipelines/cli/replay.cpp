@@ -43,7 +43,7 @@ std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
 }
 
 std::string dead_letters_table(const std::vector<found_dead_letter>& all) {
-    if (all.empty()) return "no given-up frames are saved\n";
+    if (all.empty()) return "no dead letters (frames that were given up) are saved\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_dead_letter& f : all)
         t.add({f.pipeline, std::to_string(f.record.facts.ring_sequence), f.record.stage,
@@ -116,8 +116,9 @@ command_action add_replay_command(const command_parts& p) {
                  ->type_name("N")] = dead_letter_frames;
     p.offers[p.app.add_option("-p,--name", a->pipeline, "The run of that name, which may have ended")
                  ->type_name("NAME")] = pipelines_with_dead_letters;
-    p.app.add_option("--stage", a->stage, "The stage, if several have given it up")->type_name("NAME");
-    p.offers[p.app.add_option("--prefix", a->prefix, "Run it under a tool, e.g. \"valgrind -q\"")
+    p.app.add_option("--stage", a->stage, "The stage, if several stages have given this frame up")
+        ->type_name("NAME");
+    p.offers[p.app.add_option("--prefix", a->prefix, "Run the stage under a tool, e.g. \"valgrind -q\"")
                  ->type_name("TOOL")] =
         offer({"valgrind", "compute-sanitizer", "gdb --args", "cuda-gdb --args"});
     p.offers[p.app

@@ -40,7 +40,9 @@ u64 first_from(const start_arguments& a, const pipeline& p) {
     const u64 first = value.get<u64>();
     if (p.frames != 0 && first >= p.frames)
         throw config_error(
-            fmt::format("--first {}: the run ends after {} frames (numbers count from 0)", first, p.frames));
+            fmt::format("--first {}: there is no such frame, because the run has {} frames and their numbers "
+                        "count from 0",
+                        first, p.frames));
     return first;
 }
 
@@ -70,7 +72,8 @@ struct run_arguments : start_arguments {
 /// Everything except the profile is checked before the profiler starts.
 int run_profiled(const run_arguments& a, const cli_environment& env) {
     const profile_request wanted = profile_from(a.profile);
-    if (a.detach) throw config_error("--profile and --detach: a profiled run stays in this terminal");
+    if (a.detach)
+        throw config_error("--profile and --detach can't be combined: a profiled run stays in this terminal");
     start_arguments below = a;
     if (wanted.tool == "nsys") {
         const pipeline p = read_with_overrides(a.file, a.keys);

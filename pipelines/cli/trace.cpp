@@ -106,13 +106,14 @@ command_action add_trace_command(const command_parts& p) {
     p.app.add_flag("--with-parent", a->with_parent)->group("");  // started by a supervisor: see trace_files
     p.app.add_flag("--here", a->here, "For a pipeline on several hosts: only this host's stages");
     p.offers[p.app
-                 .add_option("--coordinator", a->coordinator_trace,
-                             "Record nothing: FILE is the trace of the coordinator, to be joined")
+                 .add_option(
+                     "--coordinator", a->coordinator_trace,
+                     "Record nothing: FILE is the coordinator's trace, which is joined with those of --join")
                  ->type_name("FILE")] = offer_files({".json"});
     p.app
         .add_option("--join", a->joined,
-                    "The trace of another host of the same seconds; its times are converted to the "
-                    "coordinator's clock")
+                    "The trace that another host recorded in the same seconds; its times are converted to "
+                    "the coordinator's clock")
         ->type_name("HOST=FILE")
         ->expected(1)
         ->take_all();

@@ -55,8 +55,8 @@ std::string container() {
 void examine_fd_passing(std::vector<finding>& all) {
     const auto failed = [&](const std::string& why) {
         all.push_back({"passing memory", verdict::fail, why,
-                       "rings are passed to the stages this way: check whether a container's seccomp profile "
-                       "forbids it"});
+                       "stages receive their rings as file descriptors: check whether a container's seccomp "
+                       "profile forbids SCM_RIGHTS"});
     };
     try {
         const auto [one, other] = shm::socket_pair();
@@ -92,11 +92,11 @@ void examine_mps(std::vector<finding>& all) {
     const std::string can = found.empty()
                                 ? "isolation = \"mps\" is unavailable: nvidia-cuda-mps-control is not in PATH"
                                 : fmt::format("isolation = \"mps\" is available ({})", found);
-    all.push_back(
-        {"MPS", verdict::ok,
-         can +
-             (daemon ? "; a daemon is running: a run's own, or the machine's, which stages do not use" : ""),
-         ""});
+    all.push_back({"MPS", verdict::ok,
+                   can + (daemon ? "; an MPS daemon is running (started by a run, or by this machine's "
+                                   "administrator: stages use only their run's own)"
+                                 : ""),
+                   ""});
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ void examine_death_signs(std::vector<finding>& all) {
     theirs.reset();
     if (child < 0) {
         all.push_back({"process end by EOF", verdict::fail, "fork: " + no_thread_text(refused),
-                       "end other processes, or raise the limit named here"});
+                       "end other processes, or raise the limit that the error names"});
         return;
     }
     const shm::unique_fd process(shm::open_pidfd({child, shm::start_time_of(child)}));
@@ -175,13 +175,14 @@ void examine_spaces(std::vector<finding>& all) {
         orphaned += s.state == ipc::space_state::orphaned ? 1U : 0U;
         dead += s.state == ipc::space_state::dead ? 1U : 0U;
     }
-    all.push_back(
-        {"spaces", orphaned > 0 ? verdict::warn : verdict::ok,
-         fmt::format("memory can be sealed and passed on; {} held, {} without a holder, {} dead (in {})",
-                     held, orphaned, dead, ipc::spaces_folder()),
-         orphaned > 0 ? "`carousel hold NAME` takes over a space without a holder (`carousel ps` lists them)"
-         : dead > 0   ? "`carousel clean` removes the files of dead spaces"
-                      : ""});
+    all.push_back({"spaces", orphaned > 0 ? verdict::warn : verdict::ok,
+                   fmt::format("memory can be sealed and passed to other processes; spaces in {3}: {0} held, "
+                               "{1} without a holder, {2} dead",
+                               held, orphaned, dead, ipc::spaces_folder()),
+                   orphaned > 0
+                       ? "`carousel hold NAME` takes over a space without a holder (`carousel ps` lists them)"
+                   : dead > 0 ? "`carousel clean` removes the files of dead spaces"
+                              : ""});
 }
 
 }  // namespace carousel::supervisor

@@ -52,7 +52,8 @@ void examine_memfd(std::vector<finding>& all) {
              "CPU rings need sealed memory: use Linux 3.17 or newer and a container that permits it"});
     } else if (::ftruncate(fd.get(), 0) == 0) {
         all.push_back({"sealed memory", verdict::fail, "a sealed memfd could be shrunk",
-                       "report this kernel: a faulty stage could end the others"});
+                       "report this kernel's version to Carousel's developers: on it, a faulty stage could "
+                       "end other stages"});
     } else {
         all.push_back({"sealed memory", verdict::ok, "memfds can be sealed against shrinking", ""});
     }
@@ -159,8 +160,8 @@ void examine_shared_memory(std::vector<finding>& all, const std::string& folder)
     all.push_back({"protection keys", verdict::ok,
                    shm::has_protection_keys()
                        ? std::string("available: a stage's own code can't write to a run's control block")
-                       : fmt::format("unavailable ({}): a stage's own code can write to its own pages of a "
-                                     "run's control block, but to no others",
+                       : fmt::format("unavailable ({}): a wild write of a stage can damage that stage's own "
+                                     "pages of a run's control block; the other pages are protected",
                                      shm::why_no_keys()),
                    ""});
 }
@@ -203,7 +204,8 @@ void examine_run_folder(std::vector<finding>& all) {
                        fmt::format("{}: {}", there ? folder : parent, errno_text(errno)),
                        "make it writable, or set XDG_RUNTIME_DIR to a folder that you own"});
     } else if (run::control_socket(folder + "/NAME-OF-PIPELINE").size() > longest_socket) {
-        all.push_back({"runtime directory", verdict::warn, folder + " may be too long a path for sockets",
+        all.push_back({"runtime directory", verdict::warn,
+                       folder + " may be too long for the path of a socket",
                        "set XDG_RUNTIME_DIR to a shorter one"});
     } else {
         all.push_back(

@@ -66,8 +66,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "The disk is full, permission is missing, or a FIFO has no reader.",
      "A run pauses and continues when there is room: free some space, or write no pictures (--out '')."},
     {exit_kind, "76", "A process has returned its frames, for other instances of its stage.",
-     "It represents instances on another host (carousel-remote) that is unreachable, has restarted or is "
-     "late.",
+     "The process (carousel-remote) represents instances on another host, which is unreachable, has "
+     "restarted or is late.",
      "Nothing: no attempt is counted, and its successor takes frames again when that host is back. The log "
      "has the cause."},
     {exit_kind, "77", "A stage could not start because it got no thread, process, descriptor or memory.",
@@ -77,7 +77,8 @@ constexpr auto explanations = std::to_array<explanation>({
     {exit_kind, "130", "Ended by Ctrl-C (128 + signal 2).",
      "Frames in flight were delivered; a second Ctrl-C does not wait for them.", "Nothing."},
     {exit_kind, "137", "Ended by SIGKILL (128 + signal 9).",
-     "A user killed it, or the kernel did when memory ran out; for a stage, the log names the latter.",
+     "A user killed the process, or the kernel did because memory ran out; for a stage, the log names the "
+     "second cause.",
      "A stage is restarted automatically. To replace a supervisor, start the file again."},
     {exit_kind, "139", "Ended by SIGSEGV (128 + signal 11): an invalid memory access on the CPU.",
      "A fault in the stage's own code; its frames go to its successor.",
@@ -95,7 +96,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel logs STAGE` shows its last output."},
     {exit_kind, "135", "Ended by SIGBUS (128 + signal 7): access to a mapping without memory underneath.",
      "A file or shared memory was truncated, or was read before it had a size.",
-     "`carousel lab order` shows such a case; Carousel's own memory is sealed against it."},
+     "`carousel lab order` shows such a case; Carousel's own memory is sealed against truncation."},
     {exit_kind, "136", "Ended by SIGFPE (128 + signal 8): a division of integers by zero.",
      "A fault in the stage's own code; its frames go to its successor.",
      "`carousel logs STAGE`, then a debugger."},
@@ -150,7 +151,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "`carousel run FILE --dry-run` lists the memory needed. Use a smaller size, window or in_flight, or "
      "isolation = \"mps\"."},
     {cuda_kind, "cudaErrorNotReady",
-     "The work before an event is not complete. If the recorder has died, it never will be.",
+     "The work before an event is not complete. If the process that recorded the event has died, it never "
+     "will be.",
      "Carousel never waits for another process's event: it queries the event, and the job word is "
      "authoritative.",
      "In your own program, never let a stream wait for an event of a process that may die."},
@@ -372,8 +374,10 @@ constexpr auto explanations = std::to_array<explanation>({
 
     {client_kind, "attached", "A program has the space open.", "`carousel ps` shows what it holds.",
      "Nothing."},
-    {client_kind, "dead", "Its connection has ended, but it may still be running: it keeps what it holds.",
-     "A program was killed or is ending.", "Nothing: after its fence, everything that it held is returned."},
+    {client_kind, "dead",
+     "The client's connection has ended, but the client may still be running: it keeps what it holds.",
+     "A program was killed or is ending.",
+     "Nothing: after the client's fence, everything that it held is returned."},
     {client_kind, "fenced", "The program has ended; everything that it held is being returned.",
      "For GPU memory a short-lived helper program repairs the words there, which takes some tenths of a "
      "second.",
@@ -393,7 +397,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "If a claim persists, the client is stopped or hangs."},
     {space_kind, "cells popping", "Elements of a queue that this client is copying out.",
      "The state lasts only for an instant.", "Nothing."},
-    {space_kind, "cells leased", "Elements of a queue that this client has, and has not committed.",
+    {space_kind, "cells leased", "Elements of a queue that this client has leased and not committed.",
      "They are delivered again if the client dies.",
      "Many long leases fill the queue: commit or return them."},
     {space_kind, "travelling", "Blocks of a pool that are in a queue: they belong to the queue's cell.",

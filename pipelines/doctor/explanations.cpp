@@ -91,12 +91,13 @@ void add_cuda_errors(std::string_view query, const std::string& word, std::vecto
         const auto met = std::find_if(all.begin(), all.end(), [&](const explanation& one) {
             return std::string_view(one.word) == e.word;
         });
-        found.push_back(met != all.end()
-                            ? *met
-                            : explanation{"CUDA error", e.word, e.means,
-                                          "No run and no lesson of Carousel is known to cause it.",
-                                          "The message names the call that returned the error: see NVIDIA's "
-                                          "documentation of that call."});
+        found.push_back(
+            met != all.end()
+                ? *met
+                : explanation{"CUDA error", e.word, e.means,
+                              "Neither a run nor a lesson of Carousel is known to cause this error.",
+                              "The message names the call that returned the error: see NVIDIA's "
+                              "documentation of that call."});
         return;
     }
 }

@@ -69,7 +69,7 @@ void run_program(const lesson& l, const lesson_program& p, const lab_places& pla
     const bool of_gpu = std::strcmp(p.needs, gpu) == 0;
     if (::access(program.c_str(), X_OK) != 0) {
         if (of_gpu)
-            without_gpu(l, r.measured, fmt::format("built without CUDA: {} is not there", p.name));
+            without_gpu(l, r.measured, fmt::format("built without CUDA: {} does not exist", p.name));
         else
             r.failures.push_back(
                 fmt::format("{}: {}; build it by `cmake --build {} --target programs`, or reinstall Carousel",

@@ -71,10 +71,10 @@ std::string ways_to_every_frame(const record_arguments& a, const std::string& pi
     for (const std::string& name : a.of) quoted.push_back(fmt::format("\"{}\"", name));
     const bool one = a.of.size() == 1;
     return fmt::format(
-        "write [[stage]] name = \"archive\" run = \"port\" inputs = [{0}] into the file of {1}, and "
-        "`carousel record archive --out {2} -p {1}`; a run that is yet to be started records {4} by itself "
-        "(`carousel run FILE --record {3} --record-to {2}`); --latest has the newest frames of {5}, from any "
-        "run",
+        "to record every frame of {4}, add [[stage]] name = \"archive\" run = \"port\" inputs = [{0}] to the "
+        "pipeline file of {1}, start it again and run `carousel record archive --out {2} -p {1}`, or start "
+        "it with `carousel run FILE --record {3} --record-to {2}`. To record only the newest frames of {5}, "
+        "use --latest with this run",
         fmt::join(quoted, ", "), pipeline, a.out, fmt::join(a.of, ","), one ? "it" : "them",
         one ? "it" : "each");
 }
@@ -126,13 +126,14 @@ command_action add_record_command(const command_parts& p) {
     const auto a = std::make_shared<record_arguments>();
     add_client_options(p, *a);
     p.app
-        .add_option(
-            "NAME", a->of,
-            "A reading port of the pipeline file, or the rings that only it reads; with --latest: stages")
+        .add_option("NAME", a->of,
+                    "A port of the pipeline file that reads frames, or the rings that only this port reads; "
+                    "with --latest: stages")
         ->required();
     p.app.add_option("--out", a->out, "The file, an .mcap")->required()->type_name("FILE");
     p.app.add_flag("--latest", a->latest,
-                   "The newest frames of each stage: blocks no stage, and counts the frames that it misses");
+                   "Record only the newest frames of each stage: this blocks no stage, and the missed frames "
+                   "are counted");
     p.app.add_option("--compression", a->compression, "lz4, zstd or none [the first that is built in]")
         ->type_name("HOW");
     p.app.footer(

@@ -61,7 +61,8 @@ const key_row<host_spec> host_rows[] = {
      "With `release = \"durable\"`: the host calls sync(2) before it reports frames as durable."},
     {"compress", [](auto& r, auto key, auto& h) { h.compress = r.choice(key, h.compress, packing_words); },
      [](auto& h) { return json(word_of(packing_words, h.compress)); }, words_of<packing_words>,
-     "Compression of frames sent to this host, of those that become smaller by it."},
+     "Compression of the frames sent to this host. A frame that would not become smaller is sent "
+     "uncompressed."},
     {"memory", [](auto& r, auto key, auto& h) { h.memory = r.choice(key, h.memory, leaving_words); },
      [](auto& h) { return json(word_of(leaving_words, h.memory)); }, words_of<leaving_words>,
      "How a frame on a GPU leaves it: through memory of the CPU, or read directly by UCX."},
@@ -80,9 +81,9 @@ host_spec read_host(const document_section& s, const std::string& name) {
             e != nullptr && e->value.get<std::string>().starts_with('-'))
             section_reader::refuse_value(key, *e, "a text that does not begin with \"-\"");
     if (h.sync && !h.durable())
-        section_reader::refuse_value(
-            "sync", s.keys.at("sync"),
-            "it together with release = \"durable\": committed frames are not waited for");
+        section_reader::refuse_value("sync", s.keys.at("sync"),
+                                     "sync = true only together with release = \"durable\", because "
+                                     "otherwise no sender waits for the disk");
     if (h.memory == leaving_kind::direct && h.compress != packing_kind::none)
         section_reader::refuse_value(
             "memory", s.keys.at("memory"),
@@ -141,13 +142,16 @@ void check_links_to(const pipeline& p, const std::vector<crossing>& all, const h
                 !to.empty() && std::any_of(p.stages.begin(), p.stages.end(), [&](const stage_spec& s) {
                     return std::find(s.hosts.begin(), s.hosts.end(), to) != s.hosts.end();
                 });
-            refuse(place_of(h, key),
-                   helps ? fmt::format("{} of [hosts.{}] applies to rings that are sent there, but {} has "
-                                       "only instances of a stage: remove the key",
-                                       key, h.name, h.name)
-                         : fmt::format("{} of [hosts.{}] applies to rings that are sent there, but none is; "
-                                       "move the key to the section of a host that reads a ring",
-                                       key, h.name));
+            refuse(
+                place_of(h, key),
+                helps
+                    ? fmt::format("{0} of [hosts.{1}] has no effect: the key applies to rings that are sent "
+                                  "to that host, but {2} only runs instances of a stage; remove the key",
+                                  key, h.name, h.name)
+                    : fmt::format(
+                          "{} of [hosts.{}] has no effect: the key applies to rings that are sent to that "
+                          "host, but no ring is; move the key to the section of a host that reads a ring",
+                          key, h.name));
         }
     if (!h.durable()) return;
     if (!has_sink(p, all, to))
@@ -208,8 +212,9 @@ void read_hosts(const document& d, pipeline& p) {
         const host_spec& h = p.hosts.back();
         if (h.launcher == launcher_kind::here && find_host(p, "") != &h)
             refuse(h.at,
-                   fmt::format("launcher = \"here\" of {} and of {}: `carousel run` is only on one host",
-                               coordinator_name(p), name));
+                   fmt::format(
+                       "launcher = \"here\" is set for {} and for {}, but `carousel run` is on one host only",
+                       coordinator_name(p), name));
     }
     const std::string coordinator = coordinator_name(p);
     if (const host_spec* taken = find_host(p, coordinator);
@@ -247,8 +252,8 @@ void check_hosts(const pipeline& p) {
         for (std::size_t i = 0; i < s.sampled_inputs.size(); ++i)
             if (p.stages[s.sampled_indices[i]].host != s.host)
                 refuse(s.position_of("sampled"),
-                       fmt::format("stage \"{}\" samples \"{}\" on another host: links carry only inputs; "
-                                   "place both on one host",
+                       fmt::format("stage \"{}\" samples \"{}\" on another host: a link between hosts "
+                                   "carries no sampled inputs; place both stages on one host",
                                    s.name, s.sampled_inputs[i]));
     check_workers(p);
     for (const host_spec* h : remote_hosts(p)) {
@@ -277,12 +282,14 @@ void check_hosts(const pipeline& p) {
         for (const std::string& name : {c.send, c.receive}) {
             if (const stage_spec* taken = p.find(name))
                 refuse(taken->position_of("name"),
-                       fmt::format("stage \"{}\": the stage of a link from {} to {} has that name", name,
-                                   c.from.empty() ? coordinator_name(p) : c.from,
+                       fmt::format("stage \"{}\": the stage that serves the link from {} to {} has the same "
+                                   "name; choose another name",
+                                   name, c.from.empty() ? coordinator_name(p) : c.from,
                                    c.to.empty() ? coordinator_name(p) : c.to));
             if (name.size() > max_name)
                 refuse(p.find(c.stage)->position_of("name"),
-                       fmt::format("the stage of its link would be named {}: expected a shorter name", name));
+                       fmt::format("the stage that serves its link would be named {}: choose a shorter name",
+                                   name));
         }
     }
     for (const host_spec* h : remote_hosts(p)) check_links_to(p, crossings, *h);

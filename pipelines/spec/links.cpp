@@ -64,8 +64,7 @@ void check_twice(const stage_spec& s, const stage_description& d) {
     for (std::size_t i = 0; i < d.input_outputs.size(); ++i)
         if (!seen.insert({s.input_indices[i], d.input_outputs[i]}).second)
             refuse(s.position_of("inputs"),
-                   fmt::format("stage \"{}\" names \"{}\" as its input, which is the first output of \"{}\", "
-                               "twice",
+                   fmt::format("stage \"{}\" names an input twice: \"{}\" is the first output of \"{}\"",
                                s.name, s.inputs[i], ring_name_of(s.inputs[i]).stage));
 }
 

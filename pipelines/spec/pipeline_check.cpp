@@ -160,9 +160,10 @@ void check_groups(pipeline& p) {
                    fmt::format("stage \"{}\" reads nothing; group = \"latest\" is for stages with an input",
                                s.name));
         if (s.has_output)
-            refuse(at, fmt::format("stage \"{}\" is read by others; only stages without outputs may read as "
-                                   "latest, because a skipped frame would be a gap in the output ring",
-                                   s.name));
+            refuse(at,
+                   fmt::format("stage \"{}\" is read by others; only stages without outputs may have group = "
+                               "\"latest\", because a skipped frame would be a gap in the output ring",
+                               s.name));
         if (s.instances > 1)
             refuse(at, fmt::format("stage \"{}\" has instances = {}; a latest reader is one process", s.name,
                                    s.instances));

@@ -358,15 +358,14 @@ const key_row<stage_spec> stage_rows[] = {
 const key_row<link_spec> link_rows[] = {
     {"window", [](auto& r, auto key, auto& l) { l.window = read_u32_or_auto(r, key, window_frames); },
      [](auto& l) { return number_or_auto(l.window); }, &window_frames,
-     "Number of frames after the oldest one that is not delivered."},
+     "Number of frames that the stage may start, counted from the oldest frame that is not delivered."},
     {"record", [](auto& r, auto key, auto& l) { l.record = r.flag(key, l.record); },
      [](auto& l) { return json(l.record); }, "true or false",
      "Whether the frames of this ring are written to the run's recording."},
     {"memory", [](auto& r, auto key, auto& l) { l.memory = r.choice(key, l.memory, link_memory_words); },
      [](auto& l) { return json(word_of(link_memory_words, l.memory)); }, words_of<link_memory_words>,
      "Kind of GPU memory of the ring. With `ipc` the run is rebuilt if the process that owns the memory "
-     "dies. A ring "
-     "with an end on the CPU is in host memory."},
+     "dies. A ring that a stage on the CPU writes or reads is in host memory."},
     {"guard", [](auto& r, auto key, auto& l) { l.guard = r.choice(key, l.guard, guard_words); },
      [](auto& l) { return json(word_of(guard_words, l.guard)); }, words_of<guard_words>,
      "What follows each slot, to detect a write beyond it: an unmapped gap, a canary, or nothing."},

@@ -159,9 +159,10 @@ void add_recorder(pipeline& p) {
         refuse(s.at, fmt::format("record = true for {} rings; at most {}: one process writes a recording",
                                  s.inputs.size(), shm::max_inputs));
     if (const stage_spec* taken = p.find(recorder_name); taken != nullptr)
-        refuse(taken->position_of("name"),
-               fmt::format("a stage \"{}\", and record = true: the recording stage has that name",
-                           recorder_name));
+        refuse(
+            taken->position_of("name"),
+            fmt::format("stage \"{}\" has the name of the stage that record = true adds; choose another name",
+                        recorder_name));
     s.host = host_of_rings(p, s);
     s.name = recorder_name;
     s.run = "carousel-record";

@@ -164,14 +164,16 @@ void refuse_names_and_ports(const pipeline& p, const remote_work& w) {
                            w.stage, w.host, coordinator_name(p)));
     for (const u32 port : {w.port, w.back_port})
         if (port > 65535 - ports_per_link)
-            refuse(s.position_of("host"), fmt::format("port {} for its work: too high; lower `port` of the "
-                                                      "hosts",
-                                                      port));
+            refuse(
+                s.position_of("host"),
+                fmt::format(
+                    "port {}, which its link to the other host uses, is too high; lower `port` of the hosts",
+                    port));
     for (const std::string& name : {w.receive, w.send})
         if (p.find(name) != nullptr || name.size() > max_name)
             refuse(s.position_of("name"),
-                   fmt::format("its stage on {} would be named {}: expected another or a shorter name",
-                               w.host, name));
+                   fmt::format("its stage on {} would be named {}: choose another or a shorter name", w.host,
+                               name));
 }
 
 }  // namespace

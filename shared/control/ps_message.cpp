@@ -35,7 +35,7 @@ std::string describe(const ps_host& h) {
     std::string text = "host " + h.name + " (" + h.address + "): " + h.state;
     if (!h.clock_ahead_ms || !h.clock_error_ms) return text;
     char clock[160];
-    std::snprintf(clock, sizeof clock, ", its clock is %.3f ms %s this one's (to %.3f ms)",
+    std::snprintf(clock, sizeof clock, ", its clock is %.3f ms %s this host's clock (within %.3f ms)",
                   std::abs(*h.clock_ahead_ms), *h.clock_ahead_ms < 0 ? "behind" : "ahead of",
                   *h.clock_error_ms);
     return text + clock;

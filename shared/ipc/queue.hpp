@@ -113,7 +113,8 @@ private:
 /// Elements of T.
 template <class T>
 class typed_queue {
-    static_assert(std::is_trivially_copyable_v<T>, "what travels between processes is copied as bytes");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "use a trivially copyable type: elements are copied between processes as bytes");
 
 public:
     typed_queue(queue_block& b, u32 epoch) : queue_(b, epoch) {}

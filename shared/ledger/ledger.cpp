@@ -28,7 +28,7 @@ namespace carousel::telemetry {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "ledgers are little-endian files, written as they lie in memory");
+              "a ledger is written in the byte order of memory, which must be little-endian");
 
 constexpr u64 records_at_once = 4096;
 constexpr u64 recorded_bytes = offsetof(ledger_record, committer);  ///< the part written by record(); the

@@ -18,7 +18,7 @@
 
 namespace carousel::shm {
 
-static_assert(max_message <= json_channel::message.bytes, "every message that arrives can be parsed");
+static_assert(max_message <= json_channel::message.bytes, "every message that is accepted can be parsed");
 
 void unique_fd::reset(int fd) noexcept {
     if (fd_ >= 0) ::close(fd_);

@@ -53,7 +53,7 @@ std::string depth_view::reason() const {
         case depth_reason::unmeasured:
             return "as planned; no frames are measured yet";
         case depth_reason::turns:
-            return fmt::format("{} contexts take turns on the GPU, {} in all of them", contexts,
+            return fmt::format("{} contexts take turns on the GPU, {} over all of them", contexts,
                                a_frame(work_ns));
         case depth_reason::hops:
             return fmt::format("{}, which hides the latency to the next process", a_frame(work_ns));

@@ -66,7 +66,9 @@ bool send_stage::ready(u64 ring_sequence, u64) {
 }
 
 void send_stage::process(frame& f) {
-    if (!link_) throw config_error("a link carries every frame of its ring: it can't read it as latest");
+    if (!link_)
+        throw config_error(
+            "a link carries every frame of its ring: this stage can't have group = \"latest\"");
     payload_.enqueue(f);
 }
 

@@ -27,10 +27,11 @@ int main(int argc, char** argv) {
         const stages::pictures seen = stages::render_views(stages::first_training_view, training_views);
         const auto weights = stages::train(seen, epochs);
         stages::write_weights(std::string(file), *weights);
-        std::printf("of %llu views that it was trained on %.2f %%, of %llu held out %.2f %% are right\n",
-                    static_cast<unsigned long long>(training_views), 100 * stages::accuracy(*weights, seen),
-                    static_cast<unsigned long long>(held_out),
-                    100 * stages::accuracy(*weights, stages::render_views(0, held_out)));
+        std::printf(
+            "classified correctly: of the %llu training views %.2f %%, of the %llu held-out views %.2f %%\n",
+            static_cast<unsigned long long>(training_views), 100 * stages::accuracy(*weights, seen),
+            static_cast<unsigned long long>(held_out),
+            100 * stages::accuracy(*weights, stages::render_views(0, held_out)));
         return after_output(exit_code::ok);
     } catch (const error& e) {
         std::fprintf(stderr, "error: %s\n", e.what());

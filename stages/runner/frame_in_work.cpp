@@ -108,8 +108,9 @@ void frame_in_work::carry(std::span<const std::byte> metadata, const shm::used_e
 
 void frame_in_work::require_source_at_work(const char* what) const {
     if (in_process && job.inputs == 0 && runtime_->output() != nullptr) return;
-    throw std::logic_error(std::string(what) +
-                           " is for process() of a source: a stage without inputs, in a run");
+    throw std::logic_error(
+        std::string(what) +
+        " was called in a wrong place: it is only for process() of a source (a stage without inputs)");
 }
 
 void frame_in_work::set_capture_ns(u64 ns) {

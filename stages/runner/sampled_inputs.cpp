@@ -42,7 +42,8 @@ bool sampled_input::join() {
     const bool joined = reader_.joined() || reader_.join(runtime_->incarnation().entry);
     if (!joined && !full_logged_)
         log::warning(
-            "all {} places for latest readers of the ring {} are taken: this stage gets no frame of it",
+            "all {} places for latest readers of the ring {} are taken: this stage receives no frames of "
+            "that ring",
             shm::max_latest, runtime_->attached().sampled[index_].stage);
     full_logged_ = !joined;
     return joined;

@@ -90,7 +90,8 @@ public:
     /// The element at one index per dimension, slowest first. The index is not checked.
     template <typename... Index>
     [[nodiscard]] CAROUSEL_HD T& operator()(Index... index) const noexcept {
-        static_assert(sizeof...(Index) >= 1 && sizeof...(Index) <= ring::max_rank, "an index per dimension");
+        static_assert(sizeof...(Index) >= 1 && sizeof...(Index) <= ring::max_rank,
+                      "pass one index per dimension");
         u64 at = 0;
         u32 d = 0;
         ((at += static_cast<u64>(index) * stride_[d++]), ...);
@@ -168,7 +169,9 @@ public:
     /// config_error if there is no such plane, or if it is smaller than one record.
     template <typename T>
     [[nodiscard]] T* records(std::string_view name) const {
-        static_assert(std::is_trivially_copyable_v<T>, "records cross processes and devices as bytes");
+        static_assert(
+            std::is_trivially_copyable_v<T>,
+            "use a trivially copyable type: records are copied between processes and devices as bytes");
         static_assert(std::is_const_v<T> || !std::is_const_v<Byte>,
                       "inputs are read-only: use records<const T>");
         return reinterpret_cast<T*>(slot_ + detail::find_records(*format_, name, sizeof(T)).offset);

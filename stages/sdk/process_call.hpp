@@ -47,8 +47,8 @@ public:
             type_ = &typeid(T);
         } else if (*type_ != typeid(T)) {
             throw std::logic_error(
-                "frame::local(): this frame's object is of another type; process() and finish() must name "
-                "the same one");
+                "frame::local(): this frame's object has another type; process() and finish() must use the "
+                "same type");
         }
         return *static_cast<T*>(object_.get());
     }

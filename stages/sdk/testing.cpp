@@ -298,7 +298,8 @@ chain::seat& chain::find_provider(const std::string& name, const char* reason) {
     seat& s = find(name.substr(0, name.find('.')));
     if (s.object)
         throw config_error(
-            fmt::format("\"{}\" is a stage, which {}; give() makes a stand-in", s.name, reason));
+            fmt::format("\"{}\" is a stage, which {}; only a stand-in made by give() can be set from outside",
+                        s.name, reason));
     return s;
 }
 

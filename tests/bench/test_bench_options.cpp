@@ -61,7 +61,7 @@ TEST_CASE("Each invalid value is refused with its option's name and the expected
         {[](bench_texts& t) { t.peer = "vulkan"; }, "--peer: \"vulkan\""},
         {[](bench_texts& t) { t.peer = "opengl", t.shading = "ids"; }, "only lit pictures"},
         {[](bench_texts& t) { t.simd = "mmx"; }, "--simd: \"mmx\""},
-        {[](bench_texts& t) { t.device = "cuda:0", t.threads = 2; }, "for --device cpu"},
+        {[](bench_texts& t) { t.device = "cuda:0", t.threads = 2; }, "require --device cpu"},
         {[](bench_texts& t) { t.plot = "x.png"; }, "must end in .svg"},
     };
     for (const auto& [change, expected] : bad) {

@@ -59,7 +59,7 @@ TEST_CASE("a worker that stays in its round, dies or fails ends the rounds in ti
             REQUIRE(c.ready());
             REQUIRE(c.round(0, 1, 2, 1));
             CHECK_FALSE(c.round(what, 1, 2, 1));
-            CHECK_THAT(c.why(), contains(what == 2 ? "no more of this" : "processes that have stopped"));
+            CHECK_THAT(c.why(), contains(what == 2 ? "no more of this" : "not all processes stopped"));
             CHECK_FALSE(c.round(0, 1, 2, 1));
         }
         CHECK(now_ns() - begun < 10 * ns_per_s);

@@ -111,9 +111,10 @@ TEST_CASE("frames from another host are not repeated after damage, and uncertain
     CHECK(first <= last);
     CHECK(r["repairs"][0]["frame"].get<u64>() <=
           last + 1);  // some may have been delivered since it was found
-    CHECK_THAT(d.run.log(), contains(fmt::format("frames {} to {} were delivered, may come from "
-                                                 "damaged words, and can't be repeated",
-                                                 first, last)));
+    CHECK_THAT(d.run.log(),
+               contains(fmt::format("frames {} to {} were delivered and may be wrong, because words of the "
+                                    "control block were damaged; they can't be repeated",
+                                    first, last)));
 }
 
 TEST_CASE("static parts and seats' words are checked all the time, before a new process reads them") {

@@ -77,7 +77,7 @@ TEST_CASE("several rings without --latest, or a duplicate ring, are refused with
     CHECK(both.wait(20) == exit_code::usage);
     CHECK_THAT(both.output(), contains("run = \"port\" inputs = [\"fragment\", \"vertex\"]"));
     CHECK_THAT(both.output(), contains("--record fragment,vertex --record-to " + out));
-    CHECK_THAT(both.output(), contains("--latest has the newest frames of each"));
+    CHECK_THAT(both.output(), contains("the newest frames of each, use --latest"));
     external_program twice = records_rings(run, "twice", {"vertex", "vertex", "--latest", "--out", out});
     CHECK(twice.wait(20) == exit_code::usage);
     CHECK_THAT(twice.output(), contains("vertex is named twice"));
@@ -129,10 +129,11 @@ TEST_CASE("one ring without --latest is also refused, with the suggestion of wha
     external_program one = records_rings(run, "one", {"fragment", "--out", out});
     CHECK(one.wait(20) == exit_code::usage);
     CHECK_THAT(one.output(), contains("fragment is a ring of rings, not a reading port"));
-    CHECK_THAT(one.output(), contains("run = \"port\" inputs = [\"fragment\"] into the file of rings"));
+    CHECK_THAT(one.output(),
+               contains("run = \"port\" inputs = [\"fragment\"] to the pipeline file of rings"));
     CHECK_THAT(one.output(), contains("`carousel record archive --out " + out + " -p rings`"));
     CHECK_THAT(one.output(), contains("--record fragment --record-to " + out));
-    CHECK_THAT(one.output(), contains("--latest has the newest frames of it"));
+    CHECK_THAT(one.output(), contains("the newest frames of it, use --latest"));
     // for a name that is not a ring there is no such advice
     external_program none = records_rings(run, "none", {"display", "--out", out});
     CHECK(none.wait(20) == exit_code::usage);

@@ -201,7 +201,8 @@ TEST_CASE("a stand-in accepts exactly the size of its plane") {
                       contains("has 16 bytes, but is given 4"));
     CHECK_THROWS_WITH(c.fill("source", "wave", std::vector<u8>(16)),
                       contains("was requested as u8, but it is f32"));
-    CHECK_THROWS_WITH(c.fill("amplifier", "wave", std::vector<f32>(4)), contains("give() makes a stand-in"));
+    CHECK_THROWS_WITH(c.fill("amplifier", "wave", std::vector<f32>(4)),
+                      contains("only a stand-in made by give()"));
     CHECK_THROWS_WITH(c.read<f32>("amplifer", "wave"), contains("no stage \"amplifer\""));
 }
 
@@ -364,7 +365,7 @@ TEST_CASE("frame::local() has one type per frame") {
             CHECK(f.local<std::vector<int>>().empty());
             f.local<std::vector<int>>().push_back(1);
             CHECK(f.local<std::vector<int>>().size() == 1);
-            CHECK_THROWS_WITH(f.local<int>(), contains("this frame's object is of another type"));
+            CHECK_THROWS_WITH(f.local<int>(), contains("this frame's object has another type"));
         }
     };
     const scratch_folder folder;

@@ -53,7 +53,7 @@ TEST_CASE("each host of a ps answer has its own stages") {
     const std::vector<viewer::host_report> hosts = viewer::host_reports(two_hosts());
     REQUIRE(hosts.size() == 2);
     CHECK(hosts[0].text ==
-          "host b (10.0.0.2): running, its clock is 12.500 ms ahead of this one's (to 0.250 ms)");
+          "host b (10.0.0.2): running, its clock is 12.500 ms ahead of this host's clock (within 0.250 ms)");
     CHECK(hosts[1].text == "host bb (10.0.0.3): running");
     REQUIRE(hosts[0].seats.size() == 2);
     CHECK(hosts[0].seats[1].label == "b/blur.1");

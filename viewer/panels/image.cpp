@@ -200,7 +200,7 @@ private:
             color = theme::colors().warning;
         }
         if (m.phase == run_phase::ended) {
-            text = fmt::format("{}; this is its last frame  (N: another run)",
+            text = fmt::format("{}; this is its last frame  (press N to watch another run)",
                                m.ending.empty() ? m.run.name + " has ended" : m.ending);
             color = theme::colors().muted;
         }

@@ -97,7 +97,7 @@ plot_spec histogram(const model& m) {
     }
     plot_spec s;
     s.title = fmt::format("{} latency, last {:.0f} s", what, std::max(1.0, std::floor(m.rates.span_s)));
-    s.unit = "frames per latency (ms)";
+    s.unit = "number of frames by latency (ms)";
     s.x_unit = "ms";
     s.log_x = s.bars = true;
     s.y_least = 4;

@@ -214,7 +214,7 @@ bool connection::may_act(std::string_view query) {
     }
     if (same_token(given, site_.options.token)) return true;
     refuse(status::forbidden,
-           "an action needs the token that was printed when this page was started (X-Carousel-Token)");
+           "an action needs the token that was printed when this web UI was started (X-Carousel-Token)");
     return false;
 }
 

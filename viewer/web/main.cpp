@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
     options o;
     CLI::App app{
         "A web UI of a running Carousel pipeline: live picture, stages, rings, plots, events, and buttons "
-        "that kill.\n"
+        "that kill, stop or restart a stage.\n"
         "Also /snapshot.png, /stream.mjpg, /status.json, /metrics, /healthz and /readyz. It reads only the "
         "newest frame and never blocks the pipeline."};
     app.name("carousel-web");

@@ -61,11 +61,12 @@ void stages(writer& w, const snapshot& s) {
     using stage = telemetry::stage_view;
     each_stage(w, s, "carousel_frames_total", "counter", "Frames that a stage has committed.",
                [](const stage& st) { return static_cast<f64>(st.frames); });
-    each_stage(w, s, "carousel_tombstone_frames_total", "counter",
-               "Frames that a stage passed on without a picture, given up after max_attempts.",
-               [](const stage& st) { return static_cast<f64>(st.tombstones); });
+    each_stage(
+        w, s, "carousel_tombstone_frames_total", "counter",
+        "Frames that a stage forwarded without a payload, because they were given up after max_attempts.",
+        [](const stage& st) { return static_cast<f64>(st.tombstones); });
     each_stage(w, s, "carousel_torn_frames_total", "counter",
-               "Frames whose status word did not fit when they were read; always 0.",
+               "Frames that were overwritten while they were read, as their status words showed; must be 0.",
                [](const stage& st) { return static_cast<f64>(st.torn); });
     each_stage(w, s, "carousel_stage_busy_seconds_total", "counter",
                "Time with a frame in progress, counted while it lasts; summed over instances.",
@@ -90,10 +91,11 @@ void hosts(writer& w, const std::vector<host_report>& all) {
     w.family("carousel_host_up", "gauge", "1 while another host of the pipeline answers.");
     for (const host_report& h : all) w.value(label("host", h.name), h.is_there() ? 1 : 0);
     w.family("carousel_host_clock_ahead_seconds", "gauge",
-             "Offset of its monotonic clock to this host's clock.");
+             "Offset of the other host's monotonic clock to the clock of this host.");
     for (const host_report& h : all)
         if (h.clock_ahead_ms) w.value(label("host", h.name), *h.clock_ahead_ms / 1e3);
-    w.family("carousel_host_clock_error_seconds", "gauge", "Uncertainty of that offset.");
+    w.family("carousel_host_clock_error_seconds", "gauge",
+             "Uncertainty of carousel_host_clock_ahead_seconds.");
     for (const host_report& h : all)
         if (h.clock_error_ms) w.value(label("host", h.name), *h.clock_error_ms / 1e3);
 }
@@ -186,9 +188,9 @@ std::string metrics_text(const view& v, u64 now) {
     w.family("carousel_parameter_changes_total", "counter",
              "Times that parameters were set or reset since the run's start.");
     w.value("", static_cast<f64>(v.snap.parameter_number));
-    w.family("carousel_run_age_seconds", "gauge", "Since the run's control block was made.");
+    w.family("carousel_run_age_seconds", "gauge", "Time since the run's control block was created.");
     w.value("", seconds(now - std::min(now, v.snap.created_ns)));
-    w.family("carousel_supervisor_silence_seconds", "gauge", "Since the supervisor's last heartbeat.");
+    w.family("carousel_supervisor_silence_seconds", "gauge", "Time since the supervisor's last heartbeat.");
     w.value("", seconds(now - std::min(now, v.snap.supervisor_heartbeat_ns)));
     return std::move(w).text();
 }

@@ -219,7 +219,7 @@ void measure_mpi(const ipc_bench_options& o, const std::string& programs, ipc_be
     constexpr const char* means = "MPI_Send (Open MPI)";
     const std::string program = programs + "/carousel-bench-mpi";
     if (::access(program.c_str(), X_OK) != 0) {
-        r.missing[means] = "this build has no Open MPI: carousel-bench-mpi is not there";
+        r.missing[means] = "this build was made without Open MPI, so it has no carousel-bench-mpi";
         return;
     }
     report_progress(std::string("hops: ") + means);

@@ -60,7 +60,8 @@ void add_ipc_bench_options(CLI::App& app, ipc_bench_texts& t) {
                    "memory, hops, primitives, gpu-memory, gpu-hops, gpu-primitives [all]")
         ->type_name("NAME[,NAME...]")
         ->take_last();
-    app.add_option("--processes", t.processes, "Workers of the primitives [1,2,4,8,16; quick: 1,4]")
+    app.add_option("--processes", t.processes,
+                   "Numbers of workers that use a primitive at once [1,2,4,8,16; quick: 1,4]")
         ->type_name("N[,N...]")
         ->take_last();
     app.add_option("--rounds", t.rounds, "Rounds of each row [5]")->type_name("N")->take_last();

@@ -13,17 +13,17 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* memory_legend =
-    "read, write: GB/s; copy r+w: GB/s, bytes read plus bytes written; chase: one dependent load; open: "
-    "open, map "
-    "and close;\nratio: read rate, to local memory (1: another process's memory costs nothing)\n";
+    "read and write are rates in GB/s; copy r+w counts the bytes read and the bytes written. chase is the "
+    "time of one\ndependent load. open is the time to open, map and close the memory. ratio is the read rate "
+    "divided by that of\nlocal memory (1: reading another process's memory costs nothing more).\n";
 constexpr const char* hop_legend =
-    "us, p95 us: median and 95th percentile of one way, which is half a round trip; threads us: the same "
-    "between threads of\n"
-    "one process; to the floor: the ratio to the floor (1: as fast as the hardware)\n";
+    "us and p95 us are the median and the 95th percentile of one way, which is half a round trip. threads us "
+    "is the median\nbetween threads of one process. to the floor is the median divided by the floor (1: as "
+    "fast as the hardware).\n";
 constexpr const char* primitive_legend =
-    "operations/s: of all workers together; ns: one operation of one worker, median of the rounds; p95 ns: "
-    "95th "
-    "percentile\nof the rounds; rows of threads are the peers without a process boundary\n";
+    "operations/s is the sum over all workers. ns and p95 ns are the time of one operation of one worker: "
+    "the median and\nthe 95th percentile of the rounds. Rows of threads are for comparison: they cross no "
+    "process boundary.\n";
 
 const char* mark(bool verified) { return verified ? "" : "  WRONG"; }
 std::string name_of(const primitive_row& p) {
@@ -76,30 +76,32 @@ std::string memory_table(const gpu_result& r) {
             share(m.read, floor_of(m, r)), m.write, m.chase_ns, m.open_us, m.map_us, m.close_us, m.ratio,
             mark(m.verified));
     return text +
-           "H2D, D2H, both, memcpy: the driver's copies; copy SM, read, write: by kernels, bytes moved once; "
-           "floor: "
-           "share of the\nhardware's rate; chase: one dependent load of a kernel; ratio: read rate, to the "
-           "reader's own memory of the same place\n" +
-           fmt::format("floors: memory {:.0f} GB/s, PCIe {:.0f}, NVLink {:.0f} (one way; 0: not known)\n",
-                       r.memory_floor, r.pcie_floor, r.nvlink_floor);
+           "H2D, D2H, both and memcpy are copies by the driver; copy SM, read and write are done by kernels. "
+           "Each byte counts once.\nfloor is the share of the hardware's rate. chase is the time of one "
+           "dependent load in a kernel. ratio is the read rate\ndivided by that of the reader's own memory "
+           "on the same device.\n" +
+           fmt::format(
+               "rates of the hardware, one way: memory {:.0f} GB/s, PCIe {:.0f}, NVLink {:.0f} (0: "
+               "unknown)\n",
+               r.memory_floor, r.pcie_floor, r.nvlink_floor);
 }
 std::string hop_table(const gpu_result& r) {
     if (r.hops.empty()) return "";
     std::string text =
-        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "a kernel to another process's kernel",
+        fmt::format("\n{:<36} {:<12} {:>10} {:>10} {:>12} {:>18}\n", "from a kernel to another's kernel",
                     "where", "us", "p95 us", "to its floor", "to one process");
     for (const gpu_hop_row& h : r.hops)
         text += fmt::format("{:<36} {:<12} {:>10.2f} {:>10.2f} {:>12} {:>18.2f}{}\n", h.means, h.where, h.us,
                             h.p95_us, h.floor_us > 0 ? fmt::format("{:.2f}", h.us / h.floor_us) : "", h.ratio,
                             mark(h.verified));
     return text +
-           "us, p95 us: median and 95th percentile of one way; to its floor: how many times the floor below; "
-           "to one "
-           "process: to\nthe same means within one process (1: the process boundary costs nothing)\n" +
+           "us and p95 us are the median and the 95th percentile of one way. to its floor is the median "
+           "divided by the floor below.\nto one process is the median divided by that of the same means "
+           "within one process (1: the process boundary costs\nnothing).\n" +
            fmt::format(
-               "floors, by one thread: a kernel until the host sees its end {:.2f} us (for a word and a "
-               "polled event), until the next kernel in its stream starts {:.2f} (for stream waits), a word "
-               "from block to block {:.2f} (for spinning)\n",
+               "floors, measured by one thread: {:.2f} us until the host sees the end of a kernel (floor of "
+               "a word and of a polled event),\n{:.2f} us until the next kernel of a stream starts (of "
+               "stream waits), {:.2f} us for a word from block to block (of spinning)\n",
                r.hop_floors.synced_launch, r.hop_floors.next_kernel, r.hop_floors.two_blocks);
 }
 
@@ -112,9 +114,9 @@ std::string primitive_table(const gpu_result& r) {
         text += fmt::format("{:<28} {:<31} {:<12} {:>6} {:>14.0f} {:>11.0f} {:>11.0f}{}\n", p.primitive, p.by,
                             p.where, p.number, p.operations_s, p.ns, p.p95_ns, mark(p.verified));
     return text +
-           "number: processes, or blocks of one process; operations/s: of all together; ns, p95 ns: one "
-           "operation, "
-           "median and 95th\npercentile of the rounds\n";
+           "number is the number of processes, or of blocks of one process. operations/s is the sum over all "
+           "of them. ns and p95 ns\nare the time of one operation: the median and the 95th percentile of the "
+           "rounds.\n";
 }
 
 }  // namespace
@@ -295,7 +297,7 @@ plot::chart gpu_primitive_plot(const gpu_result& r) {
     return all;
 }
 plot::bar_chart gpu_hop_plot(const gpu_result& r) {
-    plot::bar_chart hops{"From a kernel to another process's kernel", r.name, "us", {}};
+    plot::bar_chart hops{"From a kernel to another's kernel", r.name, "us", {}};
     for (const gpu_hop_row& h : r.hops) hops.bars.push_back({h.where + ": " + h.means, h.us});
     return hops;
 }

@@ -176,15 +176,14 @@ bool crew::wait_for(const std::atomic<u32>& word, u32 value, u64 patience_ns, co
     board& b = **board_;
     for (const u64 end = now_ns() + patience_ns; word.load() < value; ::usleep(50)) {
         if (b.failed.load() == 0 && now_ns() < end) continue;
-        b.fail(fmt::format("{}: not all finished within {} ms", what, patience_ns / ns_per_ms));
+        b.fail(fmt::format("not all processes {} within {} ms", what, patience_ns / ns_per_ms));
         return false;
     }
     return true;
 }
 
 bool crew::ready() {
-    return wait_for((*board_)->ready, static_cast<u32>(pids_.size()), patience_.start_ns,
-                    "processes that are ready");
+    return wait_for((*board_)->ready, static_cast<u32>(pids_.size()), patience_.start_ns, "became ready");
 }
 
 std::optional<crew_round> crew::round(u32 what, u32 count, u32 active, u32 ms) {
@@ -195,16 +194,16 @@ std::optional<crew_round> crew::round(u32 what, u32 count, u32 active, u32 ms) {
     const u32 number = static_cast<u32>(b.call.load() >> 32U) + 1, begun = b.begun + active,
               done = b.done + active, settled = b.settled + active;
     b.call = u64{number} << 32U | active;
-    if (!wait_for(b.begun, begun, patience_.round_ns, "processes that have started")) return std::nullopt;
+    if (!wait_for(b.begun, begun, patience_.round_ns, "started")) return std::nullopt;
     crew_round r;
     const u64 begin = now_ns();
     b.go = number;
     ::usleep(ms * 1000);
     b.stop_now = 1;
-    if (!wait_for(b.done, done, patience_.round_ns, "processes that have stopped")) return std::nullopt;
+    if (!wait_for(b.done, done, patience_.round_ns, "stopped")) return std::nullopt;
     r.seconds = static_cast<f64>(now_ns() - begin) / 1e9;
     b.settle = number;
-    if (!wait_for(b.settled, settled, patience_.round_ns, "processes that have settled")) return std::nullopt;
+    if (!wait_for(b.settled, settled, patience_.round_ns, "became idle")) return std::nullopt;
     r.operations = b.operations, r.timed_ns = b.timed_ns, r.right = b.in == b.out;
     return r;
 }

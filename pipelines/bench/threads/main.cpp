@@ -34,17 +34,17 @@ void add_options(CLI::App& app, thread_words& w) {
     app.add_option("FILE", w.file, "Pipeline file (TOML)")->required();
     app.add_option("--seconds", w.order.seconds, "Measured [5]");
     app.add_option("--warm-up", w.order.warm_up_s, "Warm-up, after the first frames [1]");
-    app.add_option("--frames", w.order.frames, "Measured frames, instead of --seconds");
+    app.add_option("--frames", w.order.frames, "Frames to measure, instead of --seconds");
     app.add_option("--patience", w.order.patience_s,
-                   "Seconds without a frame, after which a stage is stuck [60]");
+                   "Seconds without a frame after which a stage counts as stuck [60]");
     app.add_option("--exactly", w.order.exactly,
-                   "Check this number of frames from the first on, and their image_hash");
+                   "Run exactly this number of frames, and compute their image_hash");
     app.add_option("--threads", w.order.cpu_threads, "Threads of the CPU pool [all cores]");
     app.add_flag("--kernels-alone", w.kernels_alone,
                  "Measure the stages' work in 1, 2, ... queues, each for --seconds");
     app.add_option("--device", w.keys.device, "auto | cpu | cuda:N [the file's]");
     app.add_option("--size", w.keys.size, "WxH [the file's]");
-    app.add_option("--out", w.keys.out, "Pictures of the displays")->take_all();
+    app.add_option("--out", w.keys.out, "Files for the pictures of the displays")->take_all();
     app.add_option("--set", w.keys.set, "Any key of the file; may be repeated")->expected(1)->take_all();
 }
 
@@ -57,8 +57,8 @@ device::device_id device_of(const supervisor::pipeline& p) {
         supervisor::device_choice own = supervisor::choose_device(s.device, machine);
         if (chosen && chosen->name != own.name)
             throw config_error(
-                fmt::format("--modes none: stage \"{}\" runs on {}, others on {}: one process has one "
-                            "context; see --device",
+                fmt::format("--modes none runs all stages in one process with one context, but stage \"{}\" "
+                            "runs on {} and others on {}; see --device",
                             s.name, own.name, chosen->name));
         chosen = std::move(own);
     }

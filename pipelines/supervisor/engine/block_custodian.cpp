@@ -189,7 +189,7 @@ std::vector<ring::finding> block_custodian::check_without_parity(bool words) con
     std::vector<ring::finding> found = ring::check_static(c, *made_);
     append(found, ring::check_known(c, *made_, known));
     if (ring::load(c.stop_asked) != (stop_requested_ ? 1 : 0))
-        found.push_back({"the run: stop_asked", "has not the value that the supervisor set"});
+        found.push_back({"the run: stop_asked", "does not have the value that the supervisor set"});
     const u64 now = now_ns(), next = ring::load(c.next_source_ns),
               step = setup_->fps > 0 ? static_cast<u64>(1e9 / setup_->fps) : 0;
     if (step != 0 && next > now + 2 * step + ns_per_s)

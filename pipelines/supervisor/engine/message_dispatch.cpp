@@ -81,7 +81,7 @@ bool message_dispatch::route_request(connection& c, const json& request) {
 void message_dispatch::on_message(control_socket& from, connection& c, shm::message& m) {
     const json message = parse_json_or_discard(m.text, json_channel::message);
     if (!message.is_object()) {
-        answer(c.fd.get(), run::to_json(run::refused(exit_code::usage, "a message is one JSON object")));
+        answer(c.fd.get(), run::to_json(run::refused(exit_code::usage, "a message must be one JSON object")));
     } else if (is_message_of<run::connection_message>(message)) {
         std::visit(
             [&](const auto& each) {

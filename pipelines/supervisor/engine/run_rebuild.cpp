@@ -83,10 +83,10 @@ u64 run_rebuild::first_uncertain() const {
 void run_rebuild::record_uncertain_frames(u64 first) {
     const u64 uncertain_from = first_uncertain();
     if (uncertain_from >= first) return;
-    seats_->log_line(
-        fmt::format("frames {} to {} were delivered, may come from damaged words, and can't be repeated: the "
-                    "host that sent them may no longer have them",
-                    uncertain_from, first - 1));
+    seats_->log_line(fmt::format(
+        "frames {} to {} were delivered and may be wrong, because words of the control block were damaged; "
+        "they can't be repeated, because the host that sent them may no longer have them",
+        uncertain_from, first - 1));
     if (repair_recorded_) facts_->repairs.last.back().uncertain = {uncertain_from, first};
 }
 

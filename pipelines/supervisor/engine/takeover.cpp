@@ -50,9 +50,10 @@ void takeover::begin(const json& state, saved_run& saved) {
         block_->set_end(end_of_stop(ring::load(c.end.raw()), end));
     stream_->adopt(stream_ended_by);
     if (!saved.unreadable().empty())
-        seats_->log_line(fmt::format(
-            "warning: {}/state.json is damaged: run.{} can't be read and have the values of a new run",
-            setup_->directory, fmt::join(saved.unreadable(), ", run.")));
+        seats_->log_line(
+            fmt::format("warning: {}/state.json is damaged; unreadable values, which are reset to those of a "
+                        "new run: run.{}",
+                        setup_->directory, fmt::join(saved.unreadable(), ", run.")));
     if (const std::string message = parameters_->adopt(
             c, block_->published(), state.is_object() ? state.value("parameters", json()) : json());
         !message.empty())
@@ -151,7 +152,9 @@ void state_file::save() {
                               j.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
     } catch (const error& e) {
         if (!failed_)
-            seats_->log_line(fmt::format("warning: {}: a second supervisor would count from 0", e.what()));
+            seats_->log_line(fmt::format(
+                "warning: {}: a supervisor that takes over the run would count restarts and deaths from 0",
+                e.what()));
         failed_ = true;
     }
 }

@@ -123,7 +123,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
 run::trace_file_answer trace_files::poll(u64 id, bool stop, u64 at, u64 now) {
     const auto found = all_.find(id);
     if (found == all_.end())
-        throw config_error(fmt::format("trace: there is no trace {} here, or no longer", id));
+        throw config_error(fmt::format("trace: trace {} does not exist here, or has been removed", id));
     recording& r = found->second;
     r.polled_ns = now;
     // Once its file exists, the process treats a signal as the end of its time.

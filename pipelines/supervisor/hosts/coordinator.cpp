@@ -154,9 +154,9 @@ void coordinator::handle_message(remote_host& h, const msg::to_coordinator& m) {
 void coordinator::log_end_of_help(const remote_host& h, bool had_ended) {
     const bool over = (h.state() == state::ended && !had_ended) || h.state() == state::refused;
     if (!over || waiting_since_ns_ != 0 || !ended_early_.insert(h.spec().name).second) return;
-    orders_->log_line(
-        fmt::format("host {} has stopped computing ({}): frames of its instances go to other instances",
-                    h.spec().name, h.outcome ? h.outcome->value("line", "its part has ended") : h.problem()));
+    orders_->log_line(fmt::format(
+        "host {} has stopped computing ({}): frames of its instances go to other instances", h.spec().name,
+        h.outcome ? h.outcome->value("line", "its part of the run has ended") : h.problem()));
 }
 
 void coordinator::tick(u64 now) {
@@ -187,7 +187,8 @@ void coordinator::tick(u64 now) {
         }
         if (h->state() != state::ended || !outcome_checked_.insert(h->spec().name).second) continue;
         if (const int code = h->outcome->value("code", 1); code != 0 && code != exit_code::frames_abandoned)
-            orders_->host_has_failed(h->spec().name, h->outcome->value("line", "its part has failed"), code);
+            orders_->host_has_failed(h->spec().name,
+                                     h->outcome->value("line", "its part of the run has failed"), code);
     }
     end_without_lost_leaders(now);
     launch_missing(now);
@@ -209,7 +210,7 @@ u64 coordinator::ask(const std::string& host, const json& request, std::string& 
     }
     if (!at->connected() || at->state() != state::begun) {
         why = fmt::format("host {} can't be queried now: {}", host,
-                          at->state() == state::ended ? "its part has ended" : at->problem());
+                          at->state() == state::ended ? "its part of the run has ended" : at->problem());
         return 0;
     }
     at->send(msg::ask{request, ++last_ask_});
@@ -225,7 +226,7 @@ void coordinator::refuse_for_lost(const remote_host& h) {
     const json refusal = run::to_json(run::refused(
         exit_code::stage_failed,
         h.state() == state::ended
-            ? fmt::format("the part of host {} ended before it answered", name)
+            ? fmt::format("host {} ended its part of the run before it answered", name)
             : fmt::format(
                   "host {} was lost before it answered: it may still execute the request when it is back",
                   name)));

@@ -151,8 +151,8 @@ bool coordinator::may_leave(std::optional<u64> end, u64 now) {
         } else if (lost_code_ == 0) {
             lost_code_ = exit_code::output;
             lost_ = fmt::format(
-                "error: host {} has not reported the result of its part ({}): it is unknown whether all "
-                "frames were delivered",
+                "error: host {} has not reported the result of its part of the run ({}): it is unknown "
+                "whether all frames were delivered",
                 h->spec().name, h->problem());
         }
     }

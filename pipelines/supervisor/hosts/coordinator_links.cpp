@@ -95,7 +95,7 @@ void coordinator::send_end_for_link(const crossing& link) {
     if (!end || !unreported_ends_.try_emplace(link.to, unreported_end{link.receive, *end}).second) return;
     const std::string why =
         fmt::format("{} has finished, and its link has not notified {}", called(link.from), called(link.to));
-    if (!link.to.empty()) orders_->log_line(why + ": this host notifies it");
+    if (!link.to.empty()) orders_->log_line(why + ": the coordinator notifies it");
     if (remote_host* const h = named(link.to); h != nullptr) send_end(*h);
     if (!link.to.empty()) return;
     waits_for_end_ = false;
@@ -118,17 +118,21 @@ void coordinator::end_stuck_host(const std::string& host, const crossing& link) 
     if (host.empty())
         return orders_->host_has_failed(
             over,
-            receives ? "its part has ended, and this host still waits for frames from it: they are lost"
-                     : "its part has ended without the last frames of this host",
+            receives ? "its part of the run has ended, and the frames that this host still expects from it "
+                       "are lost"
+                     : "its part of the run has ended, and it did not receive the last frames of this host",
             exit_code::stage_failed);
     if (lost_code_ == 0) {
         lost_code_ = exit_code::stage_failed;
-        lost_ = receives ? fmt::format(
-                               "error: host {} waits for frames that will not arrive: it has restarted after "
-                               "their sender finished. It is unknown whether its sinks have all frames",
-                               host)
-                         : fmt::format("error: host {} has frames for {}, whose part has ended without them",
-                                       host, called(over));
+        lost_ = receives
+                    ? fmt::format(
+                          "error: host {} waits for frames that will not arrive: that host has restarted "
+                          "after their sender finished. It is unknown whether its sinks have all frames",
+                          host)
+                    : fmt::format(
+                          "error: host {0} still has frames for {1}: the part of the run on {1} has ended, "
+                          "and these frames are lost",
+                          host, called(over));
     }
     for (const auto& h : hosts_) {
         if (h->spec().name != host) continue;

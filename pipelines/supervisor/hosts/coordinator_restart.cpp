@@ -138,7 +138,7 @@ std::optional<std::string> coordinator::restart_frame(const remote_host& h, u64 
     }
     first = std::max({first, all.first, here.value_or(0)});
     if (const std::string lost = lost_upstream(h); !lost.empty())
-        return fmt::format("frames of host {} for it are lost", lost);
+        return fmt::format("frames that host {} had for it are lost", lost);
     if (!all.unknown.empty())
         return fmt::format(
             "it is unknown whether this is the first frame that its sinks do not have, because {}. If not, "

@@ -54,7 +54,9 @@ bool hosts_extension::take_end_request(const std::string& why, bool leaving, boo
     if (!may_wait || hosts_->request_end(false)) return false;
     others_end_run_ = true;
     run_->save_state();
-    run_->log_line(why + " (this host ends after the frames of the other hosts, which are notified)");
+    run_->log_line(why +
+                   " (this host ends when it has received the frames that the other hosts still send; they "
+                   "are notified)");
     return true;
 }
 

@@ -87,8 +87,8 @@ void remote_partition::save_coordinator_run(const std::string& id) const {
             return;  // either the run does not exist yet and the file is written again later, or the run is
                      // over
         orders_->log_line(
-            fmt::format("warning: {}: a supervisor that takes this part over could not identify its run, and "
-                        "would refuse the coordinator",
+            fmt::format("warning: {}: if another supervisor takes over on this host, it can't identify the "
+                        "run, and refuses the coordinator",
                         e.what()));
     }
 }
@@ -176,8 +176,8 @@ void remote_partition::handle(const msg::hello& hello) {
     if (begun_ &&
         coordinator_run_.empty())  // otherwise frames of another run would be dropped silently as repeats
         return refuse_coordinator(
-            fmt::format("the coordinator was refused: {} does not name the run of this part's frames, so "
-                        "they may belong to another run: end both (Ctrl-C) and start again",
+            fmt::format("the coordinator was refused: {} does not name the run that the frames here belong "
+                        "to, so it may be another run: end both (Ctrl-C) and start again",
                         coordinator_run_file()),
             "it was taken over, and can't determine whether its frames belong to this run: end it there as "
             "well (Ctrl-C) and start again");

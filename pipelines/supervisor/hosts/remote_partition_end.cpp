@@ -73,12 +73,12 @@ void remote_partition::add_to(run::ps_answer& a) const {
     if (send_until_ns_ == 0) return;
     a.pipeline.frames_per_second = 0;  // not measured any more
     for (run::ps_stage& s : a.stages) s.frames_per_second = 0;
-    a.pipeline.state_text = fmt::format(
-        "{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
-        coordinator_is_connected()
-            ? "reporting the result of this part to the coordinator; waiting for its answer"
-            : "waiting for the coordinator, which is disconnected, to report the result of this part",
-        now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
+    a.pipeline.state_text =
+        fmt::format("{} ({}, {} s more at most)", a.pipeline.state.value_or("done"),
+                    coordinator_is_connected()
+                        ? "reporting the result of this host to the coordinator; waiting for its answer"
+                        : "waiting for the disconnected coordinator, to report the result of this host",
+                    now < send_until_ns_ ? (send_until_ns_ - now) / ns_per_s : 0);
 }
 
 // Saved for a coordinator that is disconnected, and in case this supervisor dies meanwhile.
@@ -89,7 +89,9 @@ void remote_partition::save_outcome(const json& ended) {
                                   -1, ' ', false, json::error_handler_t::replace));
     } catch (const error& e) {
         answers_->log_line(
-            fmt::format("warning: {}: a later supervisor would not have the result of this part", e.what()));
+            fmt::format("warning: {}: if another supervisor takes over on this host, it can't report the "
+                        "result of this host",
+                        e.what()));
     }
 }
 
@@ -138,8 +140,8 @@ std::optional<int> remote_partition::report_saved_outcome(const run_options& o) 
     if (!ended.is_object() || coordinator_run_.empty()) return std::nullopt;
     console out(STDERR_FILENO, o.color, understands_escapes(STDERR_FILENO));
     out.line(
-        fmt::format("{}: its part of a run has ended, and the supervisor that reported this to the "
-                    "coordinator was killed; waiting for the coordinator ({} port {})",
+        fmt::format("{}: this host's part of a run has ended, and its supervisor was killed before the "
+                    "coordinator confirmed the result; waiting for the coordinator ({} port {})",
                     part_name(), self_.address, self_.port));
     out.flush();
     out_ = &out;

@@ -141,7 +141,7 @@ void choose_depths(run_setup& s, const free_memory& memory) {
         const auto places = places_of(s, memory);
         const memory_place* full = crowded(places, share);
         if (full != nullptr && why.empty())
-            why = fmt::format("{} of the {} free on {}, of which half is for rings and assets",
+            why = fmt::format("{} of the {} free on {}, and rings and assets may use half of that",
                               human_bytes(full->taken), human_bytes(full->there), full->name);
         if (most == 1 || (within_limits(s) && full == nullptr)) break;
     }

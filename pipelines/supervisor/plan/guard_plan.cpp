@@ -144,7 +144,9 @@ std::string block_guard_text(const run_setup& s) {
         if (st.spec.is_port()) ports += fmt::format("{}{}", ports.empty() ? "" : ", ", st.spec.name);
     if (!ports.empty() && shm::has_protection_keys())
         text += fmt::format(
-            "; for the program at {}: only separate pages, because its threads are not the run's", ports);
+            "; a program at the port {} is guarded by separate pages only, because the run does not set the "
+            "protection keys of its threads",
+            ports);
     return text;
 }
 

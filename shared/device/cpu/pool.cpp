@@ -91,9 +91,9 @@ pool::pool(unsigned threads) : state_(std::make_unique<state>()) {
         }
         state_->work.notify_all();
         for (auto& thread : state_->threads) thread.join();
-        throw out_of_resources(
-            fmt::format("CPU backend: thread {} of {} could not be started: {}; or lower threads", made + 2,
-                        wanted, no_thread_text(e.code().value())));
+        throw out_of_resources(fmt::format(
+            "CPU backend: thread {} of {} could not be started: {}; or lower the number of threads", made + 2,
+            wanted, no_thread_text(e.code().value())));
     }
 }
 

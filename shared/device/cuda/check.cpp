@@ -37,7 +37,8 @@ const char* advice(cudaError_t status) noexcept {
         case cudaErrorHardwareStackError:
         case cudaErrorAssert:
         case cudaErrorLaunchFailure:
-            return "a kernel of this stage failed (under MPS: of any stage of this GPU); run the stage with "
+            return "a kernel of this stage failed (under MPS: a kernel of any stage on this GPU); run the "
+                   "stage with "
                    "prefix = \"compute-sanitizer\" to find it";
         case cudaErrorLaunchTimeout:
             return "a kernel ran longer than this GPU's watchdog allows: use a GPU without a display";

@@ -23,7 +23,7 @@ template <typename... P>
                                  u32 shared_bytes, bool overlaps,
                                  const std::type_identity_t<P>&... arguments) {
     static_assert(sizeof...(P) <= kernel_launch::most,
-                  "a kernel with fewer arguments, or with a struct of them");
+                  "too many arguments: use a kernel with fewer arguments, or pass them as a struct");
     kernel_launch k;
     k.name = name;
     k.kernel = reinterpret_cast<const void*>(kernel);

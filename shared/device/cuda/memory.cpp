@@ -338,7 +338,9 @@ memory_handle memory_maker::make_vmm(u64 bytes) {
         on_.label(),
         as_runtime(api.export_handle(&made.fd, memory.value, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)));
     if (::fcntl(made.fd, F_SETFD, FD_CLOEXEC) != 0)
-        log::warning("an fd of GPU memory stays open across exec");
+        log::warning(
+            "fcntl(FD_CLOEXEC) failed for an fd of GPU memory: programs that this process executes inherit "
+            "the fd");
     return made;
 }
 

@@ -67,7 +67,8 @@ private:
 /// least once.
 template <class T>
 class shared_queue : public queue_base {
-    static_assert(std::is_trivially_copyable_v<T>, "elements are copied between processes as bytes");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "use a trivially copyable type: elements are copied between processes as bytes");
 
 public:
     /// Appends a copy of `value`. Returns false if the queue is full.
@@ -129,7 +130,8 @@ struct received_block {
 /// during the transfer, either the queue keeps the block or the block is freed, and never both.
 template <class T>
 class block_queue : public block_queue_base {
-    static_assert(std::is_trivially_copyable_v<T>, "the description of a block is copied as bytes");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "use a trivially copyable type: the description of a block is copied as bytes");
 
 public:
     /// Returns false if the queue is full; the caller then still holds the block.
@@ -186,7 +188,8 @@ private:
 /// idempotent per id().
 template <class T>
 class shared_work_queue : public work_queue_base {
-    static_assert(std::is_trivially_copyable_v<T>, "tasks are copied between processes as bytes");
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "use a trivially copyable type: tasks are copied between processes as bytes");
 
 public:
     /// Adds a task. Returns nothing if the queue has no free place.

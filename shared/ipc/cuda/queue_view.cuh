@@ -53,8 +53,10 @@ template <class Attempt>
 /// functions never wait; the others wait at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class queue_view {
-    static_assert(::cuda::std::is_trivially_copyable_v<T>, "elements are copied between processes as bytes");
-    static_assert(alignof(T) <= 8, "elements stand at multiples of 8 bytes");
+    static_assert(::cuda::std::is_trivially_copyable_v<T>,
+                  "use a trivially copyable type: elements are copied between processes as bytes");
+    static_assert(alignof(T) <= 8,
+                  "use an alignment of at most 8 bytes: elements are placed at multiples of 8 bytes");
 
 public:
     queue_view() = default;

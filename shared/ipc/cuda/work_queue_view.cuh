@@ -12,8 +12,10 @@ namespace carousel::ipc {
 /// except claim waits; claim waits at most timeout_ns, and at most longest_kernel_wait_ns.
 template <class T, class Side = gpu_side>
 class work_queue_view {
-    static_assert(::cuda::std::is_trivially_copyable_v<T>, "tasks are copied between processes as bytes");
-    static_assert(alignof(T) <= 8, "tasks stand at multiples of 8 bytes");
+    static_assert(::cuda::std::is_trivially_copyable_v<T>,
+                  "use a trivially copyable type: tasks are copied between processes as bytes");
+    static_assert(alignof(T) <= 8,
+                  "use an alignment of at most 8 bytes: tasks are placed at multiples of 8 bytes");
 
 public:
     work_queue_view() = default;

@@ -36,7 +36,7 @@ pixels output_for(const pixels& picture) {
 int main() try {
     const pixels picture = {200, 200, 200, 255, 255, 0, 0, 40};
     check(output_for(picture) == pixels{200, 200, 200, 255, 77, 77, 77, 40},
-          "red counts 77 parts of 256, alpha stays");
+          "red has a weight of 77/256, and alpha is unchanged");
     return failures == 0 ? 0 : 1;
 } catch (const carousel::device_error& e) {
     std::fprintf(stderr, "skipped: %s\n", e.what());

@@ -45,9 +45,9 @@ bool refuses(const std::string& settings) {
 int main() try {
     const pixels picture = {0, 100, 255, 255, 1, 2, 3, 40};
     check(output_for(picture, "{}") == pixels{255, 155, 0, 255, 254, 253, 252, 40},
-          "colours are turned around, alpha is not");
+          "colours are inverted, alpha is not");
     check(output_for(picture, R"({"alpha": true})") == pixels{255, 155, 0, 0, 254, 253, 252, 215},
-          "alpha, too, when asked for");
+          "alpha is also inverted if requested");
     check(refuses(R"({"alhpa": true})"), "an unknown key is refused");
     check(refuses(R"({"alpha": 3})"), "a value of another type is refused");
     return failures == 0 ? 0 : 1;

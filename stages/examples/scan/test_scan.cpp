@@ -42,9 +42,9 @@ void check_frames(const fs::path& folder) {
     c.run(0);
     const std::vector<float> first = c.read<float>("source", "points");
     check(first.size() == 300, "each point has three coordinates");
-    check(std::fabs(farthest(c) - 5) < 0.01F, "the farthest point is at the range of the start");
+    check(std::fabs(farthest(c) - 5) < 0.01F, "the farthest point is at the initial range");
     c.run(1, scan_parameters{.range = 20});
-    check(std::fabs(farthest(c) - 20) < 0.04F, "another range counts from the frame on that has it");
+    check(std::fabs(farthest(c) - 20) < 0.04F, "a changed range applies from its frame on");
     c.run(0);
     check(c.read<float>("source", "points") == first, "the same frame again has the same points");
 

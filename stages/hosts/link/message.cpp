@@ -11,7 +11,8 @@
 namespace carousel::hosts {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "numbers go over the link as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "a link sends numbers in the byte order of memory, which must be little-endian");
 
 class writer {
 public:

@@ -102,7 +102,7 @@ void receiving_side::take(u32 connection, peer& p, const proof_message& m, u64 n
         warning_ = fmt::format(
             "frames {} to {} are skipped, although the sending host has kept them: this run begins at frame "
             "{}, and according to another link the previous run has the earlier frames in its files. If it "
-            "has not (a wrong --first), they are lost",
+            "has not, because --first was wrong, the frames are lost",
             p.peer_hello->oldest, next_ - 1, next_);
     if (current_ != 0 && p.peer_hello->run == sender_ && p.peer_hello->epoch < current_epoch_)
         return drop(connection);
@@ -148,10 +148,11 @@ std::string receiving_side::objection(const hello& h) const {
     const bool continues = (h.begins > 0 || accepts_successors_) && h.begins <= next_;
     if (is(link_kind::ring) && !sender_.empty() && h.run != sender_ && next_ > 0 && !continues)
         return fmt::format(
-            "run {} (pipeline {}) is not the one whose frames up to {} are here (run {}): end the receiving "
-            "run as well and start again; or, to continue that run, start it with --first {}. A durable host "
-            "that was lost may have to start below that: a receiving stage downstream of it accepts it with "
-            "successors = true in its file, and drops frames that it already has",
+            "the sending run {} (pipeline {}) is a new run, but the frames up to {} were received from run "
+            "{}: end the receiving run as well and start again; or, to continue the earlier stream, start "
+            "the sending run with --first {}. If a durable host was lost, its new run may have to begin at "
+            "an earlier frame: for that, set successors = true for the receiving stage downstream of it, "
+            "which then drops the frames that it already has",
             h.run, h.pipeline, next_ - 1, sender_, committed_);
     return "";
 }

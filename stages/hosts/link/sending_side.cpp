@@ -112,8 +112,8 @@ void sending_side::take_numbers(const welcome& m) {
         if (!continues) {
             numbering_restarted_ = true;
             failure_ = fmt::format(
-                "the other host (run {}) continues at frame {} of its ring, not where run {} ended, at frame "
-                "{}: it has restarted",
+                "the other host has restarted: run {} continues at frame {} of its ring, but run {} ended at "
+                "frame {}",
                 m.run, m.next, remote_run_, next_);
             return;
         }

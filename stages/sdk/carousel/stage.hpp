@@ -241,34 +241,41 @@ public:
     /// std::logic_error anywhere else.
     virtual void carry(std::span<const std::byte> metadata, const shm::used_extents& used) {
         (void)metadata, (void)used;
-        throw std::logic_error("carry() is for finish() of a stage with one output, in a run");
+        throw std::logic_error(
+            "carry() was called in a wrong place: it is only for finish() of a stage with one output");
     }
     /// In process() of a source, for every frame or for none: sets the frame's time and parameters instead of
     /// the run's. `with` must be a function of the frame number. Throws config_error if the size of the
     /// parameters differs from that of the pipeline's parameters.
     virtual void stamp(const frame_stamp& with) {
         (void)with;
-        throw std::logic_error("stamp() is for process() of a source: a stage without inputs, in a run");
+        throw std::logic_error(
+            "stamp() was called in a wrong place: it is only for process() of a source (a stage without "
+            "inputs)");
     }
     /// In process() of a source: sets the frame's capture time, CLOCK_MONOTONIC of this machine in ns. The
     /// report contains the latency from the capture time to the sinks (from_capture_ms).
     virtual void set_capture_ns(u64 ns) {
         (void)ns;
         throw std::logic_error(
-            "set_capture_ns() is for process() of a source: a stage without inputs, in a run");
+            "set_capture_ns() was called in a wrong place: it is only for process() of a source (a stage "
+            "without inputs)");
     }
     /// In process() of a source: reports that this frame was abandoned at its origin. The frame continues as
     /// a tombstone, like a frame that is abandoned here; its output need not be written.
     virtual void pass_tombstone() {
         throw std::logic_error(
-            "pass_tombstone() is for process() of a source: a stage without inputs, in a run");
+            "pass_tombstone() was called in a wrong place: it is only for process() of a source (a stage "
+            "without inputs)");
     }
     /// In process() of a source that sets description::ends: reports that the stream ends before this frame,
     /// so that neither this frame nor any later one exists. Work enqueued for it is discarded. The call must
     /// depend only on the frame number: a successor that processes this frame, or a later one, must also end
     /// the stream. Throws in any other place, which ends the process like any other exception.
     virtual void end_stream() {
-        throw std::logic_error("end_stream() is for process() of a source: a stage without inputs, in a run");
+        throw std::logic_error(
+            "end_stream() was called in a wrong place: it is only for process() of a source (a stage without "
+            "inputs)");
     }
 
 protected:

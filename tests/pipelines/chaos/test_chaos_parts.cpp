@@ -127,10 +127,9 @@ TEST_CASE("chaos: the report has the times per part and how often no standby was
     CHECK(report_text(make_report({}, o)).find("standby") == std::string::npos);
     o.report["standby_takeovers"] = 7;
     o.report["standby_missed"] = {{"none", 1}, {"starting", 3}, {"untried", 0}};
-    CHECK_THAT(
-        report_text(make_report({}, o)),
-        test::contains(
-            "standbys took over 7 times; 4 times none was ready (1 not started yet, 3 starting, 0 after"));
+    CHECK_THAT(report_text(make_report({}, o)),
+               test::contains("standbys took over 7 times; 4 times no standby could (1 not started yet, 3 "
+                              "starting, 0 not used"));
 }
 
 TEST_CASE("chaos: a death long after a fault, of a process with the same pid, is not the fault's") {
@@ -240,7 +239,7 @@ TEST_CASE("chaos: each kind of error is reported as a failure by name") {
         [](outcome& o) {
             o.report["mps"] = {{"domain_faults", 4}, {"abandoned", true}};
         },
-        "given up after 4 ends");
+        "abandoned after it had ended 4 times");
     fails_with([](outcome& o) { o.exit_code = 1; }, "exit code 1");
     fails_with([](outcome& o) { o.ended_early = true; }, "before all faults");
     fails_with([](outcome& o) { o.leaked.push_back("shared memory /dev/shm/x"); }, "left over");

@@ -247,7 +247,7 @@ TEST_CASE("wrong options are refused by name before anything runs") {
                contains("--first -1: expected a frame number from 0 to 1000000000000"));
     CHECK_THAT(refused({"--first", "x"}), contains("--first x: expected a frame number"));
     CHECK_THAT(refused({"--frames", "10", "--first", "10"}),
-               contains("--first 10: the run ends after 10 frames"));
+               contains("--first 10: there is no such frame, because the run has 10 frames"));
     CHECK_THAT(refused({"--size", "0x720"}),
                contains("--size 0x720: size = [0,720]: expected [width, height], each from 1 to 16384"));
     CHECK_THAT(refused({"--size", "100000x100000"}), contains("each from 1 to 16384"));

@@ -54,9 +54,9 @@ TEST_CASE("an unknown host is refused, and so are sections with missing or extra
                contains("expected [hosts.here] with launcher = \"here\" and address"));
     CHECK_THAT(
         refusal(two + host("bb") + host("x", "launcher = \"here\"\n") + host("y", "launcher = \"here\"\n")),
-        contains("`carousel run` is only on one host"));
+        contains("`carousel run` is on one host only"));
     CHECK_THAT(refusal(two + host("bb") + stage("a-to-bb", "\"a\"")),
-               contains("the stage of a link from here to bb"));
+               contains("the stage that serves the link from here to bb"));
     CHECK_THAT(refusal(two + "[hosts]\nbb = 1\n"),
                contains("[hosts] has no keys of its own: expected [hosts.NAME]"));
 }
@@ -184,9 +184,10 @@ TEST_CASE("invalid link settings in a host's section are refused") {
     CHECK_THAT(refusal(two + host("x", at + "compress = \"lz4\"\nmemory = \"direct\"\n")),
                contains("the CPU compresses frames"));
     CHECK_THAT(refusal(two + host("x", at + "sync = true\n")),
-               contains("it together with release = \"durable\""));
+               contains("sync = true only together with release = \"durable\""));
     CHECK_THAT(refusal(two + host("x", at) + host("me", me + durable)),
-               contains("release of [hosts.me] applies to rings that are sent there, but none is"));
+               contains("release of [hosts.me] has no effect: the key applies to rings that are sent to that "
+                        "host, but no ring is"));
     const std::string helping =
         stage("a", "") + stage("b", "\"a\"", "instances = 2\nhost = [\"\", \"x\"]") + stage("c", "\"b\"");
     for (const std::string& key :
@@ -194,7 +195,7 @@ TEST_CASE("invalid link settings in a host's section are refused") {
         std::string file = helping;
         file += host("x", at + key);
         file += host("me", me);
-        CHECK_THAT(refusal(file), contains("x has only instances of a stage: remove the key"));
+        CHECK_THAT(refusal(file), contains("x only runs instances of a stage; remove the key"));
     }
     CHECK_THAT(refusal(stage("a", "") + stage("c", "\"a\"") +
                        stage("b", "\"a\"", on("x") + "\ngroup = \"latest\"") + host("x", at + durable)),

@@ -78,7 +78,7 @@ TEST_CASE("outputs that aren't there, are read twice or not at all are refused w
                contains(":7:1: stage \"sink\" reads \"fork.sqare\", but stage \"fork\" has no output "
                         "\"sqare\"; its outputs: number, square; did you mean \"square\"?"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork\", \"fork.number\", \"fork.square\"")),
-               contains("names \"fork.number\" as its input, which is the first output of \"fork\", twice"));
+               contains("names an input twice: \"fork.number\" is the first output of \"fork\""));
     CHECK_THAT(w.refusal_of(fork_text("\"fork.square\", \"fork.square\"")),
                contains("stage \"sink\" names \"fork.square\" as its input twice"));
     CHECK_THAT(w.refusal_of(fork_text("\"fork\"")),

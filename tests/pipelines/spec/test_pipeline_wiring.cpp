@@ -55,10 +55,9 @@ TEST_CASE("a stage that is not part of any flow is refused") {
 
 TEST_CASE("latest and optional are for stages without outputs") {
     const std::string head = stage("a", "");
-    CHECK_THAT(
-        refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
-        contains(
-            "p.toml:10:1: stage \"b\" is read by others; only stages without outputs may read as latest"));
+    CHECK_THAT(refusal(head + stage("b", "\"a\"", "group = \"latest\"") + stage("c", "\"b\"")),
+               contains("p.toml:10:1: stage \"b\" is read by others; only stages without outputs may have "
+                        "group = \"latest\""));
     CHECK_THAT(
         refusal(head + stage("b", "\"a\"", "optional = true") + stage("c", "\"b\"")),
         contains(
@@ -137,5 +136,5 @@ TEST_CASE("record = true adds one stage that reads these rings, and reports the 
     CHECK_THAT(refusal(rings + "[link.a]\nrecord = 1\n"), contains("record = 1"));
     CHECK_THAT(refusal(rings + "[link.d]\nrecord = true\n"), contains("reads \"d\", which is not a stage"));
     CHECK_THAT(refusal(stage("record", "") + stage("b", "\"record\"") + "[link.record]\nrecord = true\n"),
-               contains("a stage \"record\", and record = true"));
+               contains("stage \"record\" has the name of the stage that record = true adds"));
 }

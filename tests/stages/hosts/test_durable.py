@@ -58,7 +58,7 @@ class Links(Case):
         self.assertNotIn("has lost its ring", pair.a.text())
         first, last = pair.b.report()["repairs"][-1]["uncertain"]
         self.assertLess(first, last)
-        self.assertIn(f"frames {first} to {last} were delivered, may come from damaged words, and can't be repeated", pair.b.text())
+        self.assertIn(f"frames {first} to {last} were delivered and may be wrong, because words of the control block were damaged; they can't be repeated", pair.b.text())
 
     def restarted_with(self, pair, first):
         pair.b.process.send_signal(signal.SIGINT)
@@ -123,7 +123,7 @@ class Links(Case):
 
     def test_by_hand_without_that_setting_the_successor_is_refused_with_the_reason(self):
         pair, c = self.chain_with_lost_middle(90, "")
-        expected_text = "A durable host that was lost may have to start below that: .* successors = true"
+        expected_text = "If a durable host was lost, its new run may have to begin at an earlier frame: .* successors = true"
         self.assertNotEqual(pair.b.wait(60), 0)
         self.assertRegex(pair.b.text(), expected_text)
         self.assertRegex(c.text(), "a sender was refused: .*" + expected_text)
@@ -261,7 +261,7 @@ class Files(unittest.TestCase):
         remote.start()
         self.assertEqual([coordinator.wait(60), remote.wait(60)], [0, 0], coordinator.text() + remote.text())
         self.assertTrue(os.path.exists(plan + ".1"))
-        self.assertIn("this host has finished, and its link has not notified host b: this host notifies it", coordinator.text())
+        self.assertIn("this host has finished, and its link has not notified host b: the coordinator notifies it", coordinator.text())
         self.assertEqual(sorted(ledger(os.path.join(world.folder, "b-ledger-sink.bin"))), list(range(12)))
 
 

@@ -128,7 +128,7 @@ class Long(Case):
         for host in ("c", "b"):
             s.remote[host].start()
         s.coordinator.expect_log(r"host b restarts: its frames are lost")
-        s.coordinator.expect_log(r"host c restarts at frame \d+: frames of host b for it are lost")
+        s.coordinator.expect_log(r"host c restarts at frame \d+: frames that host b had for it are lost")
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
         self.assertRegex(s.coordinator.text(), r"source-to-b .*: \d+ frames are lost")
 

@@ -41,7 +41,7 @@ class Ends(unittest.TestCase):
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
-        last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
+        last.expect_log("this host ends when it has received the frames that the other hosts still send; they are notified", 5)
         first.process.kill()
         first.process.wait()
         first.start()
@@ -59,7 +59,7 @@ class Ends(unittest.TestCase):
         first, last = self.begin(source_on, sink_on)
         first.process.send_signal(signal.SIGSTOP)
         last.interrupt()
-        last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
+        last.expect_log("this host ends when it has received the frames that the other hosts still send; they are notified", 5)
         for host in (last, first):
             host.process.kill()
             host.process.wait()
@@ -80,7 +80,7 @@ class Ends(unittest.TestCase):
         folder, pids = os.path.join(first.runtime, "carousel", first.run_name), [s["pid"] for s in first.ps()["stages"] if s.get("pid")]
         first.process.send_signal(signal.SIGSTOP)   # data that is sent to it now is lost with it
         last.interrupt()
-        last.expect_log("this host ends after the frames of the other hosts, which are notified", 5)
+        last.expect_log("this host ends when it has received the frames that the other hosts still send; they are notified", 5)
         lose_run(first.process, folder, pids)
         last.expect_log(f"{message} and reports no end: frames received from it are delivered", 30)
         return last

@@ -67,7 +67,7 @@ class Apart(Case):
             f.seek(0x2000)
             f.write(bytes(v ^ 0x5A for v in there))
         self.ends((coordinator, 1))
-        self.assertRegex(coordinator.text(), "host b has failed: its part has ended, and this host still waits for frames from it: they are lost")
+        self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and the frames that this host still expects from it are lost")
 
     def test_a_host_requested_to_end_that_left_the_coordinator_reports_on_return(self):
         coordinator, b = self.begin(source() + sink(more=ON_B) + host("b"), "--fps", "60")
@@ -78,13 +78,13 @@ class Apart(Case):
         b.expect_log("reports no end", 30)
         coordinator.process.send_signal(signal.SIGCONT)
         self.ends((b, 0), (coordinator, 1))
-        self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
+        self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and it did not receive the last frames of this host")
 
     def test_a_join_of_streams_from_two_hosts_ends_with_the_shorter_one_and_a_message(self):
         coordinator, b = self.begin(source() + source("short", ON_B + "\nends_at = 30") + sink(of='source", "short', more=ON_B) + host("b"), "--fps", "60")
         self.ends((b, 0), (coordinator, 1))
         self.assertEqual([b.report()[k] for k in ("frames", "lost", "ended_by")], [30, 0, "short"])
-        self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
+        self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and it did not receive the last frames of this host")
 
     def test_a_third_host_that_reads_a_lost_one_ends_with_what_it_has(self):
         coordinator, b, c = self.begin(source(on=ON_B) + sink() + sink("sinkc", more='host = "c"') + host("b") + host("c", 1) + host("a", 2, "here"),
@@ -119,7 +119,7 @@ class Apart(Case):
                                 + host("b") + host("c", 1) + host("a", 2, "here"), "--fps", "60", remote=("b", "c"))
         coordinator.expect_log("chain.b: begins")
         coordinator.interrupt()
-        coordinator.expect_log("host b has finished, and its link has not notified host c: this host notifies it")
+        coordinator.expect_log("host b has finished, and its link has not notified host c: the coordinator notifies it")
         self.ends((coordinator, 0), (b, 0), (c, 0))
         self.assertEqual([h.report()["frames"] for h in (coordinator, b, c)], [0, 0, 0])
 

@@ -53,7 +53,7 @@ class Kept(Case):
     def test_a_host_whose_end_is_known_to_a_restarted_coordinator_may_leave_at_once(self):
         coordinator, b = self.known_only_to_dead_coordinator()
         b.start()
-        b.expect_log("its part of a run has ended")
+        b.expect_log("this host's part of a run has ended")
         coordinator.start()
         self.b_leaves_at_once(coordinator, b)
 
@@ -83,7 +83,7 @@ class Kept(Case):
         b.expect_log("20 frames in")
         kill(b)
         b.start()
-        b.expect_log("its part of a run has ended")
+        b.expect_log("this host's part of a run has ended")
         coordinator.process.send_signal(signal.SIGCONT)
         self.ends((coordinator, 4), (b, 4))
         self.assertEqual([coordinator.report()["frames"], coordinator.report()["hosts"]["b"]["frames"]], [20, 20])
@@ -102,7 +102,7 @@ class Kept(Case):
         self.lose_coordinator_after_last_frame(coordinator, b)
         kill(b)
         b.start()
-        b.expect_log("its part of a run has ended")
+        b.expect_log("this host's part of a run has ended")
         coordinator.start()
         self.ends((coordinator, 0), (b, 0))
         self.assertEqual([coordinator.report()["frames"], b.report()["frames"]], [14, 14])
@@ -123,7 +123,7 @@ class Kept(Case):
         answer = b.ps()["pipeline"]
         self.assertLess(time.monotonic() - asked, 3)
         self.assertEqual(answer["state"], "done")
-        self.assertRegex(answer["state_text"], r"done \(waiting for the coordinator, which is disconnected, to report the result of this part, \d+ s more at most\)")
+        self.assertRegex(answer["state_text"], r"done \(waiting for the disconnected coordinator, to report the result of this host, \d+ s more at most\)")
         self.assertIn("waiting for the coordinator", b.command("ps").stdout)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as control:
             control.connect(os.path.join(folder_of(b), "control.sock"))
@@ -144,8 +144,8 @@ class Kept(Case):
         time.sleep(2)   # now b takes no more, and the coordinator has frames for it
         coordinator.process.send_signal(signal.SIGCONT)
         self.ends((c, 0), (coordinator, 1))
-        self.assertRegex(coordinator.text(), "error: host b has frames for host c, whose part has ended without them")
-        self.assertRegex(coordinator.text(), "host b has failed: its part has ended without the last frames of this host")
+        self.assertRegex(coordinator.text(), "error: host b still has frames for host c: the part of the run on host c has ended, and these frames are lost")
+        self.assertRegex(coordinator.text(), "host b has failed: its part of the run has ended, and it did not receive the last frames of this host")
         self.assertNotEqual(b.wait(20), 0)
 
     def test_a_part_that_has_failed_ends_the_run_also_where_a_dead_supervisor_alone_heard_so(self):

@@ -171,10 +171,10 @@ class Long(Case):
         remote.expect_log("waits for `carousel run`")
         os.mkdir(os.path.join(remote.runtime, "carousel", remote.run_name, "coordinator-run"))   # no file can replace it
         coordinator.process.send_signal(signal.SIGCONT)
-        remote.expect_log("warning: .*coordinator-run.*: a supervisor that takes this part over could not identify its run")
+        remote.expect_log("warning: .*coordinator-run.*: if another supervisor takes over on this host, it can't identify the run")
         remote.has_frames("sink", coordinator)
         remote.supervisor_is_killed()
-        remote.expect_log("the coordinator was refused: .*/coordinator-run does not name the run of this part's frames")
+        remote.expect_log("the coordinator was refused: .*/coordinator-run does not name the run that the frames here belong to")
         self.assertNotEqual(coordinator.wait(), 0)
         self.assertIn("can't determine whether its frames belong to this run", coordinator.text())
         remote.interrupt()
@@ -309,7 +309,7 @@ class Names(Case):
             self.assertEqual(done.returncode, 0, done.stderr)
             wait_for(f"it is {state}", lambda s=state: coordinator.stage("b/sink").get("state") == s)
         self.assertIn("no host \"c\"", coordinator.command("kill", "c/sink").stderr)
-        self.assertRegex(coordinator.command("ps").stdout, r"host b \(127.0.0.1\): running, its clock is [0-9.]+ ms (ahead of|behind) this one's")
+        self.assertRegex(coordinator.command("ps").stdout, r"host b \(127.0.0.1\): running, its clock is [0-9.]+ ms (ahead of|behind) this host's clock")
         clock = coordinator.ps()["hosts"][0]
         self.assertLess(abs(clock["clock_ahead_ms"]), clock["clock_error_ms"] + 1)  # one machine, one clock
         self.assertIn("b/carousel", coordinator.command("logs").stdout)

@@ -85,8 +85,8 @@ TEST_CASE("another run's frames are refused by a ring that has some already") {
     CHECK(introduced(fresh, hello_of_test(), token, 1000).a.up());
     receiving_side used = receiver(token, "run-x", 5);
     const introduced i(used, hello_of_test(), token, 1000);
-    CHECK(i.a.failure().find(
-              "run run-a (pipeline a) is not the one whose frames up to 4 are here (run run-x)") == 0);
+    CHECK(i.a.failure().find("the sending run run-a (pipeline a) is a new run, but the frames up to 4 were "
+                             "received from run run-x") == 0);
 }
 
 TEST_CASE("a receiver that lost frames released by the sender is found, and they are counted") {

@@ -64,7 +64,7 @@ TEST_CASE("a durable sender that heard less than another gets a successor beyond
     CHECK_FALSE(meets(17, true).first);         // more than it can have in flight: a wrong --first
     const auto [alone, why] = meets(1, false);  // no host has received more than that one sender's
     CHECK_FALSE(alone);
-    CHECK(why.find("start it with --first 0") != std::string::npos);
+    CHECK(why.find("start the sending run with --first 0") != std::string::npos);
 }
 
 TEST_CASE("a host downstream of a durable one learns how its successor is accepted from below") {
@@ -72,10 +72,9 @@ TEST_CASE("a host downstream of a durable one learns how its successor is accept
     hello durable_successor = hello_of_test("run-c");  // from frame 0: no host had received any
     receiving_side downstream = receiver(token, "run-a", 5);
     const std::string why = introduced(downstream, durable_successor, token, 1000).a.failure();
-    CHECK(
-        why.find("start it with --first 5. A durable host that was lost may have to start below that: a "
-                 "receiving stage downstream of it accepts it with successors = true in its file, and drops "
-                 "frames that it already has") != std::string::npos);
+    CHECK(why.find("start the sending run with --first 5. If a durable host was lost, its new run may have "
+                   "to begin at an earlier frame: for that, set successors = true for the receiving stage "
+                   "downstream of it, which then drops the frames that it already has") != std::string::npos);
     receiving_side permissive = receiver(token, "run-a", 5);
     permissive.accepts_successors();
     CHECK(introduced(permissive, durable_successor, token, 1000).a.up());

@@ -158,7 +158,7 @@ class Long(Case):
         wait_for("frames", lambda: (pair.b.stage("sink").get("frames") or 0) > 3)
         other = self.other_sender(pair).start()
         self.assertEqual(other.wait(30), 1)
-        self.assertRegex(other.text(), r"is not the one whose frames up to \d+ are here")
+        self.assertRegex(other.text(), r"is a new run, but the frames up to \d+ were received")
         self.whole(pair, 900)
 
     def test_a_lost_ring_is_reported_with_the_count_of_frames(self):

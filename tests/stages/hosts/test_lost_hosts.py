@@ -40,7 +40,7 @@ class Long(Lost):
         pair.a.lose()
         pair.a.start()  # from frame 0: another run's, for all that B knows
         self.assertEqual(pair.a.wait(30), 1)
-        found = re.search(r"frames up to (\d+) are here.*start it with --first (\d+)", pair.a.text())
+        found = re.search(r"frames up to (\d+) were received.*start the sending run with --first (\d+)", pair.a.text())
         self.assertTrue(found, pair.a.text())
         first = int(found[2])
         self.assertTrue(30 <= first <= int(found[1]) + 1, found[0])

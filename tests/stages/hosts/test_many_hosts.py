@@ -67,7 +67,7 @@ class Long(Many):
         codes = {host: host.wait(60) for host in (pair.a, other)}
         self.assertEqual(sorted(codes.values()), [0, 1], pair.a.text() + other.text())
         winner, loser = sorted(codes, key=codes.get)
-        self.assertRegex(loser.text(), r"is not the one whose frames up to \d+ are here")
+        self.assertRegex(loser.text(), r"is a new run, but the frames up to \d+ were received")
         self.assertEqual(pair.b.wait(30), 0, pair.b.text())
         check_report(pair.b, frames)
         check_report(winner, frames)

@@ -232,7 +232,7 @@ class Campaign(Long):
         s.coordinator.expect_log("host b restarts: its frames are lost")
         self.assertEqual(s.coordinator.command("cont", "source-to-c").returncode, 0)
         self.assertEqual(s.coordinator.wait(60), 1, s.text())
-        self.assertRegex(s.coordinator.text(), "host b waits for frames that will not arrive: it has restarted after their sender finished")
+        self.assertRegex(s.coordinator.text(), "host b waits for frames that will not arrive: that host has restarted after their sender finished")
         self.assertEqual(s.remote["c"].wait(), 0, s.text())
         self.assertEqual([s.remote["c"].report()[k] for k in ("lost", "repeated", "torn", "frames")], [0, 0, 0, 12])
 

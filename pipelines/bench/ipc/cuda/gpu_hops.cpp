@@ -60,7 +60,9 @@ std::string run_round(const place& p, bool quick, hop_board& b) {
         pids.push_back(start_in(p.folder, b.why, [&] { thread_sides(b, quick); }));
     bool ended = true;
     for (const pid_t pid : pids) ended = end_child(pid) && ended;
-    return ended ? "" : b.why[0] != 0 ? b.why : "a side of the hop did not finish";
+    return ended           ? ""
+           : b.why[0] != 0 ? b.why
+                           : "one of the two sides of the measured transfer did not finish";
 }
 
 f64 floor_of(means by, const gpu_hop_floors& f) {
@@ -143,7 +145,8 @@ void find_floors(gpu_hop_floors& to, u32 rounds) {
         const f64 us = static_cast<f64>(now_ns() - begin) / 1000 / (2.0 * kernels * 4);
         u32 turns = 0;
         check(cudaMemcpy(&turns, count, sizeof turns, cudaMemcpyDeviceToHost), "cudaMemcpy");
-        if (turns != kernels * 4) throw device_error("two blocks of a kernel did not synchronise");
+        if (turns != kernels * 4)
+            throw device_error("two blocks of a kernel did not reach their common point in time");
         if (round == 0) continue;
         synced.push_back(median_of(each)), blocks.push_back(us);
         next.push_back(static_cast<f64>(last - first) / 1000 / (chained - 1));
@@ -159,7 +162,7 @@ void measure_floors(const mps_folder& none, const ipc_bench_options& o, gpu_resu
     if (end_child(start_in(&none, t->why, [&] { find_floors(t->floors, o.rounds); })))
         r.hop_floors = t->floors;
     else
-        r.missing["floors of the hops"] =
+        r.missing["fastest possible times of the transfers"] =
             t->why[0] != 0 ? t->why : "a process of the benchmark did not finish";
 }
 

@@ -40,8 +40,8 @@ bool measure(const table& t, crew& c, u32 what, u32 number, const char* where) {
         const auto found =
             c.round(what, number, k.processes ? number : 1, std::max(shortest_round_ms, t.o.round_ms));
         if (!found) {
-            t.r.missing[fmt::format("{} in kernels, {}, {} of {}, and the rows after it", k.primitive, k.by,
-                                    number, row.where)] = c.why();
+            t.r.missing[fmt::format("{} in kernels, {}, {} processes, {}, and the rows after this one",
+                                    k.primitive, k.by, number, row.where)] = c.why();
             return false;
         }
         const auto n = static_cast<f64>(std::max<u64>(1, found->operations));
@@ -61,7 +61,8 @@ void measure_place(const table& t, const std::string& space, const char* where, 
                    bool with_peers) {
     const u64 now = now_ns();
     const auto time_limit_s = static_cast<u32>((std::max(t.until_ns, now) - now) / ns_per_s) + 20;
-    t.report_progress(fmt::format("primitives in kernels, {}: {} processes start", where, t.numbers.back()));
+    t.report_progress(
+        fmt::format("primitives in kernels, {}: starting {} processes", where, t.numbers.back()));
     crew c(t.numbers.back(), time_limit_s, [&](u32 worker) {
         folder.enter();
         ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for streams that are waiting
@@ -78,8 +79,9 @@ void measure_place(const table& t, const std::string& space, const char* where, 
                                       k.processes ? where : "one process", k.primitive, k.by));
         for (const u32 number : t.numbers) {
             if (t.is_late()) {
-                t.r.missing[fmt::format("primitives in kernels, {}: {}, {} and later ones", where,
-                                        k.primitive, k.by)] = "the time limit of the table was reached";
+                t.r.missing[fmt::format("primitives in kernels, {}: {}, {}, and the rows after this one",
+                                        where, k.primitive, k.by)] =
+                    "the time limit of the table was reached";
                 return;
             }
             if (!measure(t, c, what, number, where)) return;

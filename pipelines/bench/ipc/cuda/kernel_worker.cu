@@ -295,7 +295,7 @@ private:
                 (void)cudaStreamDestroy(s);
             });
         for (std::thread& t : all) t.join();
-        if (failed != 0) throw device_error("cudaMallocAsync and cudaFreeAsync in threads: one has failed");
+        if (failed != 0) throw device_error("cudaMallocAsync or cudaFreeAsync failed in one of the threads");
         return {n, ns};
     }
     void end_of_kernel() const {

@@ -73,7 +73,7 @@ const lesson handles_lesson{
          {{{equal("rights.works", 1), equal("mapped.works", 1)},
            "Still intact, and a new process can get it from any process that holds the descriptor. "
            "Carousel's memory is held this way, by a process that never loads CUDA."}}},
-        {"the textbook's file, its writer killed before fclose()",
+        {"the textbook's exchange by a file; its writer is killed before fclose()",
          "fopen, fwrite, fclose; the reader waits for the file.",
          "cpu",
          true,
@@ -89,7 +89,8 @@ const lesson handles_lesson{
          false,
          {{{equal("cuda.export.malloc", 0), above("cuda.export.managed", 0), above("cuda.export.async", 0),
             above("cuda.export.host", 0)},
-           "That is true: cudaMalloc returns 0; managed memory is refused with error {cuda.export.managed}, "
+           "That is true: exporting memory of cudaMalloc succeeds; managed memory is refused with error "
+           "{cuda.export.managed}, "
            "cudaMallocAsync's with {cuda.export.async}, host memory with {cuda.export.host}."},
           {{equal("cuda.export.malloc", 0), above("cuda.export.managed", 0), equal("cuda.export.async", 0)},
            "This driver also exports memory of cudaMallocAsync (code {cuda.export.async}); managed memory is "
@@ -100,7 +101,7 @@ const lesson handles_lesson{
          false,
          {{{above("cuda.export.vmm", 0)},
            "It is refused with error {cuda.export.vmm}: VMM memory is exported by a descriptor."},
-          {{equal("cuda.export.vmm", 0)}, "This driver exports one."}}},
+          {{equal("cuda.export.vmm", 0)}, "This driver exports a legacy handle for it."}}},
         {"CUDA: a misaligned size, and adjacent allocations",
          "Sizes needn't be aligned.",
          "gpu",
@@ -129,7 +130,7 @@ const lesson handles_lesson{
          false,
          {{{equal("cuda.open.whole", 1)}, "The data is readable {cuda.open.us} us after the call."}}},
         {"CUDA: opened twice",
-         "Opening it twice is an error.",
+         "Opening a handle twice is an error.",
          "gpu",
          false,
          {{{equal("cuda.again.code", 0), equal("cuda.again.same", 1)},
@@ -216,13 +217,14 @@ const lesson handles_lesson{
          "gpu_boot_id",
          false,
          {{{equal("cuda.boot.whole", 1)},
-           "It opens: the driver checks neither. On a real second machine, the memory does not exist; what "
+           "It opens: the driver checks neither of the two. On a real second machine, the memory does not "
+           "exist; what "
            "its driver returns was not measured."},
           {{above("cuda.boot.code", 0)},
            "It is refused with error {cuda.boot.code}: the handle contains the machine on which it was "
            "created."}}},
         {"CUDA: many open handles",
-         "There is a small limit.",
+         "The number of open handles has a small limit.",
          "gpu",
          false,
          {{{above("cuda.many.opened", 999)},
@@ -241,7 +243,7 @@ const lesson handles_lesson{
          {{{equal("cuda.file.whole", 1), above("cuda.stale.code", 0), equal("cuda.mapped.works", 1)},
            "All 64 bytes were there; a new process gets error {cuda.stale.code}. A process that had opened "
            "the handle can still read."}}},
-        {"CUDA: the textbook's file, its writer killed before fclose()",
+        {"CUDA: the textbook's exchange by a file; its writer is killed before fclose()",
          "fopen, fwrite, fclose; fread, cudaIpcOpenMemHandle.",
          "gpu",
          true,
@@ -260,7 +262,7 @@ const lesson handles_lesson{
            "The parent, which has never used CUDA, held the descriptor; a new process imported and mapped it "
            "in {cuda.vmm.us} us, and the data was intact."}}},
         {"CUDA: the handle of another device's memory",
-         "The same GPU, or peers.",
+         "A handle opens on the same GPU, or on a peer of it.",
          "two_gpus",
          false,
          {{{equal("two_gpus.open.code", 0), equal("two_gpus.whole", 1)},

@@ -33,7 +33,7 @@ const lesson events_lesson{
          false,
          {{{equal("late.wrong", 0)},
            "None of {late.tries} frames was wrong: release after the work, acquire before the read."}}},
-        {"the textbook's flag, its producer killed after setting it",
+        {"the textbook's flag; its producer is killed after setting it",
          "",
          "cpu",
          true,
@@ -82,7 +82,7 @@ const lesson events_lesson{
           {{above("cuda.dead.code", 600)},
            "The process that queried it got error {cuda.dead.code}: under MPS it shares the fault of the "
            "dead process."}}},
-        {"CUDA: the textbook's ready and event, its producer killed after setting ready",
+        {"CUDA: the textbook's flag and event; the producer is killed after setting the flag",
          "ready = 1; kernel; cudaEventRecord. The consumer waits for ready, then for the event.",
          "gpu",
          true,

@@ -14,7 +14,7 @@ const lesson bandwidth_lesson{
     .plot = {"read bandwidth by size", "bytes", "GB/s", {}},
     .claims = {
         {"read bandwidth",
-         "Reading another process's memory is slower, or costs nothing more.",
+         "Reading another process's memory is slower than reading local memory.",
          "cpu",
          false,
          {{{above("read.ratio", 0.7), below("read.ratio", 1.4)},
@@ -52,7 +52,7 @@ const lesson bandwidth_lesson{
            "The read continued at {killed.ratio} times the rate: pages belong to every process that maps "
            "them or holds their descriptor."}}},
         {"CUDA: imported and local memory compared",
-         "Reading another process's memory is slower, or costs nothing more.",
+         "Reading another process's memory is slower than reading local memory.",
          "gpu",
          false,
          {{{above("cuda.legacy.ratio", 0.95), below("cuda.legacy.ratio", 1.05), above("cuda.vmm.ratio", 0.95),

@@ -54,7 +54,7 @@ const lesson descriptors_lesson{
            "ftruncate() by one process causes SIGBUS in the other. With F_SEAL_SHRINK the call fails "
            "(EPERM), and the reader continues: Carousel seals all memory that it passes on."}}},
         {"CUDA: three processes, one memory",
-         "The driver owns it; or: the exporter must keep running.",
+         "The memory exists only while its exporter runs.",
          "gpu",
          true,
          {{{equal("cuda.processes.number", 3), equal("cuda.processes.damaged", 0)},

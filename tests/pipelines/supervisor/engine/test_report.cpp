@@ -80,7 +80,7 @@ TEST_CASE("each seat's depth is the value that its newest process reported, with
           json::array({{{"in_flight", 14},
                         {"window", 16},
                         {"work_ms", 0.066},
-                        {"reason", "4 contexts take turns on the GPU, 0.066 ms per frame in all of them"},
+                        {"reason", "4 contexts take turns on the GPU, 0.066 ms per frame over all of them"},
                         {"graphs", true},
                         {"reach", "copy"}}}));
 }

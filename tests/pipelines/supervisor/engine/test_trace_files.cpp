@@ -37,5 +37,5 @@ TEST_CASE("bytes that are not text are transferred in parts all the same") {
 
 TEST_CASE("a trace that isn't there is refused with its number") {
     trace_files all;
-    CHECK_THROWS_WITH(all.poll(7, false, 0, 1), "trace: there is no trace 7 here, or no longer");
+    CHECK_THROWS_WITH(all.poll(7, false, 0, 1), "trace: trace 7 does not exist here, or has been removed");
 }
