@@ -1,5 +1,5 @@
-// carousel-viewer: a window on a running pipeline, in its own process. It may be started late, several times,
-// and killed at any time.
+// carousel-viewer: a window on a running pipeline, in its own process. The viewer may be started late,
+// several times, and killed at any time.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>

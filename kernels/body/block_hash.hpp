@@ -1,10 +1,10 @@
 #pragma once
 // One hash of a plane's bytes, the same on every device: "carousel.blocks4k.v1".
 //
-// Input: the plane's bytes in row order, without the padding that a pitch leaves between the rows. They are
-// split into blocks of 4096 bytes; the last one is padded with zeros. A block is 16 rows of 32 words (u64,
-// little-endian): half a warp holds two columns per lane and reads 128 adjacent bytes at once; four vectors
-// of 512 bits hold all columns. All sums and products are modulo 2^64.
+// Input: the plane's bytes in row order, without the padding that a pitch leaves between the rows. The bytes
+// are split into blocks of 4096 bytes; the last one is padded with zeros. A block is 16 rows of 32 words
+// (u64, little-endian): half a warp holds two columns per lane and reads 128 adjacent bytes at once; four
+// vectors of 512 bits hold all columns. All sums and products are modulo 2^64.
 //
 //   golden      0x9E3779B97F4A7C15
 //   mix(z)      z ^= z >> 30; z *= 0xBF58476D1CE4E5B9; z ^= z >> 27; z *= 0x94D049BB133111EB; z ^= z >> 31

@@ -1,8 +1,8 @@
 #pragma once
 // Clips one triangle at the near plane and at the guard band. Two triangles that share an edge must cut it at
 // the same point, or a crack appears. Therefore the cut point is computed only from the edge's two end
-// points. Their order is given by their values, not by the triangle's winding or the indices, because meshes
-// repeat vertices at seams. "Inside" uses the same test that sets the outcode.
+// points. The order of the end points is given by their values, not by the triangle's winding or the indices,
+// because meshes repeat vertices at seams. "Inside" uses the same test that sets the outcode.
 
 #include "kernels/body/transform.hpp"
 

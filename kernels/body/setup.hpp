@@ -33,7 +33,7 @@ struct screen_triangle {
     return {p.x, p.y, r.x, r.y, q.x, q.y, p.inverse_w, r.inverse_w, q.inverse_w};
 }
 
-/// Twice the area in square subpixels; <= 0: back face or degenerate. It fits in 32 bits for narrow()
+/// Twice the area in square subpixels; <= 0: back face or degenerate. The area fits in 32 bits for narrow()
 /// triangles.
 template <typename Int = i64>
 [[nodiscard]] CAROUSEL_HD_INLINE Int double_area(const screen_triangle& t) {
@@ -63,7 +63,8 @@ template <typename Int = i64>
     if (narrow(t)) return double_area<i32>(t) > 0;
     return double_area<i64>(t) > 0;
 #else
-    // f64 is also exact. It is used because below AVX-512 there are no vectors of 64-bit integer products.
+    // f64 is also exact. This form is used because below AVX-512 there are no vectors of 64-bit integer
+    // products.
     const f64 ux = t.bx - t.ax, uy = t.by - t.ay, vx = t.cx - t.ax, vy = t.cy - t.ay;
     return ux * vy > uy * vx;
 #endif

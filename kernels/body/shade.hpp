@@ -42,10 +42,10 @@ struct barycentrics {
 };
 
 /// Perspective-correct barycentrics of the triangle's point that projects to a position of the picture (x
-/// right, y up, in -1..1), computed from clip positions. They are the vector that is orthogonal to two
-/// others: the corners' offsets from the ray in x, and those in y. Also valid for corners behind the eye, so
-/// clipped triangles are shaded as they were submitted. Snapping may move the point slightly outside the
-/// triangle: the weights are clamped.
+/// right, y up, in -1..1), computed from clip positions. The barycentrics form the vector that is orthogonal
+/// to two vectors: the corners' offsets from the ray in x, and the corners' offsets in y. Also valid for
+/// corners behind the eye, so clipped triangles are shaded as they were submitted. Snapping may move the
+/// point slightly outside the triangle: the weights are clamped.
 [[nodiscard]] CAROUSEL_HD_INLINE barycentrics barycentrics_at(f32 x, f32 y, const clip_vertex& a,
                                                               const clip_vertex& b, const clip_vertex& c) {
     const f32 ax = fma_(-x, a.w, a.x), ay = fma_(-y, a.w, a.y);

@@ -75,9 +75,9 @@ __device__ __forceinline__ u32 hand_to_tiles(const raster_args& a, u32 lanes, co
 /// All triangles that are not small; with path medium or large, every triangle of the list.
 __global__ void __launch_bounds__(256, 3) raster_large(const __grid_constant__ raster_args a) {
     let_next_begin();
-    // This kernel does not wait at the start. If it follows raster_small, all blocks of raster_small have
-    // waited for the clear (fragment_stage.cu), and both kernels access shared data only by atomics. On the
-    // other paths it is launched in stream order.
+    // This kernel does not wait at the start. If this kernel follows raster_small, all blocks of raster_small
+    // have waited for the clear (fragment_stage.cu), and both kernels access shared data only by atomics. On
+    // the other paths it is launched in stream order.
     const u32 small = from_first(small_count(a));
     const u64 begin = a.path == raster_path::automatic ? small : 0U;
     const u64 end = u64{small} + from_first(large_count(a));

@@ -12,9 +12,9 @@
 // are kept alive by their fds: once the other end has acknowledged (any message), this process exits with 0.
 // Blocks of kind ipc are kept alive by this process, which therefore sleeps until its socket reads EOF: its
 // supervisor has died. After that this process tries for S seconds to connect to the next supervisor of run
-// ID at DIR/control.sock. It identifies itself there as the owner, and stays if the supervisor accepts it
-// (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74 (the other end closed before it had
-// received everything).
+// ID at DIR/control.sock. This process identifies itself there as the owner of the memory, and stays if the
+// supervisor accepts it (control/stage_message.hpp). Exit codes: 0, 2 (usage), 3 (device), 74 (the other end
+// closed before it had received everything).
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,12 +1,12 @@
 #pragma once
 // Bytes that a frame moves. Pure functions of counts; no device.
 //
-// ring_bytes: the bytes that cross the rings of the pipeline per frame, each counted once. They are the
-// picture and the filled part of the planes of "carousel.triangles" (triangle_layout.hpp); the filled part of
-// the plane "list" has only the triangles that survived culling. floor_bytes: the least number of bytes that
-// any implementation with these formats must move through memory. Each input is read once, each output is
-// written once, and everything in between (visibility buffer, second reads, attributes of the resolve) stays
-// in caches:
+// ring_bytes: the bytes that cross the rings of the pipeline per frame, each counted once. These bytes are
+// the picture and the filled part of the planes of "carousel.triangles" (triangle_layout.hpp); the filled
+// part of the plane "list" has only the triangles that survived culling. floor_bytes: the least number of
+// bytes that any implementation with these formats must move through memory. Each input is read once, each
+// output is written once, and everything in between (visibility buffer, second reads, attributes of the
+// resolve) stays in caches:
 //   vertex stage    reads the bounds of all clusters (48 C) and, for listed triangles, positions and corners;
 //                   writes the triangles' planes
 //   fragment stage  reads the triangles' planes and, for listed triangles, positions and indices; writes the

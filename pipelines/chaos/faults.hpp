@@ -77,8 +77,8 @@ inline constexpr std::array<fault_row, 12> fault_table{{
 /// unknown kind or an empty text.
 [[nodiscard]] std::vector<fault> faults_from(const std::string& text);
 
-/// One fault of the plan. Its victim is seat `victim_index` modulo the number of seats, in the order of the
-/// pipeline file.
+/// One fault of the plan. The fault's victim is seat `victim_index` modulo the number of seats, in the order
+/// of the pipeline file.
 struct step {
     u64 number = 0;  ///< from 0
     fault kind = fault::kill;

@@ -57,9 +57,10 @@ struct victim {
     bool running = false, on_gpu = false;
     bool remote = false;  ///< on another host: the pid is valid there, and the supervisor sends the signal
     // as reported by the seat's process
-    bool guarded = false;  ///< it has inputs, and its process can't write to them
-    bool gapped = false;   ///< it has an output, and its process can't write beyond a slot of that output
-    bool closed = false;   ///< its process can write only to parts of the control block
+    bool guarded = false;  ///< the seat has inputs, and its process can't write to them
+    bool gapped =
+        false;  ///< the seat has an output, and its process can't write beyond a slot of that output
+    bool closed = false;  ///< the seat's process can write only to parts of the control block
 };
 /// All seats, in the order of the file, those of other hosts last: the number of seats is constant, unless a
 /// supervisor has just taken the run over.

@@ -1,4 +1,4 @@
-// The program `carousel`: supervisor and command line. It does not link CUDA.
+// The program `carousel`: supervisor and command line. The program does not link CUDA.
 
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -181,9 +181,9 @@ std::string end_space(const ipc::found_space& s, f64 timeout_s) {
 }
 
 // A running pipeline is also a space (a shared-memory segment, shared/ipc): programs open it by name and
-// share primitives while the pipeline runs. Its supervisor is the holder, with the same code as `carousel
-// hold`. Until the first client connects, the space consists of a lock, a listening socket and a folder; the
-// memory is allocated for the first client.
+// share primitives while the pipeline runs. The pipeline's supervisor is the holder, with the same code as
+// `carousel hold`. Until the first client connects, the space consists of a lock, a listening socket and a
+// folder; the memory is allocated for the first client.
 
 class run_space final : public run_extension {
 public:

@@ -11,8 +11,9 @@ namespace carousel::supervisor {
 /// to it.
 void require_no_run(const std::string& name);
 
-// A space (`carousel hold`) with the lifetime of this object and a unique name. Its holder is a child of this
-// process and dies with it (PR_SET_PDEATHSIG), so nothing is left however this process ends.
+// A space (`carousel hold`) with the lifetime of this object and a unique name. The space's holder is a child
+// of this process and dies with this process (PR_SET_PDEATHSIG), so nothing is left, however this process
+// ends.
 
 class held_space {
 public:

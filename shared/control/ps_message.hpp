@@ -42,7 +42,7 @@ struct ps_stage {
     std::optional<std::string> device;
     std::optional<u32> in_flight;             ///< present limit of frames in flight in its process
     std::optional<std::string> depth_reason;  ///< reason of that limit
-    std::optional<bool> graphs;               ///< its process launches the work of a frame as one CUDA graph
+    std::optional<bool> graphs;  ///< the instance's process launches the work of a frame as one CUDA graph
     /// How the process accesses rings on another GPU: "trying", "mapping", "copy"; none: there are no such
     /// rings.
     std::optional<std::string> reach;
@@ -77,7 +77,7 @@ struct ps_link {
 BOOST_DESCRIBE_STRUCT(ps_link::reader, (), (stage, group, port))
 BOOST_DESCRIBE_STRUCT(ps_link, (), (stage, format, memory, slots, window, slot_bytes, readers, guard, output))
 
-/// Another host of the pipeline. Its stages are named NAME/STAGE in `stages`.
+/// Another host of the pipeline. The stages of that host are named NAME/STAGE in `stages`.
 struct ps_host {
     std::string name = "?", address = "?";
     std::string state = "?";                            ///< "running", "lost", "ended", "refused"

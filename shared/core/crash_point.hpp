@@ -1,9 +1,8 @@
 #pragma once
 // Named points at which a test can make a process crash: between any two steps of the protocol, of attaching,
-// of set-up and of shutdown. They are in every build, so that the tested program is the shipped one; without
-// a plan a crash point costs one load and one branch that is never taken. -DCAROUSEL_CRASH_POINTS=OFF removes
-// them.
-// The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is
+// of set-up and of shutdown. Crash points are in every build, so that the tested program is the shipped one;
+// without a plan a crash point costs one load and one branch that is never taken. -DCAROUSEL_CRASH_POINTS=OFF
+// removes them. The plan is a text file, named by CAROUSEL_CRASH_PLAN; a line is
 //   ROLE POINT HOW NTH        e.g.  fragment job_submitted kill 20
 // ROLE: a stage's name, or "supervisor". HOW: kill | stop | abort | exit | throw. NTH: the line fires when
 // this process passes the point for the NTH time, counted from 1. The lines of a role fire in order, each

@@ -1,8 +1,9 @@
 #pragma once
 // Includes the JSON library; no other file includes it. The library converts numbers by a cast: 1e30 read as
 // u64 is undefined behaviour, 2^32 + 1 read as u32 becomes 1, -1 becomes 2^64 - 1. The specialisation below
-// checks every integer that is read from a value, so no reader of a message or file needs its own check. It
-// must be visible wherever such a conversion is instantiated, which is why the library is included only here.
+// checks every integer that is read from a value, so no reader of a message or file needs its own check. The
+// specialisation must be visible wherever such a conversion is instantiated, which is why the library is
+// included only here.
 
 #include <cmath>
 #include <concepts>

@@ -66,8 +66,8 @@ struct memory_handle {
 inline constexpr u64 slot_alignment = 256;
 
 /// The status word before each payload, in ring memory: written in queue order by the producer, compared on
-/// the device by the consumer. It detects a torn frame; it is not authoritative. 16 bytes, 16-byte aligned,
-/// one store.
+/// the device by the consumer. The status word detects a torn frame; it is not authoritative. 16 bytes,
+/// 16-byte aligned, one store.
 struct alignas(16) status_word {
     u64 ring_sequence;
     u32 epoch;

@@ -89,8 +89,8 @@ static_assert(max_rank == shm::max_plane_rank);
 /// Returns the number of elements in use along dimension `d` of a plane.
 [[nodiscard]] u64 used_extent(const plane& p, std::size_t index, u32 d,
                               const shm::used_extents& used) noexcept;
-/// Returns the plane with the extents in use as its shape, and with explicit strides. Its bytes() are counted
-/// from the first element in use to the end of the last; 0 if none is in use.
+/// Returns the plane with the extents in use as its shape, and with explicit strides. The returned plane's
+/// bytes() are counted from the first element in use to the end of the last one; 0 if no element is in use.
 [[nodiscard]] plane used_plane(const frame_format& f, std::size_t index, const shm::used_extents& used);
 /// Sets the leading extents of a plane; the others are used as declared. Throws config_error if there is no
 /// such plane, if there are more or larger extents than those of the plane, or for a plane after the eighth.

@@ -23,7 +23,7 @@ struct gpu_memory {
 };
 
 /// A started repair process: it begins when it receives its instructions, replies {"repaired": true}, and
-/// exits. It also exits when its socket is closed.
+/// exits. A repair process also exits when its socket is closed.
 struct gpu_repairer {
     shm::process_id process;
     shm::unique_fd pidfd, socket;

@@ -33,8 +33,8 @@
 // So at the end of a run each committed frame has a mark with the incarnation that committed it, regardless
 // of the point at which its process died. This has two consequences, which do not depend on the way in which
 // recovery changes the words afterwards:
-//   Every loss is found:    a frame without a mark was not committed by any process. It is lost, whether or
-//                           not it has a record. (A recovery that mistakes the dead process's lease for DONE
+//   Every loss is found: a frame without a mark was not committed by any process. Such a frame is lost,
+//   whether or not it has a record. (A recovery that mistakes the dead process's lease for DONE
 //                           leaves exactly this: a record without a mark.)
 //   Every repeat is found:  a commit that finds a mark is a repeat, whether the incarnation itself or the
 //                           supervisor wrote that mark. (A recovery that discards a COMMITTED frame leaves

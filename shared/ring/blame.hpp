@@ -1,6 +1,6 @@
 #pragma once
-// The words that lease a frame to one stage are found by the frame's ring sequence. If it becomes known only
-// later that a process died by its own fault, an attempt is added to these words.
+// The words that lease a frame to one stage are found by the frame's ring sequence. If the supervisor learns
+// only later that a process died by its own fault, an attempt is added to these words.
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 #pragma once
-// A member of a `latest` group: a viewer, or a display that may skip frames. It joins and leaves at any time,
-// leases only the newest READY frame (if that is newer than its last one), and never blocks a producer: its
-// lease is revocable after latest_lease_ms.
+// A member of a `latest` group: a viewer, or a display that may skip frames. A member joins and leaves at any
+// time, leases only the newest READY frame (if that frame is newer than the member's last one), and never
+// blocks a producer: its lease is revocable after latest_lease_ms.
 //
 // Sync point: lease by CAS on the group word. sweep() closes that word before it frees the slot, so a lease
 // either pins the slot or fails. After a revocation (LEASED -> SKIPPED by any process) the member's own
@@ -30,9 +30,9 @@ public:
     /// Leases the newest frame that is newer than the last one; with `only`, only the frame with that number.
     /// Empty if there is none.
     [[nodiscard]] slot_ref acquire(u64 only = any_ring_sequence) noexcept;
-    /// Releases the lease; returns true if the frame was intact the whole time. If it returns false, the data
-    /// that was read must be discarded. In that case the lease was revoked, or the header has changed during
-    /// the lease (header_changed()).
+    /// Releases the lease; returns true if the frame was intact the whole time. If release() returns false,
+    /// the data that was read must be discarded. In that case the lease was revoked, or the header has
+    /// changed during the lease (header_changed()).
     [[nodiscard]] bool release() noexcept;
     /// True if, at the last release(), the lease was still held but the header did not match its seal.
     [[nodiscard]] bool header_changed() const noexcept { return header_changed_; }

@@ -13,7 +13,8 @@
 //   C[slot][group]    {generation:24, job:9, version:24, attempts:4, parity:1, state:2}
 //                     WAIT -> LEASED -> DONE | WAIT -> SKIPPED
 //                     If the word's generation is older than that of the slot, the word counts as WAIT with
-//                     no attempts. If it is newer, the slot word that the reader has read is outdated.
+//                     no attempts. If the word's generation is newer, the slot word that the reader has read
+//                     is outdated.
 //   Q[source][n % N]  the same layout, generation = lap of the number:
 //                     WAIT(lap) -> LEASED(lap) -> WAIT(lap+1)
 //
@@ -142,9 +143,10 @@ struct lease_word {
     }
     /// Returns the meaning of the word for a slot that was read at `slot_generation`. An older word is stale
     /// and reads as WAIT. A newer word means that the reader's slot word is outdated (the slot was freed and
-    /// filled again in the meantime). It reads as SKIPPED: if it read as WAIT, a CAS from it would lease a
-    /// slot that has been reused. (Distances are modulo 2^24. Freeing a READY slot closes every column; only
-    /// R5 and E3 free a slot without that, and leave its columns one generation older each time.)
+    /// filled again in the meantime). Such a word reads as SKIPPED: if it read as WAIT, a CAS from that value
+    /// would lease a slot that has been reused. (Distances are modulo 2^24. Freeing a READY slot closes every
+    /// column; only R5 and E3 free a slot without that, and leave its columns one generation older each
+    /// time.)
     [[nodiscard]] constexpr lease_word seen_at(u32 slot_generation) const {
         if (generation == slot_generation || state == lease_state::damaged) return *this;
 #ifndef CAROUSEL_BUG_NEWER_IS_STALE

@@ -21,12 +21,12 @@
 namespace carousel::session {
 
 // Reads the newest frame of one ring, as a `latest` member of the link: takes a lease, reads the slot between
-// two checks of its status word, releases the lease. It never blocks a producer. The data that was read
-// belongs to the frame only if release() returns `whole`. The lease may have been revoked in the meantime,
-// because the reader was too slow; and a status word or a header that does not match means that another
-// process has written to the slot.
-// Not thread-safe: one thread at a time. Crash: a lease that a dead or stopped process leaves is revoked by a
-// process that finds it too old, or by the supervisor together with its place in the group (ring/latest.hpp).
+// two checks of its status word, releases the lease. Such a member never blocks a producer. The data that was
+// read belongs to the frame only if release() returns `whole`. The lease may have been revoked in the
+// meantime, because the reader was too slow; and a status word or a header that does not match means that
+// another process has written to the slot. Not thread-safe: one thread at a time. Crash: a lease that a dead
+// or stopped process leaves is revoked by a process that finds it too old, or by the supervisor together with
+// its place in the group (ring/latest.hpp).
 
 enum class read_result : u8 {
     whole,

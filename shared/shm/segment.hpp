@@ -3,9 +3,9 @@
 // mapped_region over it, mode 0600. Attaching refuses a wrong magic, version, size or user; the error
 // contains the value that was found.
 // The frame segments are part of the same object, so observers, the next supervisor and `carousel clean` find
-// them with the run. Their pages have separate access rights in each process: a process that attaches can
-// read all segments and write to none until it opens the segment of its own output ring.
-// A process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on it
+// them with the run. The pages of the segments have separate access rights in each process: a process that
+// attaches can read all segments and write to none until it opens the segment of its own output ring. A
+// process that maps a block and takes part in its run (the supervisor, a stage) holds a shared lock on it
 // (shm/process_fd.hpp) as long as the segment, or a child that was forked in the meantime, exists. Observers
 // hold none. A block without a lock is dead; only the process that removes it takes the exclusive lock, for
 // the duration of the removal.
@@ -73,8 +73,8 @@ void open_frames(control_block& c, u32 link);
 struct block_unmapper {
     void operator()(control_block* c) const noexcept;
 };
-/// A zeroed block private to this process. Its pages are allocated on first access, so a copy of the words
-/// needs no memory for headers.
+/// A zeroed block private to this process. The block's pages are allocated on first access, so a copy of the
+/// words needs no memory for headers.
 using private_block = std::unique_ptr<control_block, block_unmapper>;
 [[nodiscard]] private_block make_private_block();  ///< throws std::bad_alloc
 

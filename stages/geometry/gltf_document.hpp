@@ -100,8 +100,8 @@ struct affine {
     /// Applies `inner` first, then this transform.
     [[nodiscard]] affine times(const affine& inner) const;
     void point(const f64 (&p)[3], f64 (&out)[3]) const;
-    /// Transforms a normal by the cofactors of L. They equal the inverse transpose of L times the determinant
-    /// of L, and also exist for a singular L. Flips the normal if L mirrors.
+    /// Transforms a normal by the cofactors of L. The cofactors equal the inverse transpose of L times the
+    /// determinant of L, and also exist for a singular L. Flips the normal if L mirrors.
     void normal(const f64 (&n)[3], f64 (&out)[3]) const;
     /// True if the transform turns counter-clockwise triangles into clockwise ones.
     [[nodiscard]] bool mirrors() const;

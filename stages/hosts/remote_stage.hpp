@@ -1,7 +1,7 @@
 #pragma once
-// A seat for a stage's instances on another host (carousel-remote, inserted by the plan). It takes frames
-// like any other instance, sends them to the other host for processing, and commits the answers. Its settings
-// are link_end.hpp, for the link to the other host, and
+// A seat for a stage's instances on another host (carousel-remote, inserted by the plan). The seat's process
+// takes frames like any other instance, sends them to the other host for processing, and commits the answers.
+// Its settings are link_end.hpp, for the link to the other host, and
 //   back_address, back_port   where the answers arrive, on this host
 //   format, output            the stage's output, as JSON, and its name
 //   give_back_ms              a frame without an answer after this time goes to another instance [5000]
@@ -51,7 +51,7 @@ public:
     void finish(frame& f) override;
 
 private:
-    /// A frame that is on the other host. Its memory belongs to this process until finish() returns.
+    /// A frame that is on the other host. The frame's memory belongs to this process until finish() returns.
     struct asked {
         std::byte* to = nullptr;
         bool answered = false;

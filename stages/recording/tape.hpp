@@ -3,8 +3,8 @@
 // one unit per frame, over any number of incarnations.
 //
 // An incarnation leaves a note in the run's runtime directory, by which the next incarnation recognizes its
-// own file. It also leaves the file, which is complete up to its last unit (mcap/record.hpp). A frame that is
-// already in the file is not written again.
+// own file. A crash also leaves the file, which is complete up to its last unit (mcap/record.hpp). A frame
+// that is already in the file is not written again.
 
 #include <memory>
 #include <span>

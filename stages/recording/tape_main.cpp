@@ -3,9 +3,9 @@
 //   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
 //   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each; missed ones are counted
 // COMPRESSION "": the first one that is built in.
-// On a full disk it exits with code 75 and leaves the file complete. It ends with the run, or on SIGINT or
-// SIGTERM, and then the file has an index. If it is killed and started again with the same arguments during
-// the run, it continues its file.
+// On a full disk it exits with code 75 and leaves the file complete. The program ends with the run, or on
+// SIGINT or SIGTERM, and then the file has an index. If the program is killed and started again with the same
+// arguments during the run, it continues its file.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-// How a stage process attaches to a run. It opens one SOCK_SEQPACKET connection to the supervisor
+// How a stage process attaches to a run. The process opens one SOCK_SEQPACKET connection to the supervisor
 // (DIR/control.sock), which stays open until the process ends. The connection's EOF informs the supervisor of
 // a death within a millisecond, because the connection's fd is moved above the fds of the driver: files are
 // closed in the order of their fds, and closing the files of a GPU driver takes about 90 ms.

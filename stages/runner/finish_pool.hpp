@@ -71,10 +71,10 @@ private:
     std::vector<std::thread> threads_;
 };
 
-// The clock, in the process's entry, of host work that several threads may do concurrently. It runs from the
-// start of the oldest piece of work in progress. So a piece that hangs is detected by its own deadline,
-// regardless of other work that starts and ends concurrently, and the time of one piece is never counted for
-// another one.
+// The clock, in the process's entry, of host work that several threads may do concurrently. The clock runs
+// from the start of the oldest piece of work in progress. So a piece that hangs is detected by its own
+// deadline, regardless of other work that starts and ends concurrently, and the time of one piece is never
+// counted for another one.
 
 class finish_clock {
 public:

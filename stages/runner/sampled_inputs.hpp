@@ -5,8 +5,8 @@
 // are in progress.
 //
 // Which frame is sampled depends on timing, so a frame that is made again after a crash may get a different
-// one. Its sequence is recorded in the frame's header, and the result cannot be compared with that of another
-// run.
+// one. The sequence of the sampled frame is recorded in the header of the frame that used it, and the result
+// cannot be compared with that of another run.
 //
 // Crash: at this point nothing of this stage's own frame has begun. A lease that a dead or stopped process
 // leaves is revoked by a process that finds it too old, or by the supervisor together with its place in the

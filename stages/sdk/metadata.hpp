@@ -40,8 +40,8 @@ public:
     [[nodiscard]] std::optional<T> get(std::string_view key) const;
     /// Adds an entry or replaces the one of that key. Throws config_error for a key with characters other
     /// than A-Z a-z 0-9 _ . : / - or longer than 63, for text that is not UTF-8 or has control characters, or
-    /// if there is no room; std::logic_error outside process() of a stage with an output. If it throws,
-    /// nothing is changed.
+    /// if there is no room; std::logic_error outside process() of a stage with an output. If the function
+    /// throws, nothing is changed.
     template <metadata_type T>
     void set(std::string_view key, const T& value);
     void set(std::string_view key, const char* text) { put(key, std::string_view(text)); }

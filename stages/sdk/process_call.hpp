@@ -1,6 +1,6 @@
 #pragma once
 // The call of stage::process(), and a check of the work that the call enqueues for the CPU: this work must
-// not refer to variables of the call. It runs after process() has returned, when a variable captured by
+// not refer to variables of the call. The work runs after process() has returned, when a variable captured by
 // reference ([&]) no longer exists. C++ can't distinguish a captured reference from a captured pointer at
 // compile time; in memory both are addresses in the stack of process(), which this check finds.
 

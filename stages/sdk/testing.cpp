@@ -48,7 +48,7 @@ struct chain::seat {
     carousel::settings settings;
     carousel::description description;
     std::vector<std::string> inputs, sampled;
-    std::optional<u64> newest;                         // its last frame; empty: there was none
+    std::optional<u64> newest;                         // the stage's last frame; empty: there was no frame
     std::unique_ptr<telemetry::ledger_writer> ledger;  // for a sink, like in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
     /// The results of one of the frames in flight.

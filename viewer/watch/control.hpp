@@ -1,7 +1,7 @@
 #pragma once
 // Sends commands to the supervisor, polls the state of its stages twice per second, and requests the run's
-// parameters once. Its own thread talks to the socket, so that a slow, stopped or dead supervisor never
-// blocks the window.
+// parameters once. A thread of this object talks to the socket, so that a slow, stopped or dead supervisor
+// never blocks the window.
 
 #include <condition_variable>
 #include <deque>
@@ -50,7 +50,7 @@ private:
 
 /// A process of a stage, or its vacant seat, of this host or another one. Empty fields: not known.
 struct seat_report : run::ps_stage {
-    std::string label;  ///< its name in commands: "fragment.1", "b/sink"
+    std::string label;  ///< name of the process in commands: "fragment.1", "b/sink"
     u64 gpu_bytes = 0;  ///< on all GPUs of this host; 0: none, or unknown
     [[nodiscard]] bool is_paused() const noexcept { return state == "stopped"; }
     [[nodiscard]] std::optional<telemetry::stage_shares> shares() const noexcept;

@@ -24,8 +24,8 @@
 namespace carousel::viewer {
 
 // The viewer's interface to CUDA-GL interop: a frame goes from ring memory into a GL texture without leaving
-// the GPU. It needs the current GL context to be on the same GPU; otherwise the frame is copied through
-// page-locked host memory. To be called only in the window's thread, with its GL context current.
+// the GPU. This requires that the current GL context is on the same GPU; otherwise the frame is copied
+// through page-locked host memory. To be called only in the window's thread, with its GL context current.
 
 class interop {
 public:

@@ -1,6 +1,6 @@
 // carousel-web: shows a running pipeline as a web dashboard. Started by `carousel view`, or by the supervisor
-// of `carousel run --http`. It reads only the newest frame, never blocks the pipeline, and may be killed at
-// any time.
+// of `carousel run --http`. The web UI reads only the newest frame, never blocks the pipeline, and may be
+// killed at any time.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// The answers for probes of a service or container manager. They need no token, and are made from the last
-// view, so a supervisor that hangs does not delay them.
+// The answers for probes of a service or container manager. These answers need no token and are made from the
+// last view, so a supervisor that hangs does not delay an answer.
 
 #include <string>
 

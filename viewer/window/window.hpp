@@ -66,8 +66,8 @@ protected:
 [[nodiscard]] std::unique_ptr<window> make_offscreen_window(const window_options& options);
 [[nodiscard]] std::unique_ptr<window> make_null_window(const window_options& options);
 
-// Makes the interop of this build: window/cuda with CUDA, none without. It needs GL, so it is used only by a
-// window.
+// Makes the interop of this build: window/cuda with CUDA, none without. The interop needs GL, so only a
+// window uses it.
 
 /// Returns null if interop is not available, with the reason in `why_not` ("GL runs on llvmpipe, not on the
 /// GPU of the ring").

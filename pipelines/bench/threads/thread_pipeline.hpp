@@ -3,8 +3,8 @@
 // context, like a program in which no stage has to survive the death of another one. A stage has a queue per
 // instance, a thread that enqueues, and a thread that finishes; queues wait for each other on the device. The
 // classes, formats, buffers per ring and frames in flight are the same as in a run. There are no ring words,
-// no ledger, no deadlines and no recovery: a fault of one stage ends the process. It exists only as a
-// reference for measurements, not to run a pipeline.
+// no ledger, no deadlines and no recovery: a fault of one stage ends the process. This pipeline exists only
+// as a reference for measurements, not to run a pipeline.
 
 #include <functional>
 #include <string>

@@ -219,7 +219,7 @@ void run_phase::watch(u64 now) {
     flush_outputs(now);
 }
 
-// If the end of a run was requested, the run waits for room on a full disk only for a limited time. Its
+// If the end of a run was requested, the run waits for room on a full disk only for a limited time. The run's
 // stages stop retrying one second earlier.
 void run_phase::watch_full_disk(u64 now) {
     if (phase_ != phase::draining || now < moved_ns_ + full_disk_patience_ns) return;

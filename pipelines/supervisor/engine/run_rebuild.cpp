@@ -120,8 +120,8 @@ void run_rebuild::begin_ledgers() const {
             telemetry::begin_ledger(telemetry::ledger_path(setup_->directory, st.spec.name), facts_->first);
 }
 
-// A sink that was ahead of the slowest sink receives the frames from `first` on again. Its records of these
-// frames are removed, as are records beyond the end.
+// A sink that was ahead of the slowest sink receives the frames from `first` on again. The sink's records of
+// these frames are removed, as are records beyond the end.
 void run_rebuild::truncate_ledgers(u64 first) {
     for (u32 k = 0; k < setup_->stages.size(); ++k) {
         const stage_setup& st = setup_->stages[k];

@@ -147,8 +147,8 @@ void remote_partition::refuse_coordinator(const std::string& here, const std::st
 }
 
 // All hosts of a new run begin with the same frame, which the coordinator determines. For a run in progress
-// the hello message has no first frame. In that case this host replaces a lost host. It begins at --first if
-// that was given, otherwise at the frame that the coordinator sends with `begin` (handle()).
+// the hello message has no first frame. In that case this host replaces a lost host. The run here begins at
+// --first if that was given, otherwise at the frame that the coordinator sends with `begin` (handle()).
 bool remote_partition::check_first(const msg::hello& hello) {
     if (begun_ || !hello.first) return true;
     const u64 coordinator_first = *hello.first;

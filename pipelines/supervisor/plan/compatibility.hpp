@@ -12,10 +12,10 @@
 
 namespace carousel::supervisor {
 
-// The identity of a run: everything of the resolved pipeline that the stages were started with. It is stored
-// as DIR/pipeline.json with a digest, so that a second supervisor takes a run over only if the same pipeline
-// was requested, and can report the difference otherwise. Excludes the report, --seconds and colours, which
-// belong to the supervisor.
+// The identity of a run: everything of the resolved pipeline that the stages were started with. The identity
+// is stored as DIR/pipeline.json with a digest, so that a second supervisor takes a run over only if the same
+// pipeline was requested, and can report the difference otherwise. Excludes the report, --seconds and
+// colours, which belong to the supervisor.
 
 /// `s` is a setup before prepare_outputs(), which puts the time of the start into paths.
 [[nodiscard]] nlohmann::json identity_of(const run_setup& s);

@@ -18,8 +18,8 @@ struct memory_choice {
 
 /// `ends`: the devices of the producer (or maker) first, then of the users, each with all its instances. If
 /// all are the CPU, or if the devices are of different kinds, the memory is a memfd, which a GPU page-locks
-/// and maps. If all are one GPU, it is memory of that GPU, of the `requested` kind (vmm or ipc). If they are
-/// several GPUs, it is memory of the producer's GPU, of kind vmm, with peer access.
+/// and maps. If all devices are one GPU, the memory is on that GPU, of the `requested` kind (vmm or ipc). If
+/// the devices are several GPUs, the memory is on the producer's GPU, of kind vmm, with peer access.
 [[nodiscard]] memory_choice choose_memory(const std::vector<device::device_id>& ends,
                                           device::memory_kind requested);
 

@@ -44,8 +44,8 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         }
     }
     // The retirement of a current entry begins with the successor's appointment, which takes any FENCED entry
-    // that no word names. It must not take this entry: predecessor and successor would then have the same
-    // entry, and the successor would be doomed instead of the predecessor.
+    // that no word names. The successor must not take this entry: predecessor and successor would then have
+    // the same entry, and the successor would be doomed instead of the predecessor.
     if (ring::seat_word::of(ring::load(t.c->seat[s.index].current)).entry == entry)
         ring::doom_again(*t.c, entry);
     const entry_word w = entry_word::of(ring::load(e.identity));

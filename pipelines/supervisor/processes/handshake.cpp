@@ -172,8 +172,8 @@ std::string accept_stage_return(process_table& t, int connection, shm::peer_proc
     seat& s = *t.seats[index];
     const u32 entry = message.incarnation.entry, epoch = message.incarnation.epoch;
     const auto is_it = [&](const std::unique_ptr<process>& p) {
-        // Its pidfd was opened before the peer connected, and the process is alive, so the pid cannot have
-        // been reused.
+        // The process's pidfd was opened before the peer connected, and the process is alive, so the pid
+        // cannot have been reused.
         const bool same = p && p->incarnation.entry == entry && p->pid == peer.id.pid && peer.pidfd &&
                           p->connection < 0 && !p->ended && !has_ended(p->pidfd.get());
         return same && (p->incarnation.epoch == epoch || epoch == 0);  // the process may have been promoted

@@ -3,14 +3,14 @@
 // takes such a seat (stages/sdk/port_frames.hpp). The supervisor has no right to end the program, which is
 // neither signalled nor killed nor reaped. The program's words are retired as usual. The program is fenced in
 // one of three ways:
-//   - it reports that it has left: its mappings are gone, and it continues to run;
-//   - its pidfd is readable: it has ended. If the program is in a sibling pid namespace, SO_PEERCRED reports
-//     pid 0. The kernel's pidfd of the peer (SO_PEERPIDFD), or on an older kernel the pidfd that the program
-//     has sent, can then be polled but not signalled;
-//   - its lock on FOLDER/port-SEAT-EPOCH.lock is free: this is for a second supervisor, which has no pidfd of
-//     the program. The program takes the lock before its claim and holds it until after its last mapping. The
-//     lock is on a descriptor above the driver's, so the kernel releases the lock only after it has released
-//     the process's memory and device.
+//   - the program reports that it has left: its mappings are gone, and the program continues to run;
+//   - the program's pidfd is readable: the program has ended. If the program is in a sibling pid namespace,
+//     SO_PEERCRED reports pid 0. The kernel's pidfd of the peer (SO_PEERPIDFD), or on an older kernel the
+//     pidfd that the program has sent, can then be polled but not signalled;
+//   - the program's lock on FOLDER/port-SEAT-EPOCH.lock is free: this is for a second supervisor, which has
+//     no pidfd of the program. The program takes the lock before its claim and holds it until after its last
+//     mapping. The lock is on a descriptor above the driver's, so the kernel releases the lock only after it
+//     has released the process's memory and device.
 
 #include "control/stage_message.hpp"
 #include "shm/process_id.hpp"

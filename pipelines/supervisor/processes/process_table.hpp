@@ -60,7 +60,7 @@ struct process {
     shm::unique_fd tool_pidfd;  ///< pidfd of a tool (gdb ...) that started the stage, set after the stage has
                                 ///< attached
     i32 group = 0;              ///< the process group created for the process; 0: none
-    int connection = -1;        ///< its liveness socket; owned by the engine
+    int connection = -1;        ///< the process's liveness socket, owned by the engine
     bool by_hand = false, tool = false;
     bool port = false;          ///< an external program (port_seats.hpp): never signalled
     bool elsewhere = false;     ///< the pid is of another namespace: for display only

@@ -230,8 +230,8 @@ void resume_all(process_table& t, bool revive) {
         // An optional sink whose failure ended the run, because no other sink was left, still has its claim:
         // without the claim the run would continue without any sink.
         const bool excluded = t.setup->stages[s->stage].spec.optional && t.ledgers.claim_suspended(s->stage);
-        // A source may be done long before the sinks. It starts again, because the rebuilt rings contain none
-        // of its frames.
+        // A source may be done long before the sinks. The source starts again, because the rebuilt rings
+        // contain none of its frames.
         if (was == seat_state::done ||
             (revive && ((was == seat_state::failed && !excluded) || was == seat_state::backoff))) {
             s->machine.resume(seat_state::starting, now_ns(), 0);

@@ -49,8 +49,8 @@ inline void store_status(status_word* at, status_word value) noexcept {
     return std::memcmp(&found, &expected, sizeof found) == 0;
 }
 
-// A canary's pattern on the CPU: plain stores and loads, in queue order. They detect damage and are not
-// authoritative, so a concurrent write by another process may or may not be detected.
+// A canary's pattern on the CPU: plain stores and loads, in queue order. These checks detect damage and are
+// not authoritative, so a concurrent write by another process may or may not be detected.
 
 inline void plant_canary(u64* at, u64 key) noexcept {
     for (u32 i = 0; i < canary_words; ++i) at[i] = canary_word(key, i);

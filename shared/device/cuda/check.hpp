@@ -46,8 +46,8 @@ void log_failure(cudaError_t status, const char* call) noexcept;
 namespace carousel::device::cuda {
 
 // The few driver API functions without an equivalent in the runtime API (virtual memory management, streams
-// that wait for a word). They are resolved through the static runtime, because a program that links libcuda
-// itself would not start on a machine without a driver.
+// that wait for a word). These functions are resolved through the static runtime, because a program that
+// links libcuda itself would not start on a machine without a driver.
 
 struct driver_api {
     decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;

@@ -12,7 +12,7 @@ namespace carousel::ipc {
 /// other process doesn't run meanwhile.
 inline constexpr u64 longest_kernel_wait_ns = 100'000'000;
 
-/// An element that the process has leased. It may be committed by a later kernel of the process.
+/// An element that the process has leased. The element may be committed by a later kernel of the process.
 struct queue_lease {
     u64 ticket = 0;
 };

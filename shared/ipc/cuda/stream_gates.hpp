@@ -27,7 +27,8 @@ namespace carousel::ipc {
 
 class stream_gates;
 
-/// One wait of one stream. Its words in this process are guarded by the mutex of its stream_gates.
+/// One wait of one stream. The words of the wait in this process are guarded by the mutex of its
+/// stream_gates.
 struct stream_wait : gate_wait {
     stream_gates* in = nullptr;
     u32 place = 0, number = 0;  ///< number: index of the wait's gate in the row

@@ -50,7 +50,7 @@ enum class link_kind : u8 {
 struct hello {
     u32 version = link_version;
     std::string run;         ///< run id of the sending run
-    std::string pipeline;    ///< its pipeline's name, for messages
+    std::string pipeline;    ///< name of the sending run's pipeline, for messages
     std::string ring;        ///< the ring that the frames come from: the name of the stage before the sender
     std::string format;      ///< ring::frame_format::to_json()
     u64 payload_bytes = 0;   ///< per frame

@@ -3,12 +3,12 @@
 // must lock.
 //
 // A frame is kept from offer() until the receiver has reported that the frame is committed there (nothing
-// else proves its arrival), or, with hello::by_durable, that the receiver's sinks have the frame on disk. It
-// is also kept until the transport no longer uses its memory. Each connection sends the frames again from the
-// WELCOME's `next` on; frames below the WELCOME's `committed` are released without being sent. While there is
-// no connection, frames are kept and the connection is retried indefinitely. A WELCOME that requests frames
-// below the oldest one here shows that the receiver has lost frames that this side has released: this is
-// reported as a failure, exactly once.
+// else proves its arrival), or, with hello::by_durable, that the receiver's sinks have the frame on disk. The
+// frame is also kept until the transport no longer uses its memory. Each connection sends the frames again
+// from the WELCOME's `next` on; frames below the WELCOME's `committed` are released without being sent. While
+// there is no connection, frames are kept and the connection is retried indefinitely. A WELCOME that requests
+// frames below the oldest one here shows that the receiver has lost frames that this side has released: this
+// is reported as a failure, exactly once.
 //
 // For work (link_kind::work) the numbers are the receiver's: the first WELCOME contains the number at which
 // this process begins. A frame is kept until its answer has arrived over another link. A WELCOME that does

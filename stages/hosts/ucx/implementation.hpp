@@ -26,7 +26,7 @@ namespace carousel::hosts {
 // Detects a peer that makes UCX assemble a message of a length that no plan allows.
 // UCX assembles an eager message of several fragments itself: it allocates the announced length when the
 // first fragment arrives, queues fragments that come before the first one, and calls the handler after the
-// last fragment. It has no setting for the largest length, and no callback before the last fragment (UCX
+// last fragment. UCX has no setting for the largest length, and no callback before the last fragment (UCX
 // 1.13). But it allocates with malloc(), so the announced length is visible in malloc()'s statistics before
 // the bytes have arrived, and closing the endpoint frees the memory. malloc() is shared by the whole process,
 // so the allowance includes allocations of the process's other threads while a link exists.

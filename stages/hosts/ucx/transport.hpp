@@ -30,8 +30,8 @@ struct transport_options {
     bool gpu_memory = false;  ///< frames to send are in memory of the GPU to which the thread is bound
     u64 first_message_bytes = 4096;  ///< longest message of an untrusted peer
     u64 message_bytes = 65536;       ///< longest message of a trusted peer
-    /// Bytes that the process may allocate by malloc() while the transport exists. If it allocates more, a
-    /// peer makes UCX assemble a message that is not allowed (implementation.hpp).
+    /// Bytes that the process may allocate by malloc() while the transport exists. If the process allocates
+    /// more, a peer makes UCX assemble a message that is not allowed (implementation.hpp).
     u64 allowance = ~u64{0} >> 1U;
 };
 
@@ -90,8 +90,8 @@ private:
     std::unique_ptr<implementation> me_;
 };
 
-/// Returns the UCX settings for one link on that network device. They are set in UCX's own configuration and
-/// not in the environment, which other threads of the process may be reading.
+/// Returns the UCX settings for one link on that network device. The settings apply to UCX's own
+/// configuration and not in the environment, which other threads of the process may be reading.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_options& how,
                                                                             const std::string& device);
 /// Sets the settings that UCX reads from the environment when it is loaded, and executes the program again.

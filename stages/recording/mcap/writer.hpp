@@ -30,8 +30,8 @@ public:
     [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
     [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were not a complete unit
-    /// The reason why frames are missing between the units of the file: damage. Their bytes stay in the file,
-    /// outside of the summary.
+    /// The reason why frames are missing between the units of the file: damage. The damaged bytes stay in the
+    /// file, outside of the summary.
     [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }
 
 private:

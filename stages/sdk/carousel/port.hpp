@@ -1,14 +1,15 @@
 #pragma once
-// Ports: a program that no supervisor has started reads or writes frames of a run. It opens the run by name,
-// may start at any time, restart any number of times, and be killed at any instruction.
+// Ports: a program that no supervisor has started reads or writes frames of a run. Such a program opens the
+// run by name, may start at any time, restart any number of times, and be killed at any instruction.
 //
 //   auto run = carousel::open("demo");
 //   for (auto& f : run.latest("fragment")) show(f.plane<const carousel::u8>("color"));
 //
 // Ports that take part in a run, `reader` and `writer`, are in port_frames.hpp, which this header includes.
 //
-// `latest` returns the newest frame of a stage's output, for observers. It never blocks the run: a reader
-// that is slow, stopped or dead has no effect on the run. It skips frames, and it never returns a torn one:
+// `latest` returns the newest frame of a stage's output, for observers. A `latest` reader never blocks the
+// run: a reader that is slow, stopped or dead has no effect on the run. Frames may be skipped, but a torn
+// frame is never returned:
 // - A frame is delivered as a copy, made under a lease that lasts only during the copy. A frame is
 //   discarded and counted in losses() if its lease was revoked meanwhile (copying took longer than
 //   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone without an
@@ -26,12 +27,12 @@
 // overwrites the current frame. Port calls preserve the calling thread's current CUDA device; a thread that
 // had none gets the frames' device.
 //
-// Every wait has a timeout. When it expires, next(timeout_s) returns null, and the loop throws nothing_new,
-// whose text names the cause of the wait. An open run and its ports may be used by one thread at a time. A
-// forked child can't use them: each call throws config_error, and destroying its copies does nothing. The
-// child does not keep its parent's place. Linking carousel::stage is enough. Errors are carousel::error:
-// config_error for names (no such run, no such stage, all places taken), shm_error for a run of another user
-// or another version of Carousel, device_error for devices, cuda_error if the GPU failed.
+// Every wait has a timeout. When the timeout expires, next(timeout_s) returns null, and the loop throws
+// nothing_new, whose text names the cause of the wait. An open run and its ports may be used by one thread at
+// a time. A forked child can't use them: each call throws config_error, and destroying its copies does
+// nothing. The child does not keep its parent's place. Linking carousel::stage is enough. Errors are
+// carousel::error: config_error for names (no such run, no such stage, all places taken), shm_error for a run
+// of another user or another version of Carousel, device_error for devices, cuda_error if the GPU failed.
 
 #include <cstddef>
 #include <iterator>

@@ -35,8 +35,8 @@
 // waits for free space and calls finish() again. From prepare() on, an exception ends the process at once,
 // without running the stage's destructor.
 //
-// Crash: a stage may die at any point. Its frames are delivered to its successor, and no work that it had
-// enqueued can reach a consumer.
+// Crash: a stage may die at any point. The frames of a dead stage are delivered to its successor, and no work
+// that the dead stage had enqueued can reach a consumer.
 
 #include <cstring>
 #include <functional>
@@ -126,8 +126,8 @@ public:
     [[nodiscard]] virtual const shm::frame_meta& meta() const noexcept = 0;
     /// The frame's number, from 0: the same in every stage and on every host.
     [[nodiscard]] u64 frame_number() const noexcept { return meta().frame_number; }
-    /// The frame's position in the rings of this host, from 0. It differs from the frame number only if this
-    /// host processes only some of another host's frames (instances of one stage on two hosts).
+    /// The frame's position in the rings of this host, from 0. The position differs from the frame number
+    /// only if this host processes only some of another host's frames (instances of one stage on two hosts).
     [[nodiscard]] virtual u64 ring_sequence() const noexcept { return frame_number(); }
     /// frame_number / fps, seconds: depends only on the frame number.
     [[nodiscard]] f64 time_s() const noexcept { return meta().time_s; }
