@@ -47,13 +47,13 @@ private:
 // process with the same pid for a stage. Called by the process that holds the run's lock. All functions are
 // read-only.
 
-/// Returns a pidfd of the process that has claimed the entry; empty if there is none, or it has ended. A
-/// process that died or was stopped between its claim and the store of its start time is identified by its
-/// mappings.
+/// Returns a pidfd of the process that has claimed the entry; empty if no process has claimed it, or if that
+/// process has ended. A process that died or was stopped between its claim and the store of its start time is
+/// identified by its mappings.
 [[nodiscard]] shm::unique_fd open_claimer(const shm::incarnation& entry, const std::string& run_id);
 
-/// Number of living processes of the run that are not doomed; also returns 0 if there is no such control
-/// block, or one of another version.
+/// Number of living processes of the run that are not doomed; also returns 0 if the run has no control block,
+/// or a control block of another version.
 [[nodiscard]] u32 living_stages(const std::string& run_id);
 /// The same plus standbys, which also map the run's memory and can take its seats.
 [[nodiscard]] u32 living_processes(const std::string& run_id);

@@ -241,8 +241,9 @@ struct key_override {
     std::string option;  ///< as the user wrote it, for messages
     std::string path;    ///< "size", "pipeline.size", "geometry.triangles", "link.fragment.window"
     nlohmann::json value;
-    scope where = scope::path;  ///< sources, displays, hosts: `path` is a key of: each source; each sink that
-                                ///< runs carousel-display; each section [hosts.NAME]
+    /// Unless it is `path`, the key `path` applies to each source, to each sink that runs carousel-display,
+    /// or to each section [hosts.NAME].
+    scope where = scope::path;
 };
 
 /// Reads, overrides, checks. Throws config_error.

@@ -139,7 +139,7 @@ BOOST_DESCRIBE_STRUCT(ps_answer, (), (ok, pipeline, stages, problems, hosts, lin
 [[nodiscard]] nlohmann::json to_json(const ps_answer& a);
 /// One link, as in the answer to `ps`.
 [[nodiscard]] nlohmann::json to_json(const ps_link& l);
-/// "host b (10.0.0.2): running, its clock is 12.3 ms ahead of this one's (to 0.1 ms)".
+/// "host b (10.0.0.2): running, its clock is 12.3 ms ahead of this host's clock (within 0.1 ms)".
 [[nodiscard]] std::string describe(const ps_host& h);
 /// Never throws.
 [[nodiscard]] ps_answer read_ps(const nlohmann::json& answer);

@@ -54,8 +54,8 @@ struct clock_identity {
 /// Nanoseconds by which clock `a` is ahead of clock `b`; 0 if they are the same clock, or if a difference
 /// can't be proven.
 [[nodiscard]] i64 clock_shift_ns(const clock_identity& a, const clock_identity& b) noexcept;
-/// Returns a text for an error message: "its CLOCK_MONOTONIC is 100000.0 s ahead of the run's (another time
-/// namespace) ...", and the remedy. `shift_ns` is not 0.
+/// Returns a text for an error message: "its CLOCK_MONOTONIC is 100000.000 s ahead of the run's clock: it is
+/// in another time namespace ...", and the remedy. `shift_ns` is not 0.
 [[nodiscard]] std::string clock_shift_text(i64 shift_ns);
 
 }  // namespace carousel

@@ -25,8 +25,8 @@ namespace carousel::ipc {
 
 class attachment {
 public:
-    /// Waits at most wait_s for a holder. Throws config_error, whose text names what is missing; shm_error
-    /// like memory::map, or if the holder refuses.
+    /// Waits at most wait_s for a holder. Throws config_error if there is no holder (the text names what is
+    /// missing); throws shm_error in the cases of memory::map, and if the holder refuses.
     attachment(const std::string& name, f64 wait_s);
     ~attachment();
     attachment(const attachment&) = delete;
@@ -40,8 +40,8 @@ public:
     /// Address at which this process has mapped that memory; null: it is not mapped. Set by the code that
     /// maps the memory (cuda/).
     std::atomic<std::byte*> gpu_base{nullptr};
-    /// Called when this process can no longer guarantee that none of its work writes: from now on its fence
-    /// is its exit.
+    /// Called when this process can no longer guarantee that none of its work writes: from now on the process
+    /// counts as fenced only when it has exited.
     void fence_by_exit() noexcept { leaves_orderly_ = false; }
     /// False in a forked child, which has no mapping and must not give back objects that its parent holds.
     [[nodiscard]] bool is_here() const noexcept { return owner_.is_this(); }

@@ -38,8 +38,8 @@ enum class kind : u8 { none, semaphore, queue, work_queue, pool, gpu_pool, gpu_q
 }
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// The shape that a client requests; the meaning of the fields depends on the kind,
-/// and is given for permits, queues, tasks and pools in this order.
+/// The shape of a primitive that a client requests. The meaning of a field depends on the kind; each comment
+/// gives it for semaphores, queues, work queues and pools, in this order.
 struct shape {
     kind what = kind::none;
     u64 count = 0;  ///< permits; cells; tasks; bytes of the pool

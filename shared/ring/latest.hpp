@@ -18,7 +18,7 @@ class latest_reader {
 public:
     /// Joins `link` as incarnation `entry` (shm::max_incarnations or more: a tap, which has no entry). Check
     /// joined(). Only frames from sequence `from` on are leased. Takes the free place that was taken least
-    /// often, since another member may just have taken the newest frame in a place that was left recently.
+    /// often: in a place that was left recently, the previous member may just have taken the newest frame.
     latest_reader(shm::control_block& c, u32 link, u32 entry, u64 from = 0) noexcept;
     ~latest_reader();
     latest_reader(const latest_reader&) = delete;

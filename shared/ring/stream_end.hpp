@@ -13,15 +13,14 @@ namespace carousel::ring {
 // The source reports it by a claim in its own block; END belongs to the supervisor, which lowers END to the
 // lowest valid claim.
 //   E[source]   {sequence + 1:40, job:9, parity:1, version:14}   0: none
-// A claim is valid as long as its job is OPEN in that version and the number's word is LEASED to it. Its
-// source keeps both words in this state until END is at most n (worker::end_stream), so that the supervisor
-// finds a valid claim. A revoked source's job is ABORTED: its claim is no longer valid, the number is WAIT
-// again, and the incarnation that leases the number next makes the same claim, because the end is a function
-// of the sequence. A wild write cannot end a run, because it would have to write the number of a job that
-// holds the claimed ring sequence.
-// Callers: claim_end() is for a source that has leased the number; all other functions are for the supervisor
-// only. Memory order: as for all words (ring/words.hpp). Claims and END contain only numbers; they publish no
-// other data.
+// A claim is valid as long as its job is OPEN in that version and the number's word is LEASED to that job.
+// The source keeps both words in this state until END is at most n (worker::end_stream), so that the
+// supervisor finds a valid claim. A revoked source's job is ABORTED: its claim is no longer valid, the number
+// is WAIT again, and the incarnation that leases the number next makes the same claim, because the end is a
+// function of the sequence. A wild write cannot end a run, because it would have to write the number of a job
+// that holds the claimed ring sequence. Callers: claim_end() is for a source that has leased the number; all
+// other functions are for the supervisor only. Memory order: as for all words (ring/words.hpp). Claims and
+// END contain only numbers; they publish no other data.
 
 /// The sequence of a word without a valid claim; it is above every number, so it never lowers END.
 inline constexpr u64 no_claim_ring_sequence = ~u64{0};

@@ -69,8 +69,8 @@ outcome worker::begin(job& out, u32 in_flight) noexcept {
         j.claimed_ns = now_ns();
         control_->job_info[j.index].process_since_ns.store(0, std::memory_order_relaxed);
         control_->job_info[j.index].submitted_since_ns.store(0, std::memory_order_relaxed);
-        // Release: a process that reads this sequence also reads that the word has left the COMMITTED of its
-        // previous frame (revoke() relies on this).
+        // Release: a process that reads this sequence also reads that the job word is no longer COMMITTED for
+        // its previous frame (revoke() relies on this).
         control_->job_info[j.index].ring_sequence.store(j.ring_sequence, std::memory_order_release);
         crash_here(crash_point::job_chosen);
         if (!cas(control_->job[j.index], raw, jw.with(job_state::open).pack())) {

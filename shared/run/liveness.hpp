@@ -50,15 +50,15 @@ struct liveness_report {
 /// Checks an observed run. Updates `r` if another supervisor has taken the run over. `block`: the run's
 /// control block, mapped by the caller.
 [[nodiscard]] liveness_report update_liveness(record& r, const shm::control_block& block);
-/// "supervisor gone, 4 stages go on"; for 0: "supervisor gone, stages go on".
+/// Returns "no supervisor, 4 stages continue"; for 0: "no supervisor, stages continue".
 [[nodiscard]] std::string alone_text(u32 stages);
 
-/// Maps the run's present control block read-only if it is not `watched`: a run that restarts keeps its name
-/// and its id, but has new words and new memory. Returns nothing if the block is the same, or if there is
-/// none at the moment (the caller keeps the old one mapped).
+/// Maps the run's present control block read-only if that block is another one than `watched`: a run that
+/// restarts keeps its name and its id, but has new words and new memory. Returns nothing if the block is the
+/// same, or if the run has no block at the moment (the caller keeps the old block mapped).
 [[nodiscard]] std::optional<shm::segment> recreated_block(const record& r,
                                                           const shm::control_block& watched) noexcept;
-/// "demo begins again with new memory"
+/// Returns "demo restarts with new memory".
 [[nodiscard]] std::string recreated_text(const record& r);
 
 // Lost runs: a run is lost if its supervisor died and no other supervisor took it over. The data known about

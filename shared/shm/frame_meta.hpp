@@ -17,8 +17,8 @@ enum class capture_clock : u32 {
 
 /// A member of the header, and a base of the structs outside shared memory.
 struct frame_meta {
-    /// The frame number that stages see. Equal to the ring sequence, except if these rings contain only some
-    /// of another host's frames: those frames keep the number that they have on that host.
+    /// The frame number that stages see. Equal to the ring sequence, unless the rings here contain only some
+    /// of the frames of another host: such frames keep the number that they have on that host.
     u64 frame_number = 0;
     f64 time_s = 0;            ///< frame_number / fps
     u64 born_ns = 0;           ///< source's claim

@@ -46,7 +46,7 @@ struct depth_view {
     /// Any word decodes to a valid view; out-of-range numbers only affect the display.
     [[nodiscard]] static depth_view of(u64 word) noexcept;
     [[nodiscard]] u64 pack() const noexcept;
-    /// "4 contexts take turns on the GPU, 0.070 ms a frame in all of them"; "" if the reason is unknown.
+    /// "4 contexts take turns on the GPU, 0.070 ms per frame over all of them"; "" if the reason is unknown.
     [[nodiscard]] std::string reason() const;
 };
 

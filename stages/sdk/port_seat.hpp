@@ -42,8 +42,8 @@ public:
 
     /// Returns the context of a device, which is identified in the same way as by the supervisor.
     [[nodiscard]] const std::shared_ptr<device::context>& device_named_by(const device::device_id& id);
-    /// The device on which this ring's frames are delivered. `in_host_memory`: true if they are delivered in
-    /// host memory.
+    /// The device on which this ring's frames are delivered. `in_host_memory`: true if the frames are
+    /// delivered in host memory.
     [[nodiscard]] std::shared_ptr<device::context> device_for(const run::mapped_ring& ring,
                                                               bool& in_host_memory);
     /// Returns the reason why no frame arrives, as far as the run's block and record show it: one clause for

@@ -14,9 +14,9 @@
 
 namespace carousel::viewer::web {
 
-// The checks that a request passes before it is answered. The dashboard is for the users of this machine. A
-// Host that is neither an IP address nor a name of this machine means that the name of another site resolves
-// to this address (DNS rebinding). Such a request is refused, except for paths that any monitoring system may
+// The checks that a request passes before it is answered. The dashboard is for the users of this machine. If
+// the Host header is neither an IP address nor a name of this machine, the name of another site resolves to
+// this address (DNS rebinding). Such a request is refused, except for paths that any monitoring system may
 // read. Actions also need the token, which no other site knows (core/secret.hpp).
 
 /// True if the Host header's value is an IP address, "localhost", this machine's own name or one of `names`

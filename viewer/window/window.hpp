@@ -70,7 +70,7 @@ protected:
 // window uses it.
 
 /// Returns null if interop is not available, with the reason in `why_not` ("GL runs on llvmpipe, not on the
-/// GPU of the ring").
+/// ring's GPU").
 [[nodiscard]] std::unique_ptr<interop> make_interop(const device::device_id& device, u64 bytes,
                                                     std::string& why_not);
 

@@ -47,7 +47,7 @@ ring_place tapped_ring(const run_setup& s, const std::string& name) {
     throw config_error(fmt::format("no stage \"{}\" with an output in {}", name, s.name));
 }
 
-/// The number after the highest number stored in a viewer's place.
+/// Returns the next free number for a viewer: one more than the highest number that a viewer has now.
 u32 next_tap(const shm::control_block& c) {
     u32 next = 0;
     for (u32 k = 0; k < std::min(c.links, shm::max_links); ++k) {

@@ -23,10 +23,10 @@ public:
     void write_into(shm::control_block& fresh, u64 first) const noexcept;
     /// Takes over the parameters in a dead supervisor's block and the changes in its state file (`state`);
     /// `made` becomes the reference that the block's parameters are checked against. A state word with one
-    /// flipped bit is recovered from the count in the file. Parameters that cannot be recovered or are
-    /// impossible are not taken over: the values of the state file are used, or without such a file those of
-    /// the pipeline, and `made` then differs from the block, so that the block is rebuilt with them. Returns
-    /// a message for the log, "" in the normal case.
+    /// flipped bit is recovered from the count in the file. Parameters that cannot be recovered, or that are
+    /// invalid, are not taken over. In that case the values of the state file are used, or without such a
+    /// file the values of the pipeline file; `made` then differs from the block, so that the block is rebuilt
+    /// with these values. Returns a message for the log, "" in the normal case.
     std::string adopt(const shm::control_block& c, shm::control_block& made, const nlohmann::json& state);
 
     /// Answers {"type": "parameters"}.

@@ -68,7 +68,7 @@ public:
     void drain_again(bool end_is_fixed);
     /// To be called if a dead supervisor has begun the stop.
     void adopt_drain(u64 now);
-    /// A frame has advanced: the time without progress begins again.
+    /// A frame has advanced: the time without progress restarts.
     void note_move(u64 now) noexcept { moved_ns_ = now; }
 
     // ---- in each tick

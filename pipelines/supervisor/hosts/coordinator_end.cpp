@@ -73,9 +73,9 @@ bool coordinator::upstream_can_end(const std::string& to, u64 now) const {
 }
 
 // A host that begins the stream and has been disconnected for too long sends no end of stream, neither to
-// this host nor to the hosts that read its frames. The readers are notified instead. A reader that also
-// receives frames from another host that begins the stream is not notified, because it ends together with
-// that stream.
+// this host nor to the hosts that read its frames. The readers are notified instead. A reader may also
+// receive frames from a second host that begins a stream. Such a reader is not notified, because it ends
+// together with that stream.
 void coordinator::end_without_lost_leaders(u64 now) {
     if (!end_asked_) return;
     for (const auto& lost : hosts_) {

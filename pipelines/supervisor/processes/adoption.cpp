@@ -82,8 +82,8 @@ std::unique_ptr<process> process_from(process_table& t, seat& s, u32 entry, cons
         p->how.restart_requested = r.restart_requested;
         p->how.deadline = r.deadline;
     }
-    // The dead supervisor's generation is the first one here. A client that is fenced has no device work
-    // left.
+    // The MPS domain's generation of the dead supervisor is the first generation of this supervisor. A client
+    // that is fenced has no device work left.
     const bool client = wants_domain(t, s) && p->pid != 0 && !p->by_hand;
     p->mps.generation = client ? t.domain->generation() : 0;
     p->mps.terminated = is_fenced(*p);

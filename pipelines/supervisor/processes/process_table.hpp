@@ -49,8 +49,8 @@ struct domain_part {
     bool excused = false;      ///< the process is not blamed for its own death
 };
 
-/// One process. While the process works it is seat::now; from the time when its entry is doomed until its
-/// retirement is complete it is in seat::gone.
+/// One process. While the process works, it is in seat::now. From the time when its entry is doomed until its
+/// retirement is complete, it is in seat::gone.
 struct process {
     ring::incarnation_id incarnation;
     i32 pid = 0;

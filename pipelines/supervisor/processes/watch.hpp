@@ -13,12 +13,12 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 [[nodiscard]] process_view view_of(const process_table& t, const seat& s, u64 now) noexcept;
 /// True if there is a frame that the seat's process could begin now.
 [[nodiscard]] bool work_waits(const process_table& t, const seat& s) noexcept;
-/// The time since which the process on a seat has waited for room on a full disk, as it reports; 0: it does
-/// not wait.
+/// The time since which the process on a seat has reported that it waits for room on a full disk; 0: the
+/// process does not wait.
 [[nodiscard]] u64 full_disk_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
-/// The time since which the process has waited for another host: for that host's frames, or for the
-/// acknowledgement of its own; 0: it does not wait.
+/// The time since which the process has waited for another host: for frames of that host, or for the
+/// acknowledgement of frames sent there; 0: the process does not wait.
 [[nodiscard]] u64 link_since_ns(const shm::control_block& c, const seat& s) noexcept;
 
 // Finds the reason why a run makes no progress. The data in this process (states of seats, processes, delays)
@@ -28,8 +28,8 @@ void restart_clocks(process_table& t, u64 now) noexcept;
 
 /// Adds the present epochs and all incarnations that may still write, from the data in this process.
 void fill_known_run(const process_table& t, ring::known_run& known);
-/// Returns the reason why no frame needs to advance now, from the states of the seats and from plausible
-/// words of the processes; "": there is no reason.
+/// Returns the reason why it is correct that no frame advances now, found from the states of the seats and
+/// from plausible words of the processes; "": there is no such reason.
 [[nodiscard]] std::string stall_reason(const process_table& t, u64 now);
 
 }  // namespace carousel::supervisor

@@ -75,9 +75,9 @@ private:
     u64 lines_ = 0, dropped_ = 0;
 };
 
-/// For the report: one object per death with the known members from above.
+/// Returns one object per death for the report, with those members of `recovery` that are known.
 [[nodiscard]] nlohmann::json recoveries_json(const std::vector<recovery>& all);
-/// The inverse. Throws nlohmann::json::exception.
+/// Converts one object of that list back. Throws nlohmann::json::exception.
 [[nodiscard]] recovery recovery_from(const nlohmann::json& j);
 
 /// Milliseconds from the signal to the detection of the death, for processes signalled by `carousel kill`.

@@ -76,8 +76,8 @@ struct possible_entry {
     bool state_is_known = false;  ///< the wrong bit belongs to the identity
     bool named = false, alive = false, recorded = false;
     /// Returns the weight of the evidence for this value. A seat's word is written only by the supervisor and
-    /// counts most. A live process could be another process of the run, and the file may be older than the
-    /// block.
+    /// counts most. A live process counts less, because it could be another process of the run; the file
+    /// counts least, because it may be older than the block.
     [[nodiscard]] u32 weight() const noexcept {
         return (named ? 4U : 0U) + (alive ? 2U : 0U) + (recorded ? 1U : 0U);
     }

@@ -36,8 +36,8 @@ public:
     /// This run has other receiving links, one of which may have more recent information about the progress
     /// of its sinks.
     void expect_other_links() { has_other_links_ = true; }
-    /// Every sending run that omits no frame is accepted as the continuation of its predecessor; another
-    /// component ensures that it is one.
+    /// Every sending run that omits no frame is accepted as the continuation of the previous run; another
+    /// component ensures that it is such a continuation.
     void accepts_successors() { accepts_successors_ = true; }
 
     void accepted(u32 connection, u64 now);

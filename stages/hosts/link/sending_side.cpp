@@ -124,9 +124,10 @@ void sending_side::take_numbers(const welcome& m) {
     enter_up(m);
 }
 
-/// Lower frames may be on the receiver. A process has no record of its predecessors, or of a lost run that it
-/// continues, so it takes this number from the first WELCOME. Later the number covers the frames that were
-/// sent by this process, and those that a restarting durable host may omit (receiving_side::may_leave_out).
+/// Frames below the returned number may be on the receiver. A process has no record of its predecessors, or
+/// of a lost run that it continues, so the number is first taken from the first WELCOME. Later the number
+/// also covers the frames that this process has sent, and the frames that a restarting durable host may omit
+/// (receiving_side::may_leave_out).
 u64 sending_side::may_have_arrived() const noexcept {
     return own_hello_.by_durable != 0 ? std::max(highest_next_, kept_from() + most_durable_under_way)
                                       : highest_next_;

@@ -175,8 +175,8 @@ public:
         (void)index;
         return {};
     }
-    /// The same for the sampled input of that name, as written in the file. Throws config_error if the file
-    /// has no such sampled input.
+    /// The newest frame of the sampled input with that name, as written in the pipeline file. Throws
+    /// config_error if the file has no such sampled input.
     [[nodiscard]] sampled_frame sampled(std::string_view name) const { return sampled(sampled_index(name)); }
     /// The index of the sampled input of that name. Throws config_error if the file has none.
     [[nodiscard]] virtual std::size_t sampled_index(std::string_view name) const {

@@ -1,4 +1,5 @@
-// One side of a hop: takes its turns by each means; the first side measures the time.
+// One of the two sides of a hop between kernels. Each side takes its turns with each means of synchronisation
+// in turn; the first side also measures the time.
 #include "bench/ipc/cuda/gpu_hop_sides.hpp"
 
 #include <sched.h>

@@ -1,6 +1,7 @@
-// Two tenants of one machine: what a process of one user can see of another user's processes, and do to them.
-// Needs the right to become two users (root); without it, only tries what processes of the same user can do
-// to each other. Usage: carousel-lab-tenants SPACE (the name given to `carousel hold`)
+// Two tenants of one machine: what a process of one user can see of the processes of another user, and what
+// it can do to these processes. Needs the right to become two users (root); without it, only tries what
+// processes of the same user can do to each other. Usage: carousel-lab-tenants SPACE (the name given to
+// `carousel hold`)
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/mman.h>
