@@ -349,5 +349,5 @@ def main(words):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background jobs, and so their rows, ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)   # a shell's background jobs, and so their rows, ignore SIGINT
     sys.exit(main(sys.argv[1:]))

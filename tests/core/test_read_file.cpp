@@ -19,7 +19,7 @@ TEST_CASE("a file is read completely, for any content and length") {
         REQUIRE(got.has_value());
         CHECK((*got == text));
     }
-    CHECK(read_file("/proc/self/stat").value_or("").size() > 20);  // says a size of 0
+    CHECK(read_file("/proc/self/stat").value_or("").size() > 20);  // reports a size of 0
 }
 
 TEST_CASE("a file that can't be opened or read gives no value and a reason, never an exception") {

@@ -21,7 +21,7 @@ inline std::set<i32> scribble_block(run_fixture& run, u32 times, u64 seed, bool 
         const std::string stage = writers[random() % 4];
         const i32 before = run.pid_of(stage);
         const json answer = run.ask({{"type", "inject"}, {"stage", stage}, {"fault", "scribble-control"}});
-        if (!answer.is_object() || !answer.value("ok", false)) {  // it has just been replaced
+        if (!answer.is_object() || !answer.value("ok", false)) {  // this process has just been replaced
             sleep_s(0.005);
             continue;
         }
@@ -40,7 +40,7 @@ inline std::set<i32> scribble_block(run_fixture& run, u32 times, u64 seed, bool 
 inline void check_block_blame(const json& report, const std::set<i32>& guilty) {
     std::set<i32> dead;
     for (const json& r : report["recoveries"]) {
-        if (!r.contains("how")) continue;  // it was done, and has left
+        if (!r.contains("how")) continue;  // the stage had processed every frame, and has exited
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] == "signal 11 (SIGSEGV), injected");

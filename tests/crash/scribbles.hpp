@@ -28,7 +28,7 @@ inline std::set<i32> scribble(run_fixture& run, u32 times, u64 seed) {
         const std::string stage = readers[random() % 3];
         const i32 before = run.pid_of(stage);
         const json answer = run.ask({{"type", "inject"}, {"stage", stage}, {"fault", "scribble-input"}});
-        if (!answer.is_object() || !answer.value("ok", false)) {  // it has just been replaced
+        if (!answer.is_object() || !answer.value("ok", false)) {  // this process has just been replaced
             sleep_s(0.005);
             continue;
         }
@@ -44,7 +44,7 @@ inline std::set<i32> scribble(run_fixture& run, u32 times, u64 seed) {
 inline void check_blame(const json& report, const std::set<i32>& guilty) {
     std::set<i32> dead;
     for (const json& r : report["recoveries"]) {
-        if (!r.contains("how")) continue;  // it was done, and has left
+        if (!r.contains("how")) continue;  // the stage had processed every frame, and has exited
         CAPTURE(r.dump());
         dead.insert(r["pid"].get<i32>());
         CHECK(r["how"] == "signal 11 (SIGSEGV), injected");

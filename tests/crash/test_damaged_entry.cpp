@@ -60,7 +60,7 @@ TEST_CASE("bit flips in tails after the last delivery do not change how a run en
     constexpr u64 frames = 200;
     run_fixture run;
     crash_plan plan(run.path("plan"));
-    plan.add("sink", crash_point::leaving, "stop", 1);  // the run is done, and waits for it
+    plan.add("sink", crash_point::leaving, "stop", 1);  // the run is done, and waits for this process
     plan.write();
     run.start(run.pipeline("late", number_pipeline("late", "fps = 400\n", "")),
               {"--frames", std::to_string(frames)}, {plan.environment()});

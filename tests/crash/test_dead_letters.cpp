@@ -95,7 +95,7 @@ TEST_CASE("saving a frame ends at most two processes: then it is given up unsave
     run_fixture run;
     run.start(run.pipeline("tries", overrun_pipeline("tries", "fps = 20\n")), {"--frames", "12"});
     REQUIRE(run.wait_running());
-    // what two processes leave that died in the middle
+    // what two processes leave that died while they saved the frame
     const std::string folder = run.path("runtime") + "/carousel/tries/dead-letters";
     for (int k = 1; k <= 2; ++k) fs::create_directories(fmt::format("{}/overrun-7.part{}", folder, k));
     CHECK(run.wait() == exit_code::frames_abandoned);

@@ -19,7 +19,8 @@ using nlohmann::json;
 }  // namespace
 
 TEST_CASE("a frame that kills its stage each time is given up and reaches the sink as a tombstone") {
-    // 76 returns frames to instances on another host: a stage that stands for no instances is charged for it
+    // exit code 76 returns frames to instances on another host: for a stage that represents no such instances
+    // it counts as a failure
     const std::string how =
         GENERATE(as<std::string>{}, "abort", "segv", "throw", "exit3", "exit76", "bare_exit");
     CAPTURE(how);
@@ -111,7 +112,7 @@ late_start = true
 
 namespace {
 
-/// A second sink, which dies of frame 5 in its first incarnation and is left out then.
+/// A second sink, which dies on frame 5 in its first incarnation and is skipped from then on.
 std::string optional_sink() {
     return fmt::format(
         "[[stage]]\nname = \"extra\"\nrun = \"{}/carousel-test-number\"\n"

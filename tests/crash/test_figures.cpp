@@ -46,7 +46,7 @@ f64 share_of_long_work() {
     const telemetry::snapshot before = read_figures();
     sleep_s(0.7);
     const telemetry::snapshot after = read_figures();
-    REQUIRE(in_work(after));  // it has not become idle meanwhile
+    REQUIRE(in_work(after));  // the stage has not become idle meanwhile
     CHECK(run.wait() == 0);
     const f64 passed = static_cast<f64>(after.taken_ns - before.taken_ns);
     return static_cast<f64>(after.stages[1].time.busy_ns - before.stages[1].time.busy_ns) / passed;

@@ -81,7 +81,7 @@ TEST_CASE("a paused stage has no deadline, the pipeline waits, and its own proce
     REQUIRE(run.wait_running());
     const i32 before = run.pid_of("middle");
     std::string out;
-    // from now on it has a frame in progress nearly all the time
+    // from now on the stage has a frame in progress nearly all the time
     REQUIRE(run.wait_until([&] { return frames_of(run) > 3; }));
     REQUIRE(run.command({"stop", "middle", "-p", "hold"}, out) == 0);
     CHECK(run.stage("middle")["state"] == "stopped");
@@ -274,7 +274,7 @@ finish_threads = 4
     REQUIRE(run.wait_until([&] { return run.stage("watcher").value("frames", 0) > 3; }));
     const i32 watcher = run.pid_of("watcher");
     REQUIRE(watcher > 0);
-    REQUIRE(::kill(watcher, SIGSTOP) == 0);  // it works on a frame nearly all the time
+    REQUIRE(::kill(watcher, SIGSTOP) == 0);  // the stage works on a frame nearly all the time
     const u64 frames = frames_of(run);
     const f64 since = seconds_now();
     CHECK(run.wait_until([&] { return frames_of(run) > frames + 300; }, 10));

@@ -61,7 +61,7 @@ TEST_CASE("a process is replaced at once after each injected exit or abort") {
     run_fixture run;
     run.start(run.pipeline("iexit", number_pipeline("iexit", "fps = 200\n")), {"--frames", "800"});
     REQUIRE(run.wait_running());
-    for (int k = 0; k < 6; ++k) {  // more deaths of its own than a stage may have without a frame
+    for (int k = 0; k < 6; ++k) {  // more deaths by its own fault than a stage may have without a frame
         const i32 before = run.pid_of("middle");
         std::string out;
         REQUIRE(inject(run, "iexit", "middle", k % 2 == 0 ? "exit" : "abort", out) == 0);

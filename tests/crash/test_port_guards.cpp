@@ -105,8 +105,9 @@ TEST_CASE("a port's program that writes into its input ends, and its undamaged f
     CHECK(code != -1000);
     CHECK_FALSE(program.has_printed("has written"));
     external_program reads(run, "reads", "carousel-test-port-io", {"read", "wild_writes", "analysis", "0"});
-    CHECK(
-        run.wait_until([&] { return reads.has_printed("frame 0"); }));  // the same frame; it reads its values
+    CHECK(run.wait_until([&] {
+        return reads.has_printed("frame 0");
+    }));  // the same frame; the program reads the frame's values
     run.signal(SIGINT);
     CHECK(run.wait() == 0);
     CHECK(reads.wait(10) == 0);

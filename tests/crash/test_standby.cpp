@@ -305,7 +305,7 @@ TEST_CASE("supervisors, stages and standbys killed at random lose, repeat and te
     for (const json& each : r["recoveries"]) {
         CAPTURE(each.dump());
         CHECK(each["epoch"] != 0);
-        if (!each.contains("seen_ns")) continue;  // it left at the end of the run
+        if (!each.contains("seen_ns")) continue;  // the standby exited at the end of the run
         CHECK(hit.count(each["pid"].get<i32>()) == 1);
     }
     fmt::print("standbys took over {}, not {}\n", r["standby_takeovers"].dump(), r["standby_missed"].dump());

@@ -116,7 +116,7 @@ TEST_CASE("a zombie that held the turn and resumes after its successor harms no 
     REQUIRE(before > 0);
     REQUIRE(run.wait_until(
         [&] { return run.stage("middle")["state"] == "running" && run.pid_of("middle") != before; }, 15));
-    REQUIRE(::kill(before, 0) == 0);  // it is still stopped, and had the turn at that moment
+    REQUIRE(::kill(before, 0) == 0);  // the process is still stopped, and had the turn at that moment
     sleep_s(0.3);
     REQUIRE(::kill(before, SIGCONT) == 0);
     CHECK(run.wait_until([&] { return ::kill(before, 0) != 0; }, 10));

@@ -1,4 +1,4 @@
-// Canaries behind slots: planted and looked at on a queue, the same on each backend.
+// Canaries after slots: planted and checked on a queue, with the same result on each backend.
 
 #include <algorithm>
 #include <array>

@@ -119,7 +119,7 @@ TEST_CASE("a memfd is one memory for the CPU and the GPU") {
                      reinterpret_cast<const u8*>(on_cpu->data()) + on_cpu->bytes()},
                     0x44));
 
-    // CPU to GPU, with the CPU's event polled by the GPU's side, as a stage behind a CPU stage does.
+    // CPU to GPU, with the CPU's event polled by the GPU's side, as a stage downstream of a CPU stage does.
     std::atomic<u64> tag{0};
     const auto cpu_event = cpu->make_event(&tag);
     const auto imported = gpu->import_event(device::device_kind::cpu, {}, &tag);

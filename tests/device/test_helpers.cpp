@@ -49,7 +49,7 @@ TEST_CASE("the probe answers in JSON and with 0 on every machine") {
         const json& first = answer.at("devices").at(0);
         REQUIRE(first.at("uuid").get<std::string>().size() == 32);
         REQUIRE(first.at("total_bytes").get<u64>() > 0);
-        // Without a context the driver's management library says it, where there is one.
+        // Without a context the value comes from the driver's management library (NVML), if it is installed.
         if (!first.at("free_bytes").is_null())
             REQUIRE(first.at("free_bytes").get<u64>() <= first.at("total_bytes").get<u64>());
         REQUIRE(answer.at("driver_version").is_string());

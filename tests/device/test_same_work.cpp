@@ -1,4 +1,5 @@
-// Frames whose work is said to be alike: what is noted of the first, and what of a later one is refused.
+// Frames that are declared to have the same work: what is recorded of the first frame, and what is refused in
+// a later frame.
 #include "device/same_work.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Stages that play their frames as graphs: the same frames, under kills, too; and work that is not alike.
+// Stages that replay the work of their frames as CUDA graphs: the frames are the same as without graphs, also
+// under kills; work that differs between frames is refused.
 #include <csignal>
 
 #include "tests/gpu/gpu_run.hpp"

@@ -1,5 +1,5 @@
-// Instances of one stage on two GPUs: the frames are those of one, also when instances die, and a GPU that
-// isn't there is refused with its place.
+// Instances of one stage on two GPUs: the frames are those of one, also when instances die; a GPU that does
+// not exist is refused with its position in the file.
 #include <csignal>
 
 #include "core/errors.hpp"

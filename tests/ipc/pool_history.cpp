@@ -22,7 +22,7 @@ struct owned {
 };
 struct record {
     std::map<u32, owned> blocks;                    // first unit -> the block
-    std::map<u32, std::vector<block>> holds;        // epoch -> its blocks between deeds
+    std::map<u32, std::vector<block>> holds;        // epoch -> its blocks between two actions
     std::map<u32, u32> requested, sends, receives;  // epoch -> units, first unit it gives or has received now
 };
 

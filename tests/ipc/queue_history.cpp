@@ -22,7 +22,7 @@ struct record {
     std::map<u32, u64> numbers;      // epoch -> how many it has begun to push
     std::set<std::pair<u64, u64>> published, taken, consumed;
     std::map<u64, u64> newest;                        // producer -> the last number that was taken first
-    std::map<u32, std::pair<lease, element>> leased;  // epoch -> what it holds between deeds
+    std::map<u32, std::pair<lease, element>> leased;  // epoch -> what it holds between two actions
     std::map<u32, element> held;                      // epoch -> what the cell it has taken contains
     u64 popped_by_the_dead = 0, claimed_by_the_dead = 0;
 };

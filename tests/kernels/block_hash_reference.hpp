@@ -14,7 +14,7 @@ inline u64 reference_mix(u64 z) {
     return z ^ (z >> 31U);
 }
 
-/// Of bytes that lie one behind the other.
+/// Returns the hash of consecutive bytes.
 inline u64 reference_hash(std::span<const std::byte> bytes) {
     constexpr u64 golden = 0x9E3779B97F4A7C15ULL;
     u64 total = 0;

@@ -34,14 +34,14 @@ void require_no_difference(const chain_options& options, const std::vector<kerne
 
 kernels::scene_state seen_from(f32 x, f32 y, f32 z, f32 near = 0.1F) {
     kernels::scene_state s;
-    s.shading = 2;  // a colour a triangle: which one is seen matters
+    s.shading = 2;  // one colour per triangle, so that the picture shows which triangle is visible
     s.camera.eye[0] = x, s.camera.eye[1] = y, s.camera.eye[2] = z;
     s.camera.near = near;
     return s;
 }
 
 /// From near and far, from below the horizon, from within with a near plane that cuts, and with the mesh
-/// beside the picture.
+/// outside the picture.
 std::vector<kernels::scene_state> views() {
     std::vector<kernels::scene_state> all{seen_from(0, 0, 2.6F),
                                           seen_from(1.9F, 0.01F, 0.3F),

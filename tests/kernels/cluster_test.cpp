@@ -121,7 +121,8 @@ TEST_CASE("A cluster's list has each of its vertices once, ascending, and its tr
             }
             REQUIRE(std::count(used.begin(), used.end(), 1U) == b.vertex_count);
         }
-        // triangles that share no vertex: 384 a cluster (264 in its last one) are more than a list holds
+        // triangles that share no vertex: 384 vertices per cluster (264 in the last cluster) are more than a
+        // list holds
         const bool apart = shape == mesh_shape::triangle_soup || shape == mesh_shape::long_slivers;
         REQUIRE(listed == (apart ? 0 : mesh.counts.triangle_count));
     }

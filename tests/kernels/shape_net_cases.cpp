@@ -1,4 +1,5 @@
-// The network that tells shapes apart, on the device of this test: its sums written out another way.
+// The network that classifies shapes, on the device of this test, compared with sums that are computed in
+// another way.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -75,7 +76,7 @@ answer reference(const net_weights& w, const std::vector<u8>& pictures) {
     return a;
 }
 
-/// In batches of so many.
+/// In batches of this size.
 answer on_device(backend& on, const net_weights& w, const std::vector<u8>& pictures, u32 batch) {
     const u32 count = static_cast<u32>(pictures.size() / net_inputs);
     const auto weights = on.context->allocate(sizeof w), grey = on.context->allocate(pictures.size());

@@ -156,7 +156,7 @@ TEST_CASE("claims may be changed twice, and frames that are produced again are c
     f.suspend("b", 18);  // joins the preceding range
     CHECK(first_from(10) == no_frame);
     f.claim("b", [](frame_claims& c) { c.produced_again_from(5); });
-    CHECK(first_from(5) == no_frame);  // it is still left out
+    CHECK(first_from(5) == no_frame);  // the sink is still left out
     f.resume("b", 40);
     f.claim("b", [](frame_claims& c) { c.produced_again_from(25); });
     CHECK(first_from(5) == 25);

@@ -104,7 +104,7 @@ TEST_CASE("a ledger that begins after a lost run's frames counts them neither lo
     CHECK(sum.folded == 1000);
     CHECK(ledger_reader::open(file)->first_undelivered(0) == 1002);
     deliver(file, {1002, 20'000});
-    CHECK(fold_ledger(file, 12'288) >= 12'288);  // it is folded like any other
+    CHECK(fold_ledger(file, 12'288) >= 12'288);  // this frame is folded like any other
     CHECK(ledger_reader::open(file)->summarize(20'000).lost == 0);
     CHECK(ledger_reader::open(file)->summarize(20'000).records == 19'000);
 }

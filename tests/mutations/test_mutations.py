@@ -1,4 +1,4 @@
-"""Every listed mutation still applies to the tree, and names tests that there are and assertions that stand in them. Text only."""
+"""Every listed mutation still applies to the tree, and names existing tests and assertions that these tests contain. Text only."""
 import glob
 import os
 import re
@@ -42,7 +42,7 @@ class Mutations(unittest.TestCase):
                 self.assertNotEqual(mutation.apply(e, text), text)
 
     def test_each_names_tests_and_targets_that_there_are(self):
-        words = set(re.findall(r"[\w-]+", self.tests))   # an expression a target, over all of the tests, takes a minute
+        words = set(re.findall(r"[\w-]+", self.tests))   # one expression per target, over all of the tests, takes a minute
         for e in self.entries:
             with self.subTest(e["name"]):
                 for target in e["build"]:

@@ -20,7 +20,7 @@ def main():
         try:
             if not holder.stdout.readline():
                 output = holder.communicate()[1]
-                assert holder.returncode == 3 and "CUDA" in output, output   # no GPU: the sentence says so, and what to do
+                assert holder.returncode == 3 and "CUDA" in output, output   # no GPU: the message names the cause and the remedy
                 print("skipped behind its build: no GPU here")
                 return
             pusher = subprocess.Popen([program, "push", "5000"], env=all_of_it.environment)

@@ -60,7 +60,7 @@ class Install(unittest.TestCase):
             needed.add(header)
             waiting += re.findall(r"^#include <(carousel/[^>]+)>", self.text_of(header), re.M)
         self.assertEqual(self.headers(), sorted(needed))
-        self.assertNotIn("carousel/detail/shm/control_block.hpp", needed)   # the protocol's words are no user's business
+        self.assertNotIn("carousel/detail/shm/control_block.hpp", needed)   # the protocol's words are not part of the public interface
         self.assertEqual([h for h in needed if "kernels" in h or "runner" in h], ["carousel/detail/kernels/plane_hash.hpp"])
 
     def test_no_installed_header_includes_by_the_paths_of_the_tree(self):
@@ -76,7 +76,7 @@ class Install(unittest.TestCase):
             self.compile("alone.cpp", f"#include <{header}>\n", *([f"-isystem{toolkit}"] if toolkit else []))
 
     def toolkit_headers(self):
-        """The folder of cuda_runtime_api.h beside nvcc; "" where there is none."""
+        """The folder of cuda_runtime_api.h next to nvcc; "" if there is none."""
         folder = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(self.all.nvcc))), "include")
         return folder if os.path.exists(os.path.join(folder, "cuda_runtime_api.h")) else ""
 
@@ -101,10 +101,10 @@ class Install(unittest.TestCase):
         for name in PROGRAMS:
             installed = self.all.program(name)
             self.assertTrue(os.access(installed, os.X_OK), installed)
-            # It starts: no library is missing. (The helper processes know no --help and say so with 2.)
+            # The program starts: no library is missing. (Helper programs have no --help, and exit with 2.)
             done = subprocess.run([installed, "--help"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
             self.assertIn(done.returncode, (0, 2), installed + "\n" + done.stderr)
-            if done.returncode == 0:  # help that didn't get there is no success
+            if done.returncode == 0:  # help that could not be written is not a success
                 with open("/dev/full", "w", encoding="utf-8") as full:
                     done = subprocess.run([installed, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, check=False)
                 self.assertEqual(done.returncode, 75, installed)

@@ -56,7 +56,8 @@ class InstalledPython(unittest.TestCase):
 
     def test_a_stage_in_python_runs_from_the_prefix_alone(self):
         tint = self.all.copy_of_example("tint")
-        # The installed programs know nothing of the build: its own package is out of reach of a copy.
+        # The installed programs do not depend on the build: a copy of them cannot find the build's own
+        # package.
         moved = shutil.copytree(self.all.prefix, os.path.join(self.all.folder, "elsewhere"))
         report = os.path.join(self.all.folder, "tint.json")
         for prefix in (self.all.prefix, moved):

@@ -56,7 +56,7 @@ class IpcExamples(unittest.TestCase):
         return self.start(os.path.join(self.folder, "build", name), *words)
 
     def start_turns(self):
-        """It takes its turn for a long time, and has had one. (Its words go to a file: a full pipe would stop it in its turn.)"""
+        """The process keeps its turn for a long time, and has had one. (Its output goes to a file: a full pipe would stop the process in its turn.)"""
         file = os.path.join(self.all.folder, f"turns{len(self.children)}")
         with open(file, "w", encoding="utf-8") as out:
             child = subprocess.Popen([os.path.join(self.folder, "build", "semaphore"), "1000000"], stdout=out, env=self.all.environment)

@@ -1,4 +1,4 @@
-"""`pip install .`: pyproject.toml names what the build has, and where scikit-build-core is to be had a wheel is whole.
+"""`pip install .`: pyproject.toml names what the build has, and if scikit-build-core is available, the wheel is complete.
 
 Usage: test_pip.py ROOT [--wheel]"""
 import glob

@@ -63,7 +63,7 @@ class Tutorial(unittest.TestCase):
         pids = [dict(re.findall(r"^(\w+)\s+(\d+)\s", text, re.M)) for text in self.printed(r"carousel ps")]
         self.assertEqual(pids[0]["fragment"], pids[1]["fragment"])
         logs = self.printed(r"carousel logs")[0]   # later than the second table, which may still show the gap
-        # By its signal where its process had ended before its death was told, as on a busy machine.
+        # By its signal where its process had ended before its death was reported, as on a busy machine.
         self.assertRegex(logs, rf"blur \(pid {pids[0]['blur']}\) died: (killed|signal 9)")
         self.assertRegex(logs, r"blur is back as pid \d+")
         for text in self.printed(r"ctest"):

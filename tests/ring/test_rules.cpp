@@ -78,7 +78,7 @@ TEST_CASE("a join continues until every one of its rings has reached the end") {
     CHECK(pass(*left.w) == 0);
     CHECK(pass(*right.w) == 0);
     job j;
-    {  // it dies when its first input is DONE
+    {  // the owner dies when its first input is DONE
         const once_at death(crash_point::input_done, [&] {
             join.w->input(0).sweep();
             CHECK(b.c->link[0].tail.load() == 1);

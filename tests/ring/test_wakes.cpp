@@ -106,7 +106,7 @@ TEST_CASE("a reader that sleeps is woken within 10 ms of the frame that it waits
     for (u32 n = 0; n < frames; ++n) {
         for (const u64 until = now_ns() + 20 * ns_per_s; sleeps.load() != n + 1 && now_ns() < until;)
             ::usleep(100);
-        ::usleep(2'000);  // it has checked and sleeps
+        ::usleep(2'000);  // the waiting process has checked and sleeps
         job j;
         if (source.w->begin(j, 0) != outcome::ok || !source.w->submit(j) || !source.w->commit(j)) break;
         ::usleep(2'000);

@@ -26,7 +26,7 @@ TEST_CASE("a source that is not ready starts no frame and stops its clocks, then
         if (done_below > frame_number || frame_number < next.load()) wrong.fetch_add(1);
         next.store(frame_number);
         if (frame_number % 5 != 4) return true;
-        // It waits until no frame is in flight, and is paused from then on.
+        // The stage waits until no frame is in flight, and is paused from then on.
         const bool is_paused = entry.pause.load() == static_cast<u64>(shm::pause_reason::link);
         if (is_paused && (done_below != frame_number || entry.paused_since_ns.load() == 0))
             wrong.fetch_add(1);

@@ -1,7 +1,7 @@
-// A stage for tests of pictures: a source with a plane of each kind, a middle that makes one of another size
-// of it, or a sink, by its inputs and its setting `sink`. The value in the upper left corner of the float
-// planes is the frame's number. Settings: sink [false]; slope, whether a source makes what a middle makes, as
-// its second output [false]; hold_ms, how long a sink or a middle keeps a frame [4].
+// A stage for tests of pictures: by its inputs and its setting `sink` it is a source with a plane of each
+// kind, a middle that makes a picture of another size from its input, or a sink. The value in the upper left
+// corner of the float planes is the frame's number. Settings: sink [false]; slope, whether a source makes
+// what a middle makes, as its second output [false]; hold_ms, how long a sink or a middle keeps a frame [4].
 #include <chrono>
 #include <cmath>
 #include <limits>

@@ -1,6 +1,6 @@
 #pragma once
 // Parameters for tests: the shipped renderer's, which the viewer knows by their description alone, and those
-// of an application that has nothing of a scene.
+// of an application that has no scene.
 
 #include "stages/scene/scene_parameters.hpp"
 

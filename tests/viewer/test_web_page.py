@@ -61,7 +61,7 @@ class Reopened(Dashboard):
         self.assertEqual(b.value("document.querySelectorAll('button:enabled, fieldset:enabled').length"), 0)
         os.kill(web, signal.SIGCONT)
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)
-        os.kill(web, signal.SIGTERM)   # it closes its streams cleanly, for which an image has no event
+        os.kill(web, signal.SIGTERM)   # the server closes its streams cleanly, for which an image has no event
         wait_for("another process", lambda: self.dashboard_pid(run) not in (None, web))
         wait_for("its viewer is back", lambda: self.answers(dashboard) and dashboard.json()["picture"]["watchers"] == 1)
         wait_for("buttons", lambda: b.value("document.querySelectorAll('#rows button:enabled').length") == 12)

@@ -69,5 +69,5 @@ TEST_CASE("a thread with its own current context is bound to the GPU's and gets 
         const device::kept_thread had_none;
         device::bind_thread(*context);
     }
-    CHECK(device::cuda::current_context() == shared);  // its next launch goes where the call's went
+    CHECK(device::cuda::current_context() == shared);  // the thread's next launch goes to the GPU of the call
 }

@@ -62,7 +62,7 @@ class Ranks(Spaces):
         self.assertEqual(figures["results"]["blocks"], 0)
 
     def holds(self, pid):
-        """Has this client a task in its hands?"""
+        """Returns whether this client has claimed a task."""
         return any(h["as"] == "tasks" for h in self.clients_of("lab").get(pid, {}).get("holds", []))
 
 

@@ -1,5 +1,5 @@
 // Preloaded into the processes of a run (LD_PRELOAD): sync(2) returns once no file CAROUSEL_TEST_SYNC_GATE
-// exists, and appends a byte to CAROUSEL_TEST_SYNC_COUNT. So a test sees which process waits for it.
+// exists, and appends a byte to CAROUSEL_TEST_SYNC_COUNT. So a test sees which process waits for sync(2).
 #include <fcntl.h>
 #include <unistd.h>
 

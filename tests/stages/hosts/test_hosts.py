@@ -88,7 +88,7 @@ class Everyday(Case):
         self.assertEqual(coordinator.wait(), 2)
         self.assertIn("frames is 11 there and 10 here", coordinator.text())
         remote.expect_log("frames is 1[01] there and 1[01] here")
-        self.assertIsNone(remote.process.poll())  # it waits for one that fits
+        self.assertIsNone(remote.process.poll())  # the host waits for a coordinator that fits
         other = self.world.coordinator(file, "--frames", "11")
         other.start()
         self.assertEqual([other.wait(), remote.wait()], [0, 0], other.text() + remote.text())
@@ -252,7 +252,7 @@ class Long(Case):
         remote.start()
         remote.has_frames("sink", coordinator)
         folder, pids = os.path.join(remote.runtime, "carousel", remote.run_name), [s["pid"] for s in remote.ps()["stages"]]
-        remote.process.send_signal(signal.SIGSTOP)   # its stages continue, and the coordinator is not notified that they are done
+        remote.process.send_signal(signal.SIGSTOP)   # the stages of that host continue, and the coordinator is not notified that they are done
         wait_for("this host is done", lambda: all(s.get("state") == "done" for s in coordinator.ps().get("stages") or [{}] if "/" not in s.get("name", "/")))
         self.assertEqual(len(lose_run(remote.process, folder, pids)), 30)
         remote.start()

@@ -151,7 +151,7 @@ class Long(Case):
             pair.end()
 
     def test_a_second_run_does_not_get_into_a_ring_that_has_frames_of_another(self):
-        pair = self.pair(900, fps=60)   # it continues until the other one has been refused permanently
+        pair = self.pair(900, fps=60)   # the first run continues until the second one has been refused permanently
         pair.b.start()
         pair.a.start()
         self.expect_log(pair.b, "frames of source come from run")

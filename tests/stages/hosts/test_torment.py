@@ -43,7 +43,7 @@ class LeftOut(unittest.TestCase):
         down, up = "the link to b port 1 is down: silence\n", "the link to b port 1 is up after 0.100 s\n"
         before = ups_and_downs(up)
         self.assertLess(time_to_return(lambda: up + down + up, before, bites=True), 1)
-        self.assertLess(time_to_return(lambda: up + up, before, bites=True), 1)   # it was begun in the silence
+        self.assertLess(time_to_return(lambda: up + up, before, bites=True), 1)   # the link was started during the silence
         self.assertIsNone(time_to_return(lambda: up, before, bites=False))
         with self.assertRaisesRegex(AssertionError, "no link is up again"):
             time_to_return(lambda: up + down, before, bites=False, patience=0.1)

@@ -287,7 +287,7 @@ TEST_CASE("a transport beyond its allowance closes its peers, and accepts others
     CHECK(until([&] { return events.ended == std::vector<u32>{2, 1}; }));  // the one without the token first
     CHECK_THAT(events.why, test::contains("32 MiB"));
     u32 number = 2;
-    CHECK(until([&] {  // it listens again as soon as UCX is set up again
+    CHECK(until([&] {  // the transport listens again as soon as UCX is set up again
         if (peer_events.over || number == 2)
             peer_events.over = false, peer.connect(++number, "127.0.0.1", port);
         return events.newest == 3;

@@ -325,7 +325,7 @@ TEST_CASE("frames that skipped a failed optional sink are reported as skipped, n
     CHECK(r["lost"] == 0);
     CHECK(r["sinks"][0]["counted"] == true);
     CHECK(r["sinks"][0]["skipped"] == 4);
-    CHECK(r["sinks"][0]["image_hash"].is_null());  // it is not of all frames
+    CHECK(r["sinks"][0]["image_hash"].is_null());  // the hash does not cover all frames
     const auto sinks = read_ledgers(s.setup, *s.control, 10);
     CHECK_THAT(damage_text(damage_of(sinks, *s.control), sinks),
                test::contains("lost 0, repeated 0, torn 0; 4 frames have skipped sink while it had failed"));
