@@ -286,7 +286,7 @@ void add_pipeline_bench_options(CLI::App& app, pipeline_bench_texts& t) {
     app.add_option("--frames", t.frames, "Frames measured in each run, instead of --seconds")
         ->type_name("N")
         ->take_last();
-    app.add_option("--warm-up", t.warm_up, "Warm-up of each run, after the first frames [1]")
+    app.add_option("--warm-up", t.warm_up, "Seconds of warm-up of each run, after its first frames [1]")
         ->type_name("S")
         ->take_last();
     app.add_option("--modes", t.modes,

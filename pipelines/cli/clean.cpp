@@ -67,9 +67,9 @@ int clean(bool dry_run, bool lost, bool as_json, const cli_environment& env) {
 command_action add_clean_command(const command_parts& p) {
     const auto dry_run = std::make_shared<bool>(false), lost = std::make_shared<bool>(false);
     p.app.add_flag("--dry-run", *dry_run, "Only print what would be removed");
-    p.app.add_flag(
-        "--lost", *lost,
-        "Also remove the data of lost runs: logs, deaths and account (`carousel ps --all` lists them)");
+    p.app.add_flag("--lost", *lost,
+                   "Also remove the data of lost runs: log lines, crash records and delivery account "
+                   "(`carousel ps --all` lists them)");
     p.app.add_flag("--json", p.common.json, "Print JSON");
     return [dry_run, lost](const common_words& c, const cli_environment& env) {
         return clean(*dry_run, *lost, c.json, env);

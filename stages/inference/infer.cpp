@@ -25,7 +25,8 @@ description infer::configure(const configuration& with) {
     const std::string written = with.settings->text("weights", "");
     if (written.empty())
         throw config_error("stage " + with.stage +
-                           ": weights = \"FILE\" is missing: the network that it runs");
+                           ": the key weights is missing; expected weights = \"FILE\", the file of the "
+                           "network that the stage runs");
     file_ = with.path(written);
     (void)read_weights(file_);  // reports a damaged file before anything is started
     return {.outputs = {classes_format(batch_)}, .makes = {{asset, sizeof(kernels::net_weights)}}};

@@ -50,10 +50,12 @@ void player::prepare(environment& env) {
     frames_ = ring_reader(path_, about_, ring_);
     const u64 whole = frames_.size();
     if (first_ >= whole)
-        throw config_error(fmt::format("{} has {} frames: there is none at {}", path_, whole, first_));
+        throw config_error(
+            fmt::format("{} has {} frames, so first = {} is beyond its end", path_, whole, first_));
     if (count_ > whole - first_)
         throw config_error(
-            fmt::format("{} has {} frames: there are not {} from {} on", path_, whole, count_, first_));
+            fmt::format("{} has {} frames, so it does not have count = {} frames from position {} on", path_,
+                        whole, count_, first_));
     played_ = count_ == 0 ? whole - first_ : count_;
     frame_format format = about_.rings[ring_].format;
     const u64 bytes = format.lay_out();

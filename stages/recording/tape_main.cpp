@@ -198,7 +198,8 @@ int main(int argc, char** argv) {
         fmt::print(stderr,
                    "carousel-tape: {}. The frames in the file are complete: fix the cause, then run the same "
                    "command again; {}\n",
-                   e.what(), port ? "until then its port is vacant" : "frames until then are missed");
+                   e.what(),
+                   port ? "until then its port has no program" : "the frames until then are not recorded");
         return e.code();
     } catch (const error& e) {
         fmt::print(stderr, "carousel-tape: {}\n", e.what());

@@ -108,7 +108,7 @@ class OutsideRecordings(Recordings):
     def test_a_full_disk_ends_who_records_at_a_port_and_the_run_waits_for_the_next_one(self):
         codes, output = self.record_outside("outside", 120, "archive")
         self.assertEqual(codes, [75, 0, 0], output)
-        self.check_ended_by_full_disk(output, "until then its port is vacant")
+        self.check_ended_by_full_disk(output, "until then its port has no program")
         run = json.loads(text_of(os.path.join(self.folder, "report.json")))
         self.assertEqual((run["frames"], run["lost"], run["repeated"], run["restarts"]), (120, 0, 0, 0))
         report, _ = self.played("whole.mcap")
@@ -117,7 +117,7 @@ class OutsideRecordings(Recordings):
     def test_a_full_disk_ends_who_records_the_newest_frames_and_the_run_does_not_wait(self):
         codes, output = self.record_outside("newest", 240, "fragment", "--latest")
         self.assertEqual(codes, [75, 0, 0], output)
-        self.check_ended_by_full_disk(output, "frames until then are missed")
+        self.check_ended_by_full_disk(output, "the frames until then are not recorded")
         self.assertGreater(self.played("whole.mcap")[0]["frames"], self.played("first.mcap")[0]["frames"])
 
 

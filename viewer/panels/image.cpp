@@ -56,9 +56,8 @@ public:
         ImGui::PushFont(theme::small_font());
         ui::text(ui::fitted(text, width), theme::colors().muted);
         ui::tip(fmt::format(
-            "transfer of the picture: {}\n"
-            "out of the ring {} ms, into the texture {} ms\n"
-            "discarded: {} revoked, {} torn; {} tombstones",
+            "transfer of the picture: {}\ncopied from the ring in {} ms, into the texture in {} "
+            "ms\ndiscarded frames: {} revoked, {} torn; tombstones: {}",
             p.path, ui::number(p.copy_ms), ui::number(p.show_ms), p.revoked, p.torn, p.tombstones));
         ImGui::PopFont();
     }

@@ -142,11 +142,11 @@ private:
             ImGui::IsMouseHoveringRect(ImVec2(x0, top), ImVec2(std::max(x2, x0 + px(3)), bottom)))
             ui::tip(fmt::format(
                 "frame {}{}{}\nclaimed to submitted  {} ms\nsubmitted to committed  {} ms{}", b.ring_sequence,
-                b.is_tombstone ? " (void)" : "", open ? " (in progress)" : "",
+                b.is_tombstone ? " (tombstone)" : "", open ? " (in progress)" : "",
                 ui::number(static_cast<f64>(submitted - b.claimed_ns) / 1e6),
                 ui::number(static_cast<f64>(b.committed_ns - std::min(submitted, b.committed_ns)) / 1e6),
                 b.born_ns != 0 && b.born_ns < b.committed_ns
-                    ? fmt::format("\nborn to committed  {} ms",
+                    ? fmt::format("\nsource's claim to this commit  {} ms",
                                   ui::number(static_cast<f64>(b.committed_ns - b.born_ns) / 1e6))
                     : ""));
     }

@@ -89,8 +89,8 @@ const whyNoAction = s => !s.may_act ? 'open the address with the token, which wa
 const isDown = process => process !== null && ['down', 'failed'].includes(process.state);
 function buttons(process, why) {
   const paused = process.paused;
-  const actions = isDown(process) ? [['up', 'starts it']] : [['kill', 'SIGKILL: it is restarted, no frame is lost'],
-    paused ? ['cont', 'continues it'] : ['stop', 'pauses it: the pipeline waits'], ['restart', 'ends it and starts the current program from disk']];
+  const actions = isDown(process) ? [['up', 'start the stage']] : [['kill', 'kill the process with SIGKILL: the stage is restarted, no frame is lost'],
+    paused ? ['cont', 'continue the stage'] : ['stop', 'pause the stage: the pipeline waits'], ['restart', 'end the process and start the current program from disk']];
   return actions.map(([verb, what]) => {
     const b = el('button', {type: 'button', title: why || what, 'data-verb': verb, 'data-stage': process.label}, verb);
     b.disabled = why !== '';

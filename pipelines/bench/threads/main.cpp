@@ -32,8 +32,8 @@ struct thread_words {
 
 void add_options(CLI::App& app, thread_words& w) {
     app.add_option("FILE", w.file, "Pipeline file (TOML)")->required();
-    app.add_option("--seconds", w.order.seconds, "Measured [5]");
-    app.add_option("--warm-up", w.order.warm_up_s, "Warm-up, after the first frames [1]");
+    app.add_option("--seconds", w.order.seconds, "Seconds to measure [5]");
+    app.add_option("--warm-up", w.order.warm_up_s, "Seconds of warm-up after the first frames [1]");
     app.add_option("--frames", w.order.frames, "Frames to measure, instead of --seconds");
     app.add_option("--patience", w.order.patience_s,
                    "Seconds without a frame after which a stage counts as stuck [60]");

@@ -81,12 +81,14 @@ json decided_json(const pipeline& p, const stage_spec& s, const stage_descriptio
     return j;
 }
 
-/// "in flight: geometry 16, vertex 16; latency "balanced"; a stage adapts up to this".
+/// "in flight: geometry 16, vertex 16; latency "balanced"; a stage uses up to this number, adapted while it
+/// runs".
 std::string depth_text(const run_setup& s, const ring::plan& p) {
     std::string text = "in flight:";
     for (u32 k = 0; k < p.stages.size(); ++k)
         text += fmt::format("{} {} {}", k == 0 ? "" : ",", p.stages[k].name, p.stages[k].in_flight);
-    if (!s.depth_reason.empty()) text += fmt::format("; {}; a stage adapts up to this", s.depth_reason);
+    if (!s.depth_reason.empty())
+        text += fmt::format("; {}; a stage uses up to this number, adapted while it runs", s.depth_reason);
     if (const std::string idle = idle_turns(s); !idle.empty()) text += "; " + idle;
     return text;
 }

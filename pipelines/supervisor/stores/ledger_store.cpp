@@ -77,8 +77,9 @@ std::string ledger_store::change_claim(u32 stage, F&& change) {
     } catch (const error& e) {
         return std::exchange(claim_failed_, true)
                    ? ""
-                   : fmt::format("{}: the range of frames that it counts for can't be written: {}; retrying",
-                                 setup_->stages[stage].spec.name, e.what());
+                   : fmt::format(
+                         "{}: the range of frames that its ledger covers can't be written: {}; retrying",
+                         setup_->stages[stage].spec.name, e.what());
     }
 }
 

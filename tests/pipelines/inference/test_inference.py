@@ -111,7 +111,7 @@ class Inference(Live):
 
     def test_invalid_weights_are_reported_before_any_start(self):
         file = os.path.join(PIPELINES, "inference.toml")
-        for weights, why in (("", 'weights = "FILE" is missing'), (file, "it is not a network with 1024 inputs"), ("no.net", "create one with carousel-train-shapes FILE")):
+        for weights, why in (("", 'the key weights is missing; expected weights = "FILE"'), (file, "it is not a network with 1024 inputs"), ("no.net", "create one with carousel-train-shapes FILE")):
             output = self.carousel("validate", file, "--set", f"infer.weights={weights}")
             self.assertEqual((weights, output.returncode), (weights, 2))
             self.assertIn(why, output.stderr)
