@@ -37,7 +37,7 @@ struct mesh_counts {
     u32 triangle_count = 0;
     u32 texture_width = 1;  ///< pixels, 1 .. max_texture_extent
     u32 texture_height = 1;
-    u32 texture_levels = 1;  ///< 1: bilinear; more: that many mip levels, trilinear
+    u32 texture_levels = 1;  ///< number of mip levels; 1: bilinear filter, more: trilinear
     u32 texture_count = 1;   ///< if more than 1: each vertex has a texture number (the same at all corners of
                              ///< a triangle), and each texture has a record
     /// with several textures, the number of texels of all of them; with one texture, its size determines the

@@ -67,7 +67,8 @@ using stage_check = std::function<void(const run::record& r, const std::string& 
 int send_to_stages(const stage_request_arguments& a, const run::request& request, const cli_environment& env,
                    const stage_check& check = {});
 
-/// Adds a command whose only arguments are stages. The command has the name of an order (run::seat_order).
+/// Adds a command whose only arguments are stages. The command's name is the name of the request that it
+/// sends (run::seat_order).
 [[nodiscard]] command_action add_plain(const command_parts& p);
 [[nodiscard]] command_action add_plain(const command_parts& p, const stage_check& check);
 

@@ -102,8 +102,8 @@ void add_cuda_errors(std::string_view query, const std::string& word, std::vecto
     }
 }
 
-/// Returns the explanations of the keys of a pipeline file; a key that occurs in several sections is one
-/// word.
+/// Returns the explanations of the keys of a pipeline file; a key that occurs in several sections has one
+/// explanation.
 const std::vector<explanation>& explained_keys() {
     struct texts {
         std::string key, means, here;

@@ -37,7 +37,7 @@ void add_edges(drawing& d, const std::vector<run::ps_link>& links,
     }
 }
 
-/// A stage of a `ps` reply, whose rows are instances.
+/// One stage of a `ps` reply, which has one row per instance.
 struct stage_row {
     std::string name, device, state;
     std::size_t instances = 0;
@@ -145,7 +145,7 @@ drawing drawing_of(const run::ps_answer& ps, const telemetry::snapshot* live) {
             if (const std::string lag = lag_text(*live, e.ring, names[e.to]); !lag.empty())
                 e.lines.push_back(lag);
         return d;
-    } catch (const std::exception& e) {  // also the exception of a map that lacks the name
+    } catch (const std::exception& e) {  // for example if the reply names a stage that is unknown here
         throw shm_error(fmt::format(
             "the supervisor's answer can't be drawn ({}): check that both programs have the same version",
             e.what()));

@@ -14,8 +14,8 @@
 
 namespace carousel::supervisor {
 
-/// The level of a log line, by the word that core/log.hpp puts before it. A line of another program is `info`
-/// unless it begins in the same way.
+/// The level of a log line, by the word that core/log.hpp puts before it. A line without such a word, for
+/// example of another program, is `info`.
 [[nodiscard]] inline log::level level_of(std::string_view line) noexcept {
     if (line.starts_with("error: ")) return log::level::error;
     return line.starts_with("warning: ") ? log::level::warning : log::level::info;
@@ -48,7 +48,7 @@ public:
     /// `terminal`: see understands_escapes().
     console(int fd, bool color, bool terminal) noexcept : fd_(fd), color_(color), terminal_(terminal) {}
 
-    /// From now on lines are entries of the journal; `pipeline`: a field of each.
+    /// From now on lines are entries of the journal, and each entry has the field `pipeline`.
     void use(journal to, std::string pipeline);
     /// Lines below this level are not printed. The progress line is of level `info`. Default: all.
     void set_threshold(log::level lowest) noexcept { threshold_ = lowest; }

@@ -125,8 +125,9 @@ struct stage_spec {
     std::string host;                ///< the section [hosts.NAME] of the host where the stage runs; "": the
                                      ///< coordinator
     std::vector<std::string> hosts;  ///< if host is a list: assigned to its instances round robin; else empty
-    std::optional<remote_seat> remote;  ///< the stage's last instance, in a partition of a file with a list
-                                        ///< of hosts
+    /// set in a partition of a file with a list of hosts: the seat that represents the instances on the other
+    /// host, which is the stage's last instance
+    std::optional<remote_seat> remote;
     group_kind group = group_kind::blocking;
     /// the pipeline's value unless the stage has its own; no effect on the CPU
     isolation_kind isolation = isolation_kind::process;

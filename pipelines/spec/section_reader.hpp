@@ -15,11 +15,11 @@ namespace carousel::supervisor {
 // Bounds are exact: each of them is below 2^53.
 
 struct number_range {
-    f64 low = 0, high = 0;   ///< both included
-    const char* unit = "";   ///< "ms", "frames/s"
-    const char* zero = "";   ///< not empty: 0 is also valid, with this meaning
-    const char* words = "";  ///< not empty: these words are also valid, as they are written
-    bool whole = true;       ///< integers only
+    f64 low = 0, high = 0;                                  ///< both included
+    const char* unit = "";                                  ///< "ms", "frames/s"
+    const char* zero = "";                                  ///< not empty: 0 is also valid, with this meaning
+    const char* words = "";                                 ///< not empty: these words are also valid values
+    bool whole = true;                                      ///< integers only
     [[nodiscard]] bool contains(f64 value) const noexcept;  ///< false for NaN
     /// "a whole number from 10 to 3600000, or 0 for none"
     [[nodiscard]] std::string text() const;

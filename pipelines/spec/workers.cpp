@@ -11,8 +11,8 @@ namespace carousel::supervisor {
 namespace {
 
 constexpr u32 most_in_flight = 16;
-constexpr u64 return_slack_ms = 1000;  ///< in addition to the timeouts of two frames that hang on the other
-                                       ///< host
+constexpr u64 return_slack_ms =
+    1000;  ///< added to the time that two hanging frames may take on the other host
 
 u32 instances_there(const stage_spec& s, const std::string& host) {
     u32 count = 0;

@@ -150,7 +150,7 @@ std::optional<permit> semaphore::acquire(u64 timeout_ns) {
                                                           // ends the sleep
         if (ticket && !in_line(*ticket)) ticket.reset();  // it was passed over
         if (!ticket) ticket = join();
-        if (!ticket) pass_by_late(before(load(b_->tail)));  // the line is full, perhaps of late waiters
+        if (!ticket) pass_by_late(before(load(b_->tail)));  // the line is full, possibly with late waiters
         if (ticket) {
             if (const std::optional<permit> got = take(*ticket)) {
                 leave(*ticket);

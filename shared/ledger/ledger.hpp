@@ -136,9 +136,9 @@ struct ledger_summary {
     u64 passed = 0;                ///< frames of the range that bypassed the sink
     u64 repeated = 0;              ///< commits beyond each frame's first
     u64 tombstones = 0;            ///< frames that were abandoned upstream
-    u64 unmarked = 0;              ///< lost frames that are recorded, but not committed
+    u64 unmarked = 0;              ///< lost frames that have a record, but were not committed
     u64 marked_by_supervisor = 0;  ///< marks that the supervisor wrote for dead processes
-    u64 without_hash = 0;          ///< frames that were only counted
+    u64 without_hash = 0;          ///< frames whose record has no hash
     u64 folded = 0;                ///< frames of the range whose records have been folded
     u64 image_hash = 0;  ///< XXH3_64bits over the range's hashes (u64, little-endian) by sequence; 0 for a
                          ///< tombstone or lost frame

@@ -70,9 +70,9 @@ void stage_runner::count_waits() {
                 .fetch_add(ns, std::memory_order_relaxed);
 }
 
-// Runs on the thread of process(). begin() chooses the sequence again after this, and cannot choose a lower
-// one, because ready() receives the bound below which all sequences are done, and this seat has only one
-// process.
+// Runs on the thread of process(). Afterwards begin() chooses the sequence again. It cannot choose a lower
+// sequence, because ready() receives the bound below which all sequences are done, and because this seat has
+// only one process.
 bool stage_runner::ready(u64 ring_sequence, u32 in_flight) {
     const bool source = worker_.stage().source != shm::none;
     bool there = false;

@@ -71,7 +71,7 @@ void session::take_hosts(model& m, u64 now) {
 void session::log_replies(model& m, u64 now) {
     for (const reply& r : control_.take_replies()) {
         if (std::holds_alternative<run::set_request>(r.asked.what) && !parameters_.answered(r, now))
-            continue;  // dragging a slider sends many
+            continue;  // not logged, because dragging a slider sends many requests
         std::string what = describe(r.asked);
         if (r.message.rfind(what + ":", 0) == 0)
             what.clear();  // the supervisor's sentence already names the command

@@ -197,7 +197,7 @@ void shortage_watch::tick(bool accepts, bool ending, u64 now) {
         newest_ = s->shortage;
     }
     if (since_ns_ == 0) return;
-    // A process whose predecessor got no thread shows that the shortage is over only after the process has
+    // If a process ended because it got no thread, the shortage counts as over only after its successor has
     // run for a while.
     const auto waits = [&](const auto& s) {
         if (s->start_short || !s->now) return s->start_short;

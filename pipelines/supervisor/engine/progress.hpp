@@ -72,7 +72,7 @@ public:
     /// To be called if a stage has a reason to wait. After that reason has ended, the other stages get one
     /// second to continue.
     void excuse(u64 now) noexcept { excused_ns_ = now; }
-    /// True if the last excuse is so recent that no new one is needed. Finding an excuse requires reading
+    /// True if the last reason to wait was found so recently that no new search is needed. A search reads
     /// words of every process and /proc, so a pipeline that is paused for hours is not checked in every tick.
     [[nodiscard]] bool just_excused(u64 patience_ns, u64 now) const noexcept {
         return excused_ns_ != 0 && now < excused_ns_ + std::min(patience_ns, u64{ns_per_s}) / 8;

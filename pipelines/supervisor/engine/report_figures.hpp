@@ -78,8 +78,8 @@ struct missing_stage {
 
 /// Describes the newest frame that stage `stage` committed to output `output` and that all readers of the
 /// output have received: {frame, tombstone, capture_clock, capture_ns, metadata, metadata_omitted, used,
-/// sampled (only with sampled inputs)}. Returns null if there is no such frame or if that frame carries none
-/// of these.
+/// sampled (only with sampled inputs)}. Returns null if there is no such frame, or if the frame carries none
+/// of these facts.
 [[nodiscard]] nlohmann::json carried_json(const stage_setup& st, const shm::control_block& c, u32 stage,
                                           u32 output = 0);
 

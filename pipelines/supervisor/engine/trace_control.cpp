@@ -111,7 +111,7 @@ run::trace_file_answer trace_files::begin(const std::string& run_folder, const s
         remove(r);
         throw;
     }
-    const rlimit most{longest_trace, longest_trace};  // the file may be in the machine's memory
+    const rlimit most{longest_trace, longest_trace};  // limited because the file may be in memory (a tmpfs)
     (void)::prlimit(r.child.pid, RLIMIT_FSIZE, &most, nullptr);
     r.polled_ns = now;
     all_.emplace(last_, std::move(r));

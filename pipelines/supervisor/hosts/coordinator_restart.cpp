@@ -174,7 +174,7 @@ void coordinator::restart_host(remote_host& h, u64 now) {
     }
     h.send(msg::over{});
     h.abandon("its part of the run is lost");
-    if (plan_.helps(name)) return;  // all work that it could do is done
+    if (plan_.helps(name)) return;  // all work that this host could do is done
     if (all_there) {
         lost_ = fmt::format("host {} has lost its report: all frames are in the files of its sinks", name);
         return;

@@ -113,9 +113,9 @@ std::optional<u64> lowest_tail(const process_table& t, u32 stage) noexcept {
     return lowest == ~u64{0} ? 0 : lowest;
 }
 
-/// Returns a frame such that no stage has begun it or a later frame. If a process has read CLOSED, it lets
-/// frames bypass the group, but only frames that were in a ring at that moment. These frames are below the
-/// result. Returns nothing if a tail is damaged.
+/// Returns a frame number from which on no stage has begun a frame. A process that has read CLOSED lets
+/// frames bypass the group, but only frames that were in a ring at that moment. The numbers of such frames
+/// are below the result. Returns nothing if a tail is damaged.
 std::optional<u64> first_not_begun(const process_table& t) noexcept {
     u64 first = t.made->first_ring_sequence;
     for (u32 k = 0; k < std::min(t.made->links, shm::max_links); ++k) {

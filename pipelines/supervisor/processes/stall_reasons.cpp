@@ -146,7 +146,8 @@ std::string reason_of(const process_table& t, const seat& s, u64 now) {
 
 void fill_known_run(const process_table& t, ring::known_run& known) {
     const auto add = [&](const process& p, bool current, bool standby) {
-        // A fenced process's entry may have been reused by now, but its epoch may still be in words.
+        // The entry of a fenced process may have been reused by now, but words may still contain the
+        // process's epoch.
         known.processes.push_back({p.incarnation.seat, is_fenced(p) ? shm::none : p.incarnation.entry,
                                    p.incarnation.epoch, static_cast<u32>(p.pid), current, standby,
                                    p.how.was_ready, p.start_time});

@@ -48,7 +48,8 @@ public:
     /// Connection of the sender that has proven the token; 0: none.
     [[nodiscard]] u32 proven() const noexcept { return current_; }
     void received(u32 connection, const message& m, u64 now);
-    /// A frame's bytes are about to arrive. Returns the buffer for them, or nothing to discard them.
+    /// A frame's bytes are about to arrive. Returns the buffer for these bytes; nothing: the bytes are to be
+    /// discarded.
     [[nodiscard]] std::optional<u32> frame_begins(u32 connection, const frame_message& m, u64 now);
     /// The frame's header is invalid, or states another length.
     void frame_is_damaged(u32 connection);
