@@ -181,7 +181,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "Nothing."},
     {job_kind, "DAMAGED",
      "One bit of the word is wrong because of a wild write. No process acts on the word.",
-     "The supervisor repairs it from the other words, or rebuilds the block; `carousel logs` names it.",
+     "The supervisor repairs the word from other words, or rebuilds the block; `carousel logs` names the "
+     "word.",
      "Find the stage that wrote there: run it under compute-sanitizer or with the asan preset."},
     {slot_kind, "FREE", "A free buffer.", "The buffer waits for a producer.", "Nothing."},
     {slot_kind, "FILL", "A buffer that a job writes.", "No process reads it before the job is COMMITTED.",
@@ -195,7 +196,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "D)."},
     {slot_kind, "DAMAGED",
      "One bit of the word is wrong because of a wild write. No process acts on the word.",
-     "The supervisor repairs it from the other words, or rebuilds the block; `carousel logs` names it.",
+     "The supervisor repairs the word from other words, or rebuilds the block; `carousel logs` names the "
+     "word.",
      "Find the stage that wrote there: run it under compute-sanitizer or with the asan preset."},
     {lease_kind, "WAIT", "No reader has taken this frame from the ring yet.",
      "The frame waits for a reader of that group.", "Nothing."},
@@ -207,7 +209,8 @@ constexpr auto explanations = std::to_array<explanation>({
      "A viewer, or a stage with group = \"latest\", takes the newest frame.", "Nothing."},
     {lease_kind, "DAMAGED",
      "One bit of the word is wrong because of a wild write. No process acts on the word.",
-     "The supervisor repairs it from the other words, or rebuilds the block; `carousel logs` names it.",
+     "The supervisor repairs the word from other words, or rebuilds the block; `carousel logs` names the "
+     "word.",
      "Find the stage that wrote there: run it under compute-sanitizer or with the asan preset."},
 
     {seat_kind, "starting", "Its process runs and has not delivered a frame yet.",
@@ -390,7 +393,7 @@ constexpr auto explanations = std::to_array<explanation>({
      "They are counted and freed; no pushed element is lost.", "Nothing."},
     {space_kind, "lost",
      "Elements of a queue that a process had popped when it died: pop() delivers at most once.",
-     "They are counted after its fence; the process may have acted upon them.",
+     "These elements are counted after the fence of that process, which may have acted upon them.",
      "Use lease() and commit() if each element must be delivered."},
     {space_kind, "cells claimed", "Places of a queue that this client is writing.",
      "Later elements wait until these are published or their client has ended.",

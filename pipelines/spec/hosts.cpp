@@ -54,8 +54,8 @@ const key_row<host_spec> host_rows[] = {
      "Whether an address outside private networks is accepted. Frames travel unencrypted."},
     {"release", [](auto& r, auto key, auto& h) { h.release = r.choice(key, h.release, release_words); },
      [](auto& h) { return json(word_of(release_words, h.release)); }, words_of<release_words>,
-     "When a frame sent to this host is released by its sender: once the host's ring has it, or once its "
-     "sinks have recorded it."},
+     "When the sender releases a frame that it has sent to this host: as soon as a ring of this host has the "
+     "frame, or as soon as this host's sinks have recorded it."},
     {"sync", [](auto& r, auto key, auto& h) { h.sync = r.flag(key, false); },
      [](auto& h) { return json(h.sync); }, "true or false",
      "With `release = \"durable\"`: the host calls sync(2) before it reports frames as durable."},

@@ -344,7 +344,8 @@ const key_row<stage_spec> stage_rows[] = {
      "the host of `carousel run`"},
     {"group", [](auto& r, auto key, auto& s) { s.group = r.choice(key, s.group, group_words); },
      [](auto& s) { return json(word_of(group_words, s.group)); }, words_of<group_words>,
-     "`blocking`: the stage gets every frame; `latest`: it shows the newest one and never delays a producer. "
+     "`blocking`: the stage gets every frame; `latest`: the stage gets only the newest frame and never "
+     "delays a producer. "
      "Only for a stage without outputs."},
     {"isolation",
      [](auto& r, auto key, auto& s) { s.isolation = r.choice(key, s.isolation, isolation_words); },

@@ -120,8 +120,8 @@ void holder::take_over(const hold_record& left) {
     for (const u64 until = now_ns() + adoption_patience_ns; !memory_ && now_ns() < until;) run_once(50);
     if (!memory_)
         throw shm_error(
-            fmt::format("taking over the space \"{}\": {} map its memory, and none has sent it within {} s: "
-                        "continue them if they are stopped, or end them",
+            fmt::format("taking over the space \"{}\": {} map its memory, and none of them has sent it "
+                        "within {} s: continue these processes if they are stopped, or end them",
                         name_,
                         mappers_of(left.id) > 0 ? fmt::format("{} processes", mappers_of(left.id))
                                                 : "processes in another pid namespace",

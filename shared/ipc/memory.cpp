@@ -109,8 +109,11 @@ memory memory::map(shm::unique_fd fd, const std::string& name) {
             refuse(name, fmt::format("it belongs to user {}, this process runs as {}: run as the same user",
                                      s.uid, ::geteuid()));
         if (s.bytes != static_cast<u64>(about.st_size))
-            refuse(name, fmt::format("its header has {} bytes, its memory {}: it is damaged, hold it again",
-                                     s.bytes, about.st_size));
+            refuse(
+                name,
+                fmt::format(
+                    "its header states {} bytes, but its memory has {}: the space is damaged, hold it again",
+                    s.bytes, about.st_size));
         return made;
     } catch (const bi::interprocess_exception& e) {
         refuse(name, fmt::format("mapping {} bytes: {}", about.st_size, e.what()));

@@ -227,11 +227,10 @@ std::vector<ledger_record> ledger_reader::read(u64 first, u64 count) const {
     const u64 whole = (bytes + sizeof(ledger_record) - recorded_bytes) / sizeof(ledger_record);
     for (u64 i = 0; i < count; ++i) {
         if (i < whole && !is_of_this_layout(records[i])) {
-            throw output_error(
-                fmt::format("the ledger {} has no records of {} bytes: an earlier version of Carousel wrote "
-                            "it (0.1.0: 48 "
-                            "bytes), or it is damaged; read it with that version",
-                            path_, sizeof(ledger_record)));
+            throw output_error(fmt::format(
+                "the records of the ledger {} do not have {} bytes: an earlier version of Carousel wrote the "
+                "file (0.1.0: 48 bytes), which is needed to read it, or the file is damaged",
+                path_, sizeof(ledger_record)));
         }
         if (i >= whole || !present(records[i], first + i)) {
             records[i] = ledger_record{};

@@ -57,10 +57,10 @@ void check_object(int fd, const std::string& what) {
 
 void check_block(const control_block& c, const std::string& what) {
     if (c.magic.load(std::memory_order_acquire) != control_magic)
-        throw shm_error(
-            fmt::format("attaching to {}: it has no control block: its supervisor is still starting, or died "
-                        "before it created one (`carousel clean` removes it then)",
-                        what));
+        throw shm_error(fmt::format(
+            "attaching to {}: it contains no control block: the run's supervisor is still starting, or died "
+            "before it had created the block (in that case `carousel clean` removes the file)",
+            what));
     if (c.version != control_version || c.bytes != sizeof(control_block))
         throw shm_error(
             fmt::format("attaching to {}: layout version {}, this build has {}: rebuild, or restart the run",

@@ -265,9 +265,9 @@ void gltf_document::check_head() const {
     for (u64 i = 0; i < root().count("extensionsRequired"); ++i) {
         const std::string name = root().text_at("extensionsRequired", i);
         if (!is_supported(name)) {
-            root().refuse(
-                fmt::format("it requires the extension {}, which is not supported; export it without",
-                            name.substr(0, 80)));
+            root().refuse(fmt::format(
+                "it requires the extension {}, which is not supported; export the file without it",
+                name.substr(0, 80)));
         }
     }
 }

@@ -125,7 +125,7 @@ gltf_accessor::gltf_accessor(gltf_document& document, const gltf_value& from, co
                              std::initializer_list<std::string_view> types) {
     const gltf_value a = document.referred(from, key, "accessors");
     if (a.find("sparse")) {
-        a.refuse("sparse accessors are not supported; export it without");
+        a.refuse("sparse accessors are not supported; export the file without them");
     }
     const std::string type = a.text_or("type", "");
     if (std::find(types.begin(), types.end(), type) == types.end()) {

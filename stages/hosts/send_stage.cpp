@@ -105,8 +105,9 @@ send_stage::~send_stage() {
         log::error("{}", why);
     else
         log::warning(
-            "all {} frames are on the other host, but it was not notified of the end of the stream: if it is "
-            "a separate run, end it by hand (Ctrl-C); a part of this run is notified by the coordinator",
+            "all {} frames are on the other host, but that host was not notified of the end of the stream. "
+            "If a separate run receives there, end that run by hand (Ctrl-C); a part of this run is notified "
+            "by the coordinator",
             next_);
 }
 

@@ -53,9 +53,9 @@ TEST_CASE("each table of the results is followed by a legend of its columns") {
     r.primitives = {{"queue", "Carousel", true, 2, 1e6, 900, 950, true}};
     const std::string table = table_of(r);
     for (const char* columns :
-         {"time of one\ndependent load", "to the floor is the median divided by the floor",
-          "time of one operation of one worker", "H2D, D2H, both and memcpy are",
-          "to one process is the median", "number is the number of processes"})
+         {"time of one\ndependent load", "\"to the floor\" is the median divided by the floor",
+          "time of one operation of one worker", "\"both\" and \"memcpy\" are copies by the driver",
+          "\"to one process\" is the median", "\"number\" is the number of processes"})
         CHECK_THAT(table, contains(columns));
     CHECK(table_of({}).find("chase") == std::string::npos);
 }

@@ -412,7 +412,7 @@ TEST_CASE("memory that is not a space of this version and user is refused before
     CHECK_THAT(why(again()), contains("run as the same user"));
     good.block().uid -= 1;
     good.block().bytes += 4096;
-    CHECK_THAT(why(again()), contains("it is damaged"));
+    CHECK_THAT(why(again()), contains("the space is damaged"));
 }
 
 TEST_CASE("a primitive partly created by a dead holder is created again by the next one") {

@@ -60,7 +60,7 @@ TEST_CASE("a control block is readable and writable only by its user") {
 TEST_CASE("attaching before publication is refused with the reason") {
     const removed_at_end r{fresh_name("early")};
     const segment made = segment::create(r.run_id);
-    CHECK(refusal(r.run_id).find("it has no control block") != std::string::npos);
+    CHECK(refusal(r.run_id).find("it contains no control block") != std::string::npos);
 }
 
 TEST_CASE("a control block of another layout version is refused with both versions") {

@@ -13,15 +13,18 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* memory_legend =
-    "read and write are rates in GB/s; copy r+w counts the bytes read and the bytes written. chase is the "
-    "time of one\ndependent load. open is the time to open, map and close the memory. ratio is the read rate "
+    "\"read\" and \"write\" are rates in GB/s; \"copy r+w\" counts the bytes read and the bytes written. "
+    "\"chase\" is the time of one\ndependent load. \"open\" is the time to open, map and close the memory. "
+    "\"ratio\" is the read rate "
     "divided by that of\nlocal memory (1: reading another process's memory costs nothing more).\n";
 constexpr const char* hop_legend =
-    "us and p95 us are the median and the 95th percentile of one way, which is half a round trip. threads us "
-    "is the median\nbetween threads of one process. to the floor is the median divided by the floor (1: as "
+    "\"us\" and \"p95 us\" are the median and the 95th percentile of one way, which is half a round trip. "
+    "\"threads us\" is the median\nbetween threads of one process. \"to the floor\" is the median divided by "
+    "the floor (1: as "
     "fast as the hardware).\n";
 constexpr const char* primitive_legend =
-    "operations/s is the sum over all workers. ns and p95 ns are the time of one operation of one worker: "
+    "\"operations/s\" is the sum over all workers. \"ns\" and \"p95 ns\" are the time of one operation of "
+    "one worker: "
     "the median and\nthe 95th percentile of the rounds. Rows of threads are for comparison: they cross no "
     "process boundary.\n";
 
@@ -76,9 +79,10 @@ std::string memory_table(const gpu_result& r) {
             share(m.read, floor_of(m, r)), m.write, m.chase_ns, m.open_us, m.map_us, m.close_us, m.ratio,
             mark(m.verified));
     return text +
-           "H2D, D2H, both and memcpy are copies by the driver; copy SM, read and write are done by kernels. "
-           "Each byte counts once.\nfloor is the share of the hardware's rate. chase is the time of one "
-           "dependent load in a kernel. ratio is the read rate\ndivided by that of the reader's own memory "
+           "\"H2D\", \"D2H\", \"both\" and \"memcpy\" are copies by the driver; \"copy SM\", \"read\" and "
+           "\"write\" are done by kernels. Each byte counts\nonce. \"floor\" is the share of the hardware's "
+           "rate. \"chase\" is the time of one dependent load in a kernel. \"ratio\" is the read "
+           "rate\ndivided by that of the reader's own memory "
            "on the same device.\n" +
            fmt::format(
                "rates of the hardware, one way: memory {:.0f} GB/s, PCIe {:.0f}, NVLink {:.0f} (0: "
@@ -95,8 +99,9 @@ std::string hop_table(const gpu_result& r) {
                             h.p95_us, h.floor_us > 0 ? fmt::format("{:.2f}", h.us / h.floor_us) : "", h.ratio,
                             mark(h.verified));
     return text +
-           "us and p95 us are the median and the 95th percentile of one way. to its floor is the median "
-           "divided by the floor below.\nto one process is the median divided by that of the same means "
+           "\"us\" and \"p95 us\" are the median and the 95th percentile of one way. \"to its floor\" is the "
+           "median divided by the floor below.\n\"to one process\" is the median divided by that of the same "
+           "means "
            "within one process (1: the process boundary costs\nnothing).\n" +
            fmt::format(
                "floors, measured by one thread: {:.2f} us until the host sees the end of a kernel (floor of "
@@ -114,8 +119,10 @@ std::string primitive_table(const gpu_result& r) {
         text += fmt::format("{:<28} {:<31} {:<12} {:>6} {:>14.0f} {:>11.0f} {:>11.0f}{}\n", p.primitive, p.by,
                             p.where, p.number, p.operations_s, p.ns, p.p95_ns, mark(p.verified));
     return text +
-           "number is the number of processes, or of blocks of one process. operations/s is the sum over all "
-           "of them. ns and p95 ns\nare the time of one operation: the median and the 95th percentile of the "
+           "\"number\" is the number of processes, or of blocks of one process. \"operations/s\" is the sum "
+           "over all "
+           "of them. \"ns\" and \"p95 ns\"\nare the time of one operation: the median and the 95th "
+           "percentile of the "
            "rounds.\n";
 }
 

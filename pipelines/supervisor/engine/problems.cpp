@@ -109,11 +109,12 @@ std::vector<problem> find_problems(const run_setup& setup, const shm::control_bl
     for (u32 k = 0; k < setup.stages.size(); ++k) {
         const std::string& name = setup.stages[k].spec.name;
         if (const slots n = slots_of(c, k, shm::none); n.free == 0 && n.quarantined > 0)
-            out.push_back({"quarantine " + name,
-                           fmt::format("{}: no buffer of its ring is free, and {} are in quarantine: it "
-                                       "waits until the processes that wrote to them have ended",
-                                       name, n.quarantined),
-                           now});
+            out.push_back(
+                {"quarantine " + name,
+                 fmt::format("{}: no buffer of its ring is free, and {} are in quarantine: the stage waits "
+                             "until the processes that wrote to these buffers have ended",
+                             name, n.quarantined),
+                 now});
         if (std::string why = absence(setup, seats, k); !why.empty())
             out.push_back({"unserved " + name, std::move(why), now});
     }

@@ -129,8 +129,8 @@ std::string stall_guard::undeliverable() const try {
     });
     if (!lost) return "";
     return fmt::format(
-        "frame {0} is lost: it is not in the files of {1}, and no ring has it any more. The host that sent "
-        "it keeps it until {1} has written it (release = \"durable\"), and would wait indefinitely",
+        "frame {0} is lost: it is not in the files of {1}, and no ring has it any more. The sending host "
+        "waits until {1} has written the frame (release = \"durable\"), which can't happen any more",
         lost->frame, lost->sink);
 } catch (const error&) {  // the ledgers cannot be read now: checked again later
     return "";
