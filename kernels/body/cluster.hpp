@@ -1,11 +1,11 @@
 #pragma once
-// Clusters: 128 consecutive triangles of the mesh. At set-up each gets bounds (a sphere, a cone of normals,
-// its longest edge and its smallest triangle); per frame one test can prove that none of its triangles covers
-// a pixel. The test is conservative: if it hides a cluster, classify() would cull every triangle of that
-// cluster, with all roundings of the transform and of the snapping to 1/256 pixel. The test may hide fewer
-// clusters than possible, but never a visible one: pictures and counters are the same as without the test. At
-// set-up each cluster also gets a list of its vertices, so that each of them is transformed once and a
-// triangle is read as 4 bytes.
+// Clusters: 128 consecutive triangles of the mesh. At set-up each cluster gets bounds (a sphere, a cone of
+// normals, its longest edge and its smallest triangle); per frame one test can prove that none of its
+// triangles covers a pixel. The test is conservative: if it hides a cluster, classify() would cull every
+// triangle of that cluster, with all roundings of the transform and of the snapping to 1/256 pixel. The test
+// may hide fewer clusters than possible, but never a visible one: pictures and counters are the same as
+// without the test. At set-up each cluster also gets a list of its vertices, so that each of them is
+// transformed once and a triangle is read as 4 bytes.
 
 #include "kernels/body/transform.hpp"
 #include "kernels/mesh_layout.hpp"

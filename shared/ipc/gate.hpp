@@ -79,8 +79,8 @@ void request_permit(gate_wait& w, u64 deadline_ns);
 /// If the holder has released the stream, or if the wait was dropped, the stream has no permit, and `got` is
 /// given back.
 void decide(gate_wait& w, semaphore s, std::optional<permit> got);
-/// Gives the permit back at once, or, if the wait is not decided yet, when it is decided: the gate is then
-/// CLOSED, and kernels after it have no permit.
+/// Gives the permit back: at once if the wait is decided, otherwise when it is decided. In the second case
+/// the gate becomes CLOSED, and kernels after the wait have no permit.
 void drop(gate_wait& w, semaphore s);
 /// Also CLOSED if the gate has been opened for another wait.
 [[nodiscard]] gate_state state_of(const gate_wait& w);

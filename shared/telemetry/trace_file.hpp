@@ -3,8 +3,8 @@
 // for the lanes of its instances, one bar per frame with its phases inside, flows that join one frame's bars,
 // counters, and events of the stages.
 // A frame belongs to the trace if its source claimed it after the start of the trace; in that case every
-// later stage did, too. If an owner died between its commit and its last timestamp, the bar ends where the
-// frame was next observed downstream.
+// later stage also claimed the frame after the start. If an owner died between its commit and its last
+// timestamp, the bar ends where the frame was next observed downstream.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -35,7 +35,7 @@ struct trace_fill {
 /// header was read.
 using trace_facts = std::map<std::pair<u32, u64>, std::string>;
 
-/// Another host of the pipeline: the offset of its monotonic clock from this one's.
+/// Another host of the pipeline: the offset of that host's monotonic clock from the clock of this host.
 struct trace_clock {
     f64 ahead_ms = 0, error_ms = 0;
 };

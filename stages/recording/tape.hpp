@@ -38,7 +38,7 @@ public:
     /// Appends one unit: a frame of each ring, in their order. Throws like open(); the file is then
     /// unchanged.
     void append(std::span<const taped_frame> frames) { append(frames, 0); }
-    /// The same for only one ring, if each ring has its own frames.
+    /// Like append(), for a single ring: each ring has its own frames.
     void append(const taped_frame& frame, std::size_t ring) { append({&frame, 1}, ring); }
     /// Writes the end of the file, with an index, and logs one line.
     void finish() noexcept;

@@ -202,8 +202,8 @@ void watcher::take_hosts() {
     view_.hosts = std::move(reported);
 }
 
-// control_ requests them in its thread, once per second until they are answered; an unreadable answer is
-// reported once.
+// The thread of control_ requests the parameters once per second until the request is answered; an
+// unreadable answer is reported once.
 void watcher::learn_parameters() {
     for (const reply& r : control_.take_replies())
         view_.events.add({now_ns(), telemetry::event_kind::warning, shm::none, r.message});

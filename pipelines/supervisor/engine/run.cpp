@@ -274,7 +274,7 @@ int run_pipeline(const pipeline& p, const run_options& given_options) {
         const int code = finish(e, s, outcome, o, extensions, out);
         out.flush();
         return code;
-    } catch (const error& failed) {  // the caller prints it; in the background only the log keeps it
+    } catch (const error& failed) {  // the caller prints this text; in the background only the log keeps it
         e.seats().journal->note(::getpid(), fmt::format("error: {}", failed.what()));
         throw;
     }

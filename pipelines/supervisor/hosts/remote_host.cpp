@@ -103,8 +103,8 @@ void remote_host::send_bye() {
 }
 
 // The host has ended. A previous coordinator may have stored the host's result without sending `bye`, or the
-// connection may have broken. In both cases the host sends its result again and gets `bye`. A host of another
-// run or another plan at this address is not ours.
+// connection may have broken. In both cases the host sends its result again and gets `bye`. A host at this
+// address that belongs to another run or another plan is not the expected host.
 bool remote_host::handle_farewell(const msg::to_coordinator& m) {
     if (std::holds_alternative<msg::ended>(m)) {
         send_bye();

@@ -96,7 +96,7 @@ std::string continue_seat(process_table& t, seat& s) {
     require_no_port(t, s, "cont");
     const seat_action a = is_paused(s) ? s.machine.on(seat_event::resume, now_ns()) : seat_action::refuse;
     if (a == seat_action::refuse) refuse_command(s, "cont", "it is not paused");
-    // Other stages may have waited for this one all the time; no deadline counts that time.
+    // Other stages may have waited for this stage during the whole pause; no deadline counts that time.
     restart_clocks(t, now_ns());
     apply_seat_action(t, s, a, nullptr);
     return a == seat_action::resume && s.now

@@ -157,10 +157,10 @@ bool promote_standby(process_table& t, seat& s) {
     return true;
 }
 
-// Handles a STANDBY entry that a dead supervisor has left. If no process has claimed it, it is withdrawn; a
-// process that was already spawned for it is then refused. If its process has died, the entry is free,
-// because a standby owns nothing. If its process is alive, the standby is kept, or is ended for a reason that
-// is logged.
+// Handles a STANDBY entry that a dead supervisor has left. If no process has claimed the entry, the entry is
+// withdrawn; a process that was already spawned for it is then refused. If its process has died, the entry is
+// free, because a standby owns nothing. If its process is alive, the standby is kept, or is ended for a
+// reason that is logged.
 void adopt_standby(process_table& t, seat& s, u32 entry, const std::string& run_id) {
     shm::incarnation& e = t.c->entry[entry];
     if (ring::withdraw(*t.c, entry)) return;

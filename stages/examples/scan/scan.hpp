@@ -12,7 +12,8 @@ inline carousel::frame_format scan_format(carousel::u64 points) {
         {}};
 }
 
-/// `carousel set range=8` changes it from one frame on; the dashboard and the viewer have a control for it.
+/// `carousel set range=8` changes this parameter from one frame on; the dashboard and the viewer have a
+/// control for it.
 struct scan_parameters {
     carousel::f32 range = 5;
     static constexpr const char* type = "example.scan";
