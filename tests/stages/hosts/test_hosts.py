@@ -144,7 +144,7 @@ class Long(Case):
         self.assertIn("run `carousel set` on the host of their source", coordinator.command("set", "level=2").stderr)
         coordinator.interrupt()
         self.assertEqual([coordinator.wait(), remote.wait()], [0, 0], coordinator.text() + remote.text())
-        self.assertIn("the other hosts, which are notified", coordinator.text())
+        self.assertIn("the other hosts still send; they are notified", coordinator.text())
         self.whole(coordinator, remote, coordinator.report()["frames"])
 
     def test_a_restarted_coordinators_run_gets_a_restarted_remote_partition(self):
