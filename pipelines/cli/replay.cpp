@@ -43,7 +43,7 @@ std::vector<found_dead_letter> find_dead_letters(const std::string& pipeline) {
 }
 
 std::string dead_letters_table(const std::vector<found_dead_letter>& all) {
-    if (all.empty()) return "no dead letters (frames that were given up) are saved\n";
+    if (all.empty()) return "no given-up frames are saved as dead letters\n";
     table t({"PIPELINE", "FRAME", "STAGE", "PROGRAM", "FOLDER"});
     for (const found_dead_letter& f : all)
         t.add({f.pipeline, std::to_string(f.record.facts.ring_sequence), f.record.stage,
