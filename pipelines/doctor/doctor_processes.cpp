@@ -121,7 +121,7 @@ void examine_processes(std::vector<finding>& all) {
 void examine_death_signs(std::vector<finding>& all) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        all.push_back({"process end by EOF", verdict::fail, "socketpair: " + errno_text(errno), ""});
+        all.push_back({"death detection by EOF", verdict::fail, "socketpair: " + errno_text(errno), ""});
         return;
     }
     shm::unique_fd ours(ends[0]), theirs(ends[1]);
@@ -133,7 +133,7 @@ void examine_death_signs(std::vector<finding>& all) {
     const int refused = child < 0 ? errno : 0;
     theirs.reset();
     if (child < 0) {
-        all.push_back({"process end by EOF", verdict::fail, "fork: " + no_thread_text(refused),
+        all.push_back({"death detection by EOF", verdict::fail, "fork: " + no_thread_text(refused),
                        "end other processes, or raise the limit that the error names"});
         return;
     }
@@ -147,10 +147,10 @@ void examine_death_signs(std::vector<finding>& all) {
     }
     const bool soon = by_eof >= 0 && by_eof * static_cast<f64>(ns_per_ms) < static_cast<f64>(late_ns);
     all.push_back(
-        {"process end by EOF", soon ? verdict::ok : verdict::warn,
+        {"death detection by EOF", soon ? verdict::ok : verdict::warn,
          by_eof < 0 ? "not detected within 2 s" : fmt::format("detected {:.2f} ms after a kill", by_eof),
          soon ? "" : "the pidfd is used instead: frames wait longer after a stage's death"});
-    all.push_back({"process end by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
+    all.push_back({"death detection by pidfd", by_pidfd >= 0 ? verdict::ok : verdict::fail,
                    !process       ? "pidfd_open: " + why
                    : by_pidfd < 0 ? "not detected within 2 s"
                                   : fmt::format("detected {:.2f} ms after a kill", by_pidfd),

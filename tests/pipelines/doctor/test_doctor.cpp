@@ -36,7 +36,7 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
     CHECK(names.size() == j.at("checks").size());
     for (const char* name :
          {"cores", "shared memory", "sealed memory", "open files", "locked memory", "runtime directory",
-          "PID namespace", "passing memory", "MPS", "process end by EOF", "process end by pidfd",
+          "PID namespace", "passing memory", "MPS", "death detection by EOF", "death detection by pidfd",
           "NVIDIA driver", "CUDA", "display", "OpenGL", "links to other hosts"})
         CHECK(names.count(name) == 1);
 }
@@ -44,8 +44,8 @@ TEST_CASE("doctor's JSON has a status, a reading and a remedy for every check") 
 TEST_CASE("the signs of a death are measured on a child that is killed") {
     std::vector<finding> all;
     examine_death_signs(all);
-    CHECK(of_name(all, "process end by pidfd").status == verdict::ok);
-    CHECK_THAT(of_name(all, "process end by EOF").found, contains("ms after a kill"));
+    CHECK(of_name(all, "death detection by pidfd").status == verdict::ok);
+    CHECK_THAT(of_name(all, "death detection by EOF").found, contains("ms after a kill"));
 }
 
 TEST_CASE("a missing or closed shared memory folder is a failure with a remedy") {
