@@ -58,7 +58,7 @@ struct stage_setup : ring_setup {
     bool forwards_frames = false;   ///< forwards frames of other stages; with `ends`: it receives them from
                                     ///< another host
     bool writable_inputs = false;   ///< the stage requests inputs that it can write to
-    bool read_only_host = false;    ///< its GPUs page-lock host memory read-only
+    bool read_only_host = false;    ///< the stage's GPUs page-lock host memory read-only
     bool same_host_address = true;  ///< page-locked host memory has the CPU's addresses, gaps included
     bool mps = false;  ///< the stage is a client of the run's MPS domain (mps_domain.hpp): it was requested,
                        ///< and the stage is on a GPU
