@@ -33,16 +33,16 @@ inline constexpr u64 ns_per_s = 1'000'000'000;
     return static_cast<u64>(t.tv_sec) * ns_per_s + static_cast<u64>(t.tv_nsec);
 }
 
-// Identifies the CLOCK_MONOTONIC that a process reads. A time namespace (clone(2), CLONE_NEWTIME) shifts it
-// by an offset: timestamps that processes of two such namespaces write to shared memory can't be compared. A
-// heartbeat then lies in the future, so that the death of its writer is never detected, or so far in the past
-// that the writer is immediately considered stopped.
+// Identifies the CLOCK_MONOTONIC that a process reads. A time namespace (clone(2), CLONE_NEWTIME) shifts this
+// clock by an offset: timestamps that processes of two such namespaces write to shared memory can't be
+// compared. A heartbeat then lies in the future, so that the death of its writer is never detected, or so far
+// in the past that the writer is immediately considered stopped.
 
 struct clock_identity {
     std::string time_namespace;         ///< "time:[4026531834]"; empty: unknown (no /proc, Linux before 5.6)
     std::optional<i64> offset_ns = {};  ///< this namespace's CLOCK_MONOTONIC minus the initial namespace's
     /// CLOCK_REALTIME, which no namespace shifts, minus CLOCK_MONOTONIC. A step of the system time changes
-    /// it: compare only values that were read at about the same time.
+    /// this difference: compare only values that were read at about the same time.
     std::optional<i64> realtime_ns = {};
     bool operator==(const clock_identity&) const = default;
 };

@@ -157,7 +157,7 @@ inline constexpr u32 skips = 16;  ///< the stage's groups are closed while its s
                                   ///< reopened
 }  // namespace stage_flag
 
-/// A seat: the instance slot of a stage. Successive processes occupy it, one epoch each.
+/// A seat: the instance slot of a stage. Successive processes occupy the seat, one epoch each.
 struct seat_block {
     u32 stage, instance;
     u32 first_job, jobs;  ///< job words of this seat

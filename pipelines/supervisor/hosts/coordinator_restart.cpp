@@ -81,8 +81,8 @@ bool coordinator::is_resent(const remote_host& h) const {
     return h.spec().durable() && !plan_.leads(h.spec().name);
 }
 
-// A sender's reply from before the loss of `h` is out of date, so the sender is queried now. A sender that is
-// lost as well has no frames if it does not reconnect. If the sender does reconnect, its own senders
+// A sender's reply from before the loss of `h` is out of date, so the sender is queried now. If the sender is
+// lost as well and does not reconnect, its frames are lost. If the sender does reconnect, its own senders
 // determine the frame at which it restarts.
 void coordinator::query_sender(remote_host& s, const std::string& to, replacement& n, bool ask, u64 now,
                                sender_replies& all) const {

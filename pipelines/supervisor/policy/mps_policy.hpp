@@ -55,8 +55,8 @@ enum class excuse : u8 { none, device, domain };
 struct fault_row {
     u32 in_row = 0;
     u64 moved_at_last = 0;
-    u32 generation = 0;  ///< generation of the domain's last fault, from which all its clients die: it counts
-                         ///< once
+    u32 generation = 0;  ///< generation of the domain's last fault; all clients of a generation die from its
+                         ///< fault, which counts once
     [[nodiscard]] bool add(u64 frames_moved) noexcept;
 };
 inline constexpr u32 max_faults_in_row = 3;

@@ -90,7 +90,7 @@ private:
     std::unique_ptr<implementation> me_;
 };
 
-/// Returns the UCX settings for one link on that network device. The settings apply to UCX's own
+/// Returns the UCX settings for one link on that network device. These settings are made in UCX's own
 /// configuration and not in the environment, which other threads of the process may be reading.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> ucx_settings(const transport_options& how,
                                                                             const std::string& device);
