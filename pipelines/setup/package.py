@@ -19,6 +19,9 @@ import tarfile
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import man_pages  # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SUMMARY = "Crash-isolated, GPU-resident streaming pipelines"
 MAINTAINER = "The Carousel developers <carousel@localhost>"
@@ -54,6 +57,7 @@ def install(build, prefix):
     run("cmake", "--install", build, "--prefix", prefix, "--strip")
     if not os.path.exists(os.path.join(prefix, "bin", "carousel")):
         sys.exit(f"{build} has no programs: build it (cmake --build {build} --target programs), or call without --build")
+    man_pages.write_pages(os.path.join(prefix, "bin", "carousel"), os.path.join(prefix, "share", "man", "man1"))
     documents = [document for folder in ("pipelines", "shared", "stages", "viewer") for document in
                  glob.glob(f"{folder}/**/*.md", root_dir=ROOT, recursive=True)]
     for document in [*documents, "CHANGELOG.md", "LICENSE", "README.md"]:   # in the same folders as in the tree, so that their links work

@@ -1,10 +1,12 @@
 """Packages of this build, without a bare root: what is in them, and a tarball that is moved. Usage: test_packages.py BUILD
 
 test_bare.py and test_image.py install and use them."""
+import gzip
 import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -66,8 +68,25 @@ class Packages(unittest.TestCase):
             package.check_portable(prefix)   # its libraries are not in it
         self.assertIn("bin/carousel needs libfmt.so", str(refused.exception))
 
+    def check_man_pages(self, folder):
+        """A page per command, with every option of its help, which the formatter accepts."""
+        carousel = os.path.join(BUILD, "carousel")
+        commands = re.findall(r"^  ([a-z]+) ", package.run(carousel, "--help").split("Subcommands:")[1].split("Examples:")[0], re.M)
+        self.assertIn("chaos", commands)
+        self.assertEqual(set(os.listdir(folder)), {"carousel.1.gz", *(f"carousel-{each}.1.gz" for each in commands)})
+        for command in commands:
+            with gzip.open(os.path.join(folder, f"carousel-{command}.1.gz"), "rt", encoding="utf-8") as text:
+                page = text.read()
+            shown = page.replace("\\-", "-")
+            for option in re.findall(r"^  (?:-\w,)?(--[a-z-]+)", package.run(carousel, command, "--help"), re.M):
+                self.assertIn(option, shown, command)
+            if shutil.which("groff"):
+                done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-Kutf8"], input=page, capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+
     def test_debian_packages(self):
         folders = package.debian_folders(BUILD, self.scratch)
+        self.check_man_pages(os.path.join(folders["carousel"], "usr/share/man/man1"))
         self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer"}, {"carousel", "carousel-dev"})
         control = {}
         for name, folder in folders.items():
