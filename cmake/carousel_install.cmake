@@ -70,4 +70,4 @@ install(DIRECTORY pipelines/ DESTINATION ${share_folder}/pipelines FILES_MATCHIN
 install(CODE "set(bin \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   configure_file(\"${PROJECT_SOURCE_DIR}/pipelines/deploy/carousel@.service.in\"
     \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/carousel@.service\" @ONLY)")
-install(FILES pipelines/deploy/deployment.yaml pipelines/deploy/pod.yaml DESTINATION ${share_folder}/deploy)
+install(FILES pipelines/deploy/deployment.yaml pipelines/deploy/monitoring.yaml pipelines/deploy/pod.yaml DESTINATION ${share_folder}/deploy)

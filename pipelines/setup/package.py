@@ -53,10 +53,15 @@ def version_of(build):
         return re.search(r"^CMAKE_PROJECT_VERSION:STATIC=(.+)$", cache.read(), re.M).group(1)
 
 
-def install(build, prefix):
+def install(build, prefix, final):
+    """Installs the build in `prefix`; `final` is the prefix of the installed package, which the unit contains."""
     run("cmake", "--install", build, "--prefix", prefix, "--strip")
     if not os.path.exists(os.path.join(prefix, "bin", "carousel")):
         sys.exit(f"{build} has no programs: build it (cmake --build {build} --target programs), or call without --build")
+    unit = os.path.join(prefix, "lib", "systemd", "system", "carousel@.service")
+    with open(unit, encoding="utf-8") as file:
+        text = file.read().replace(prefix, final)
+    write(unit, text)
     man_pages.write_pages(os.path.join(prefix, "bin", "carousel"), os.path.join(prefix, "share", "man", "man1"))
     documents = [document for folder in ("pipelines", "shared", "stages", "viewer") for document in
                  glob.glob(f"{folder}/**/*.md", root_dir=ROOT, recursive=True)]
@@ -131,7 +136,7 @@ def check_portable(prefix):
 
 
 def portable_prefix(build, prefix):
-    install(build, prefix)
+    install(build, prefix, "/opt/carousel")   # where the image has it; elsewhere the unit must be adapted
     # pip removes only folders that contain a file, not folders that contain only folders.
     shutil.copyfile(os.path.join(ROOT, "LICENSE"), os.path.join(prefix, "share", "carousel", "LICENSE"))
     add_libraries(prefix)
@@ -246,7 +251,7 @@ def make_debs(build, to, scratch):
 def debian_folders(build, scratch):
     """Makes one folder per package, in the form that dpkg-deb packs."""
     whole = os.path.join(scratch, "whole")
-    install(build, os.path.join(whole, "usr"))
+    install(build, os.path.join(whole, "usr"), "/usr")
     add_debian_files(whole)
     folders = {}
     for file in files_below(whole):

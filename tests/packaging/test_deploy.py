@@ -20,7 +20,34 @@ ROOT = sys.argv[1]
 DEPLOY = os.path.join(ROOT, "pipelines", "deploy")
 MANIFESTS = sorted(name for name in os.listdir(DEPLOY) if name.endswith(".yaml"))
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
-API = {"ConfigMap": "v1", "Pod": "v1", "Deployment": "apps/v1"}
+API = {"ConfigMap": "v1", "Pod": "v1", "Deployment": "apps/v1", "Service": "v1", "ServiceMonitor": "monitoring.coreos.com/v1"}
+# Kubernetes ignores or refuses other keys: a misspelt probe would never be asked. {} are maps with names of their own.
+PROBE = {"httpGet": {"path", "port"}, "initialDelaySeconds": int, "periodSeconds": int, "timeoutSeconds": int, "failureThreshold": int}
+POD = {"terminationGracePeriodSeconds": int,
+       "securityContext": {"runAsNonRoot": bool, "runAsUser": int, "seccompProfile": {"type": str}},
+       "containers": [{"name": str, "image": str, "args": list, "ports": [{"name": str, "containerPort": int}], "startupProbe": PROBE,
+                       "livenessProbe": PROBE, "readinessProbe": PROBE, "resources": {"requests": {}, "limits": {}},
+                       "securityContext": {"readOnlyRootFilesystem": bool, "allowPrivilegeEscalation": bool, "capabilities": {"drop": list}},
+                       "volumeMounts": [{"name": str, "mountPath": str, "readOnly": bool}]}],
+       "volumes": [{"name": str, "emptyDir": {"medium", "sizeLimit"}, "configMap": {"name"}}]}
+METADATA = {"name": str, "labels": {}}
+TEMPLATE = {"metadata": {"labels": {}}, "spec": POD}
+SPECS = {"Pod": POD, "ConfigMap": None, "Service": {"selector": {}, "ports": [{"name": str, "port": int, "targetPort": str}]},
+         "Deployment": {"replicas": int, "strategy": {"type": str}, "selector": {"matchLabels": {}}, "template": TEMPLATE},
+         "ServiceMonitor": {"selector": {"matchLabels": {}}, "endpoints": [{"port": str, "path": str, "interval": str}]}}
+
+
+def misfits(value, shape, at=""):
+    """The places at which a document has a key or a type that is not in its shape."""
+    if isinstance(shape, type):
+        return [] if isinstance(value, shape) and not (shape is int and isinstance(value, bool)) else [f"{at}: {value!r} is not {shape.__name__}"]
+    if isinstance(shape, list):
+        return [w for k, each in enumerate(value) for w in misfits(each, shape[0], f"{at}[{k}]")] if isinstance(value, list) else [f"{at} is not a list"]
+    if not isinstance(value, dict):
+        return [f"{at} is not a map"]
+    known = shape if isinstance(shape, dict) else dict.fromkeys(shape, object)
+    wrong = [f"{at}.{key} is unknown" for key in value if shape and key not in known]
+    return wrong + [w for key, each in value.items() if key in known for w in misfits(each, known[key], f"{at}.{key}")]
 
 
 def text_of(*path):
@@ -71,13 +98,50 @@ class Manifests(unittest.TestCase):
 
     def pods(self):
         for name, d in self.documents():
-            if d["kind"] != "ConfigMap":
+            if d["kind"] in ("Pod", "Deployment"):
                 yield name, d["spec"]["template"]["spec"] if d["kind"] == "Deployment" else d["spec"]
 
     def test_each_document_has_a_known_kind_and_a_name(self):
         for name, d in self.documents():
             self.assertEqual(d["apiVersion"], API[d["kind"]], name)
             self.assertRegex(d["metadata"]["name"], r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+
+    def test_no_key_is_unknown_or_of_another_type(self):
+        for name, d in self.documents():
+            shape = {"apiVersion": str, "kind": str, "metadata": METADATA, **({"data": {}} if d["kind"] == "ConfigMap" else {"spec": SPECS[d["kind"]]})}
+            self.assertEqual(misfits(d, shape), [], name)
+            self.assertGreaterEqual(set(d), set(shape))
+        wrong = {"containers": [{"name": 1, "livenessProb": {}}], "terminationGracePeriodSeconds": True}
+        self.assertEqual(misfits(wrong, POD), [".containers[0].livenessProb is unknown", ".containers[0].name: 1 is not str",
+                                               ".terminationGracePeriodSeconds: True is not int"])
+
+    def test_arguments_name_options_of_run_and_files_of_the_image(self):
+        options = set(re.findall(r'"(--[a-z-]+)"|,(--[a-z-]+)"', text_of("pipelines/cli/options.cpp") + text_of("pipelines/cli/start.cpp")))
+        options = {a or b for a, b in options} | {"--out", "--device"}
+        for name, pod in self.pods():
+            args = pod["containers"][0]["args"]
+            self.assertEqual(args[0], "run", name)
+            self.assertEqual([a for a in args if a.startswith("--") and a not in options], [], name)
+            mounts = {m["mountPath"]: m["name"] for m in pod["containers"][0]["volumeMounts"]}
+            file = args[-1]
+            if file.startswith("/opt/carousel/share/carousel/"):
+                self.assertTrue(os.path.exists(os.path.join(ROOT, file.removeprefix("/opt/carousel/share/carousel/"))), file)
+            else:
+                self.assertIn(os.path.dirname(file), mounts)
+                self.assertIn(os.path.basename(file), next(d["data"] for _, d in self.documents() if d["kind"] == "ConfigMap"))
+
+    def test_a_monitor_selects_the_service_and_the_service_its_pods(self):
+        all_documents = {d["kind"]: d for _, d in self.documents()}
+        service, monitor = all_documents["Service"], all_documents["ServiceMonitor"]
+        self.assertEqual(service["spec"]["selector"], all_documents["Deployment"]["spec"]["selector"]["matchLabels"])
+        self.assertEqual(monitor["spec"]["selector"]["matchLabels"], service["metadata"]["labels"])
+        container = all_documents["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+        for port in service["spec"]["ports"]:
+            self.assertIn(port["targetPort"], [p["name"] for p in container["ports"]])
+        served = set(re.findall(r'path == "(/[a-z]+)"', text_of("viewer/web/connection.cpp")))
+        for endpoint in monitor["spec"]["endpoints"]:
+            self.assertIn(endpoint["port"], [p["name"] for p in service["spec"]["ports"]])
+            self.assertIn(endpoint["path"], served)
 
     def test_a_deployment_selects_its_own_pods_and_never_runs_two(self):
         for _, d in self.documents():

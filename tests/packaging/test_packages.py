@@ -88,6 +88,14 @@ class Packages(unittest.TestCase):
         folders = package.debian_folders(BUILD, self.scratch)
         self.check_man_pages(os.path.join(folders["carousel"], "usr/share/man/man1"))
         self.assertEqual(set(folders) - {"python3-carousel", "carousel-viewer"}, {"carousel", "carousel-dev"})
+        with open(os.path.join(folders["carousel"], "usr/lib/systemd/system/carousel@.service"), encoding="utf-8") as unit:
+            self.assertIn("\nExecStart=/usr/bin/carousel run ", unit.read())
+        for folder in folders.values():   # no file names the folder in which the package was made
+            for file in package.files_below(folder):
+                path = os.path.join(folder, file)
+                if not os.path.islink(path):
+                    with open(path, "rb") as content:
+                        self.assertNotIn(self.scratch.encode(), content.read(), file)
         control = {}
         for name, folder in folders.items():
             with open(os.path.join(folder, "DEBIAN", "control"), encoding="utf-8") as text:
