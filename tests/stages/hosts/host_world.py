@@ -1,6 +1,7 @@
 """One pipeline file over several hosts, on one machine: each host has its own runtime directory, on loopback or in a network namespace."""
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -50,8 +51,10 @@ class Supervisor:
             return f.read().decode("utf-8", "replace")
 
     def expect_log(self, words, seconds=20):
-        import re
-        wait_for(f"{self.name} says \"{words}\"", lambda: re.search(words, self.text()), seconds)
+        try:
+            wait_for(f"{self.name} says \"{words}\"", lambda: re.search(words, self.text()), seconds)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.text()[-3000:]}") from None
 
     def command(self, *words):
         return subprocess.run([self.world.carousel, *words, "-p", self.run_name], env=self.environment, capture_output=True, text=True,

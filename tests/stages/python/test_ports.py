@@ -1,6 +1,6 @@
 """Programs in Python that take part in a run through its ports: carried metadata, ends, kills, and refusals.
 
-Usage: test_ports.py BUILD [--kills N]
+Usage: test_ports.py BUILD [--kills N | --interrupted MODULE]
 """
 import argparse
 import gc
@@ -21,6 +21,7 @@ from seeds import scaled, seed  # noqa: E402
 words = argparse.ArgumentParser()
 words.add_argument("build")
 words.add_argument("--kills", type=int, default=0, help="kill readers and writers N times, and run no other test")
+words.add_argument("--interrupted", default="", help="preload this module, which interrupts system calls, and run two tests only")
 ARGS = words.parse_args()
 SEED = seed(1)
 
@@ -317,7 +318,10 @@ class Campaign(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    interpreter.use(ARGS.build)
+    interpreter.use(ARGS.build, ARGS.interrupted)
     import carousel
     import numpy
-    unittest.main(argv=sys.argv[:1] + (["Campaign"] if ARGS.kills else ["Ports"]), verbosity=2)
+    names = ["Campaign"] if ARGS.kills else ["Ports"]
+    if ARGS.interrupted:
+        names = ["Ports.test_two_programs_carry_a_runs_frames_and_both_see_its_end", "Ports.test_a_writer_ends_its_stream"]
+    unittest.main(argv=sys.argv[:1] + names, verbosity=2)
