@@ -90,11 +90,12 @@ PUBLIC = ("carousel/stage.hpp", "carousel/cpu.hpp", "carousel/cuda.hpp", "carous
           "carousel/ipc.hpp", "carousel/ipc_cuda.cuh")
 # The environment, the umask and the working directory belong to the whole process: who changes them races with every thread that reads
 # the environment or creates a file. So they are changed here alone, each time before the process has a second thread.
-PROCESS_WIDE = re.compile(r"\b(setenv|unsetenv|putenv|clearenv|umask|chdir|fchdir)\s*\(")
+PROCESS_WIDE = re.compile(r"\b((?:setenv|unsetenv|putenv|clearenv|umask|chdir|fchdir)\s*\(|environ\s*=(?!=))")
 PROCESS_WIDE_PLACES = {
     "shared/device/cuda/devices.cpp": "initialises a static: when the program or module is loaded",
     "stages/runner/stage_main.cpp": "first in main() of a stage",
     "stages/hosts/ucx/settings.cpp": "first in main() of a link's stage, which then starts itself again",
+    "pipelines/supervisor/plan/compatibility.cpp": "in `carousel restart`, which has one thread",
     "pipelines/supervisor/engine/run.cpp": "first in `carousel run`, which has one thread then",
     "pipelines/bench/raster.cpp": "first in `bench raster`, which has one thread then",
     "pipelines/bench/opengl/peer.cpp": "before a GL is loaded, the first that starts threads in `bench raster --peer opengl`",
@@ -210,7 +211,7 @@ def check_process_wide(name, text):
         return
     for number, line in enumerate(text.splitlines(), 1):
         if m := PROCESS_WIDE.search(line.split("//")[0]):
-            yield number, f"{m[1]}() changes the whole process while its other threads run: avoid it, or list the place in tidy.py with a reason"
+            yield number, f"`{m[1]}` changes the whole process while its other threads run: avoid it, or list the place in tidy.py with a reason"
 
 
 def check_waits(name, text):
