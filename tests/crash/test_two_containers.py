@@ -70,6 +70,21 @@ echo $log >>ended
 }
 """
 
+# What the kernel permits between siblings: the first one receives a pidfd of the second one.
+WATCHES = """import errno, select, signal, socket
+listener = socket.socket(socket.AF_UNIX); listener.bind("fence.sock"); listener.listen()
+_, fds, _, _ = socket.recv_fds(listener.accept()[0], 1, 1)
+poll = select.poll(); poll.register(fds[0], select.POLLIN)
+assert poll.poll(100) == []
+try: signal.pidfd_send_signal(fds[0], signal.SIGKILL)
+except OSError as refused: print(errno.errorcode[refused.errno], flush=True)
+print("ended" if poll.poll(20000) else "not seen", flush=True)
+"""
+IS_WATCHED = """import os, socket, time
+socket.send_fds((s := socket.socket(socket.AF_UNIX), s.connect("fence.sock"))[0], [b"p"], [os.pidfd_open(os.getpid())])
+time.sleep(60)
+"""
+
 
 def children_of(pid):
     try:
@@ -202,7 +217,7 @@ class Apart:
 
 def torment(programs, kills, chosen_seed):
     chance = random.Random(chosen_seed)
-    order = ["container"] * (kills // 20) + ["supervisor"] * (kills // 8)
+    order = ["container"] * (kills // 20) + ["supervisor"] * max(1, kills // 8)
     usual = ("stage", *programs)
     order += [usual[k % len(usual)] for k in range(kills - len(order))]
     chance.shuffle(order)
@@ -226,6 +241,31 @@ def torment(programs, kills, chosen_seed):
         apart.close()
 
 
+def check_fence():
+    """The end of a process crosses pid namespaces by its pidfd, a signal does not."""
+    shared = tempfile.mkdtemp(prefix="carousel-fence-")
+    watches, watched = Container(shared), Container(shared)
+    try:
+        for name, text in (("watches.py", WATCHES), ("watched.py", IS_WATCHED)):
+            with open(os.path.join(shared, name), "w", encoding="utf-8") as f:
+                f.write(text)
+        watches.do(f"{sys.executable} watches.py >seen 2>&1 &")
+        wait_for("the listener", lambda: os.path.exists(os.path.join(shared, "fence.sock")))
+        watched.do(f"{sys.executable} watched.py &")
+
+        def seen():
+            with open(os.path.join(shared, "seen"), encoding="utf-8") as f:
+                return f.read().split()
+        wait_for("a refused signal", lambda: seen() == ["EINVAL"])
+        for pid in watched.find("watched.py"):
+            os.kill(pid, signal.SIGKILL)
+        wait_for(f"the end of the process: {seen()}", lambda: seen() == ["EINVAL", "ended"])
+    finally:
+        watches.kill()
+        watched.kill()
+        shutil.rmtree(shared, True)
+
+
 def python_with_numpy():
     for python in (os.environ.get("CAROUSEL_PYTHON"), sys.executable, "/usr/bin/python3"):
         if python and subprocess.run([python, "-B", "-c", "import numpy, carousel"], env={**os.environ, "PYTHONPATH": PYTHON_FOLDER},
@@ -238,6 +278,7 @@ def main():
     if subprocess.run([*UNSHARE, "sh", "-c", "mount -o remount,bind,ro / && unshare --map-user=1000910000 --map-group=0 true"],
                       capture_output=True, check=False).returncode != 0:
         skip("no container with namespaces of its own can be made here (unshare)")
+    check_fence()
     kills, chosen = scaled(ARGS.kills), seed()
     cpp = {"camera": [PORT_IO, "write", RUN, "camera", "500"], "analysis": [PORT_IO, "read", RUN, "analysis"]}
     variants = [cpp]

@@ -21,26 +21,23 @@ BUILD = os.path.abspath(sys.argv[1])
 LIMITS = ("--network", "none", "--read-only", "--user", "1000910000:0", "--memory", "1g", "--cpus", "1.5", "--pids-limit", "200")
 DEMO = ("run", "/opt/carousel/share/carousel/pipelines/demo.toml", "--device", "cpu", "--size", "320x180", "--set", "geometry.triangles=2000",
         "--out", "", "--no-color")
+# Programs that the image does not have are mounted, and find their libraries in it.
 APART = """[pipeline]
 name = "apart"
 device = "cpu"
-size = [160, 90]
-[[stage]]
-name = "geometry"
-run = "carousel-geometry"
-triangles = 500
-[[stage]]
-name = "fused"
-run = "carousel-fused"
-inputs = ["geometry"]
-[[stage]]
-name = "display"
-run = "carousel-display"
-inputs = ["fused"]
 [[stage]]
 name = "camera"
 run = "port"
 output = { value = "u64[512]" }
+[[stage]]
+name = "middle"
+run = "/number"
+inputs = ["camera"]
+[[stage]]
+name = "sink"
+run = "/number"
+inputs = ["middle"]
+sink = true
 [[stage]]
 name = "analysis"
 run = "port"
@@ -98,13 +95,13 @@ class Image(unittest.TestCase):
         """Supervisor and stages in one, two programs of ports in others, which are killed and started again as containers."""
         shared = containers.shared_folder(self, uid=1000910000)
         write(os.path.join(shared, "apart.toml"), APART)
-        mounts = ("-v", f"{shared}:/shared", "-e", "XDG_RUNTIME_DIR=/shared", "--ipc", "private", "--uts", "private")
-        podman("run", "-d", "--name", "run", *LIMITS, *mounts, self.runtime, "run", "/shared/apart.toml", "--no-color", "--out", "")
-        # The program is not part of the image: it is mounted, and finds its libraries in the image.
-        program = ("-v", f"{BUILD}/carousel-test-port-io:/port-io:ro", "-e", "LD_LIBRARY_PATH=/opt/carousel/lib/carousel", "--entrypoint", "/port-io")
+        mounts = ("-v", f"{shared}:/shared", "-e", "XDG_RUNTIME_DIR=/shared", "-e", "LD_LIBRARY_PATH=/opt/carousel/lib/carousel", "--ipc", "private",
+                  "--uts", "private")
+        podman("run", "-d", "--name", "run", *LIMITS, *mounts, "-v", f"{BUILD}/carousel-test-number:/number:ro", self.runtime, "run",
+               "/shared/apart.toml", "--no-color")
+        program = ("-v", f"{BUILD}/carousel-test-port-io:/port-io:ro", "--entrypoint", "/port-io")
         for name, what in (("camera", "write"), ("analysis", "read")):
             podman("run", "-d", "--name", name, *LIMITS, *mounts, *program, self.runtime, what, "/shared/carousel/apart", name, "2000")
-        stages = ("geometry", "fused", "display")
         kills, chosen = scaled(20), seed()
         chance = random.Random(chosen)
         order = [("camera", "analysis", "stage", "stage")[k % 4] for k in range(kills)]
@@ -117,7 +114,7 @@ class Image(unittest.TestCase):
                 seen = {name: frames(name) for name in ("camera", "analysis")}
                 wait_for("frames", lambda seen=seen: all("frame" in frames(n) and frames(n) != text for n, text in seen.items()), 60)
             if role == "stage":
-                podman("exec", "run", "carousel", "kill", chance.choice(stages))
+                podman("exec", "run", "carousel", "kill", chance.choice(("middle", "sink")))
             else:
                 podman("kill", "--signal", "KILL", role)
                 podman("wait", role)
