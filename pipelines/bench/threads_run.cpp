@@ -8,6 +8,7 @@
 #include "core/errors.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
+#include "core/log.hpp"
 #include "os/subprocess.hpp"
 
 namespace carousel::bench {
@@ -17,11 +18,8 @@ using nlohmann::json;
 
 /// Returns the program's last line without its "error: " prefix, because our own message already has one.
 std::string failure_text(const supervisor::subprocess_result& r, u32 patience_ms) {
-    std::string text = r.messages;
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    text = text.substr(text.rfind('\n') + 1);
-    if (text.starts_with("error: ")) text = text.substr(7);
-    return !text.empty() ? text : r.started ? r.ending(patience_ms) : r.error;
+    const std::string_view text = log::last_line_of(r.messages);
+    return !text.empty() ? std::string(text) : r.started ? r.ending(patience_ms) : r.error;
 }
 
 json threads_report(const run_order& o, const std::vector<std::string>& more, u32 patience_ms,

@@ -14,6 +14,7 @@
 #include "control/client.hpp"
 #include "control/ps_message.hpp"
 #include "core/json.hpp"
+#include "core/log.hpp"
 #include "core/user_input.hpp"
 #include "os/console.hpp"
 #include "os/log_pipe.hpp"
@@ -162,7 +163,7 @@ public:
             const json j{{"time", timestamp_text(r.time)},
                          {"stage", r.stage},
                          {"pid", r.pid},
-                         {"level", name_of(level_of(r.line))},
+                         {"level", log::name_of(log::level_of(r.line))},
                          {"line", r.line}};
             env_->out << j.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
             return;

@@ -14,30 +14,17 @@
 
 namespace carousel::supervisor {
 
-/// The level of a log line, by the word that core/log.hpp puts before it. A line without such a word, for
-/// example of another program, is `info`.
-[[nodiscard]] inline log::level level_of(std::string_view line) noexcept {
-    if (line.starts_with("error: ")) return log::level::error;
-    return line.starts_with("warning: ") ? log::level::warning : log::level::info;
-}
-
 /// Levels of the lines of one source: an indented line continues the one before it.
 class line_levels {
 public:
     [[nodiscard]] log::level next(std::string_view line) noexcept {
-        if (!line.starts_with(' ')) last_ = level_of(line);
+        if (!line.starts_with(' ')) last_ = log::level_of(line);
         return last_;
     }
 
 private:
     log::level last_ = log::level::info;
 };
-
-/// "debug", "info", "warning", "error".
-[[nodiscard]] inline const char* name_of(log::level at) noexcept {
-    constexpr const char* names[] = {"debug", "info", "warning", "error"};
-    return names[static_cast<int>(at)];
-}
 
 /// Returns true if `fd` is a terminal that understands escape sequences: TERM is set and not "dumb".
 [[nodiscard]] bool understands_escapes(int fd) noexcept;

@@ -52,7 +52,7 @@ void log_sink::print(i32 pid, std::string_view text) {
 
 // A repetition begins at an error's first line, and ends at the first line that differs.
 bool log_sink::is_repeated(i32 pid, std::string_view text) {
-    if (repeated_ == 0 && !text.starts_with("error: ")) return false;
+    if (repeated_ == 0 && log::level_of(text) != log::level::error) return false;
     for (const printed_line& p : printed_) {
         if (p.pid == pid || p.text != text) continue;
         repeats_pid_ = p.pid;

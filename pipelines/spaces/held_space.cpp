@@ -14,6 +14,7 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/io.hpp"
+#include "core/log.hpp"
 #include "shm/fd_socket.hpp"
 
 namespace carousel::supervisor {
@@ -39,11 +40,7 @@ constexpr int reply_timeout_ms = 10'000;
 std::string last_output_line(int messages) {
     char text[4096];
     const ssize_t n = messages < 0 ? 0 : ::pread(messages, text, sizeof text, 0);
-    std::string output(text, n > 0 ? static_cast<std::size_t>(n) : 0);
-    while (output.ends_with('\n')) output.pop_back();
-    const std::size_t line = output.rfind('\n');
-    output = line == std::string::npos ? output : output.substr(line + 1);
-    return output.starts_with("error: ") ? output.substr(7) : output;
+    return std::string(log::last_line_of({text, n > 0 ? static_cast<std::size_t>(n) : 0}));
 }
 
 /// Reaps a child that has been killed; returns its status.
