@@ -14,6 +14,7 @@
 #include "core/errors.hpp"
 #include "core/io.hpp"
 #include "run/directory.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/process_id.hpp"
 
 namespace carousel::supervisor::chaos {

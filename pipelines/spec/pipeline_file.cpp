@@ -8,6 +8,7 @@
 
 #include "core/io.hpp"
 #include "core/user_input.hpp"
+#include "ring/topology.hpp"
 #include "spec/hosts.hpp"
 #include "spec/pipeline_document.hpp"
 #include "spec/pipeline_keys.hpp"

@@ -15,8 +15,11 @@
 #include "core/json.hpp"
 #include "core/types.hpp"
 #include "device/backend.hpp"
-#include "ring/topology.hpp"
 #include "spec/words.hpp"
+
+namespace carousel::ring {
+struct stage_plan;
+}
 
 namespace carousel::supervisor {
 

@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/log.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::ring {
 

@@ -2,6 +2,7 @@
 
 #include "core/clock.hpp"
 #include "ring/header_check.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::ring {
 

@@ -5,6 +5,7 @@
 
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ring {

@@ -18,6 +18,10 @@
 
 #include "ring/words.hpp"
 
+namespace carousel::shm {
+class block_open_late;
+}
+
 namespace carousel::ring {
 
 /// A slot as it was read: its word, and the sequence of the frame in it.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/crash_point.hpp"
+#include "shm/block_guard.hpp"
 
 namespace carousel::ring {
 namespace {

@@ -8,6 +8,7 @@
 #include "core/clock.hpp"
 #include "core/crash_point.hpp"
 #include "core/errors.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/process_id.hpp"
 

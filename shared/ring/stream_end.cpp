@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/crash_point.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ring {

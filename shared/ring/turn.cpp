@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/errors.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ring {

@@ -36,7 +36,6 @@
 #include <atomic>
 
 #include "core/types.hpp"
-#include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 
 namespace carousel::ring {

@@ -7,6 +7,7 @@
 #include "core/errors.hpp"
 #include "ring/header_check.hpp"
 #include "ring/stream_end.hpp"
+#include "shm/block_guard.hpp"
 #include "shm/doorbell.hpp"
 
 namespace carousel::ring {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "shm/block_guard.hpp"
+
 namespace carousel::stages {
 namespace {
 

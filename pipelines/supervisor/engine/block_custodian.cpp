@@ -13,8 +13,13 @@
 #include "ring/recovery.hpp"
 #include "ring/topology.hpp"
 #include "ring/words.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/run_facts.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/run_setup.hpp"
+#include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/watch.hpp"
+#include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
 namespace {

@@ -21,12 +21,14 @@
 #include "ring/check/repair.hpp"
 #include "shm/control_block.hpp"
 #include "shm/segment.hpp"
-#include "supervisor/engine/parameters.hpp"
-#include "supervisor/engine/run_facts.hpp"
-#include "supervisor/processes/process_table.hpp"
-#include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
+
+class live_parameters;
+class memory_store;
+struct process_table;
+struct run_facts;
+struct run_setup;
 
 // The supervisor's backup of the stages' counters, used when the control block turns out to be damaged. A
 // counter that has decreased, or grown by more than is possible in the elapsed time, is not restored. One

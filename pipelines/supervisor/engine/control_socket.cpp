@@ -13,6 +13,7 @@
 #include "core/clock.hpp"
 #include "os/descriptors.hpp"
 #include "shm/process_id.hpp"
+#include "supervisor/engine/problems.hpp"
 
 namespace carousel::supervisor {
 namespace {

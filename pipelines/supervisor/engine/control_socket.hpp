@@ -17,9 +17,10 @@
 #include "os/event_loop.hpp"
 #include "shm/control_block.hpp"
 #include "shm/fd_socket.hpp"
-#include "supervisor/engine/problems.hpp"
 
 namespace carousel::supervisor {
+
+class shortage_watch;
 
 struct connection {
     shm::unique_fd fd;

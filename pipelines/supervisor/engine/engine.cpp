@@ -15,6 +15,7 @@
 #include "os/subprocess.hpp"
 #include "ring/link.hpp"
 #include "run/directory.hpp"
+#include "supervisor/engine/report.hpp"
 #include "supervisor/engine/report_figures.hpp"
 #include "supervisor/processes/mps_seats.hpp"
 #include "supervisor/processes/seat_commands.hpp"

@@ -11,9 +11,20 @@
 #include "core/json_text.hpp"
 #include "ring/recovery.hpp"
 #include "spec/links.hpp"
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/run_extension.hpp"
+#include "supervisor/engine/run_facts.hpp"
+#include "supervisor/engine/run_phase.hpp"
+#include "supervisor/engine/run_rebuild.hpp"
+#include "supervisor/engine/takeover.hpp"
+#include "supervisor/engine/trace_control.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "supervisor/processes/process_events.hpp"
+#include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/start.hpp"
+#include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
 using nlohmann::json;

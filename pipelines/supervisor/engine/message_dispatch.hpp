@@ -9,18 +9,17 @@
 #include "control/mapped_ring.hpp"
 #include "control/request_message.hpp"
 #include "core/json.hpp"
-#include "supervisor/engine/block_custodian.hpp"
+#include "control/trace_message.hpp"
 #include "supervisor/engine/control_socket.hpp"
-#include "supervisor/engine/parameters.hpp"
 #include "supervisor/engine/ps_rows.hpp"
-#include "supervisor/engine/run_extension.hpp"
-#include "supervisor/engine/run_phase.hpp"
-#include "supervisor/engine/run_rebuild.hpp"
-#include "supervisor/engine/takeover.hpp"
-#include "supervisor/engine/trace_control.hpp"
-#include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
+
+class live_parameters;
+class run_rebuild;
+class takeover;
+class trace_control;
+struct seat;
 
 // The requests of clients (control/request_message.hpp): each is carried out, or refused with the reason.
 

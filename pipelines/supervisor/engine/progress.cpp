@@ -6,7 +6,12 @@
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "os/console.hpp"
 #include "ring/words.hpp"
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/report.hpp"
+#include "supervisor/engine/run_facts.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/watch.hpp"
 #include "supervisor/stores/ledger_store.hpp"

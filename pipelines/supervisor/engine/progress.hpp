@@ -9,12 +9,16 @@
 
 #include "core/clock.hpp"
 #include "ledger/ledger.hpp"
-#include "os/console.hpp"
 #include "shm/control_block.hpp"
-#include "supervisor/engine/block_custodian.hpp"
-#include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
+
+class block_custodian;
+class console;
+struct block_damage;
+struct process_table;
+struct run_facts;
+struct run_setup;
 
 // Frames and rates of the running pipeline, and the progress line: updated in place on a terminal, printed
 // every 2 s elsewhere.

@@ -1,17 +1,22 @@
 #pragma once
 // The contents of `carousel ps`.
 
-#include <vector>
+#include <string>
 
 #include "control/ps_message.hpp"
-#include "supervisor/engine/block_custodian.hpp"
-#include "supervisor/engine/problems.hpp"
-#include "supervisor/engine/progress.hpp"
-#include "supervisor/engine/report_figures.hpp"
-#include "supervisor/engine/run_phase.hpp"
-#include "supervisor/mps/mps_domain.hpp"
 
 namespace carousel::supervisor {
+
+class block_custodian;
+class memory_store;
+class problems;
+class progress;
+class run_extensions;
+class run_phase;
+class stage_times;
+struct process_table;
+struct run_facts;
+struct run_setup;
 
 /// The data that the reply is made from.
 struct ps_sources {

@@ -10,31 +10,11 @@
 #include "core/output_file.hpp"
 #include "ledger/ledger.hpp"
 #include "shm/control_block.hpp"
-#include "supervisor/plan/memory_plan.hpp"
-#include "supervisor/plan/run_setup.hpp"
+#include "supervisor/engine/run_facts.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "telemetry/bottleneck.hpp"
 
 namespace carousel::supervisor {
-
-/// One rebuild of the control block because no frame advanced or because a word had an impossible value.
-struct repair_record {
-    u64 at_ns = 0, frame = 0;  ///< frame: the frame at which the run continued
-    bool stalled = false;
-    std::vector<std::string> found;  ///< empty: no word was wrong
-    struct frames {
-        u64 first = 0, end = 0;
-    };
-    /// Frames that were delivered, were possibly made from damaged words, and are not made again because
-    /// another host has sent them.
-    frames uncertain;
-};
-struct damage_account {
-    u64 stalls = 0, damaged = 0;
-    u64 words = 0;       ///< words with one flipped bit that were repaired without a rebuild
-    u64 beyond_end = 0;  ///< frames that a sink delivered beyond the end, removed from the account
-    std::vector<repair_record> last;  ///< the first hundred
-};
 
 /// True if the receiving end of a link has reported that its sender keeps frames until the sinks here have
 /// delivered them.

@@ -19,6 +19,7 @@
 #include "runs/run_lock.hpp"
 #include "spec/programs.hpp"
 #include "supervisor/engine/engine.hpp"
+#include "supervisor/engine/report.hpp"
 #include "supervisor/engine/run_extension.hpp"
 #include "supervisor/mps/mps_control.hpp"
 #include "supervisor/plan/compatibility.hpp"

@@ -13,13 +13,17 @@
 #include <functional>
 #include <string>
 
-#include "supervisor/engine/block_custodian.hpp"
-#include "supervisor/engine/report_figures.hpp"
-#include "supervisor/engine/run_extension.hpp"
-#include "supervisor/engine/run_facts.hpp"
-#include "supervisor/processes/process_table.hpp"
+#include "core/types.hpp"
 
 namespace carousel::supervisor {
+
+class block_custodian;
+class run_extensions;
+class stage_times;
+struct process_table;
+struct run_facts;
+struct run_outcome;
+struct run_setup;
 
 enum class phase { running, draining, leaving, ending, rebuilding };
 

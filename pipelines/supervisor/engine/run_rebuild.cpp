@@ -10,8 +10,17 @@
 #include "core/errors.hpp"
 #include "ledger/ledger.hpp"
 #include "ledger/ledger_fold.hpp"
+#include "os/event_loop.hpp"
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/problems.hpp"
+#include "supervisor/engine/progress.hpp"
+#include "supervisor/engine/report.hpp"
+#include "supervisor/engine/run_facts.hpp"
+#include "supervisor/engine/run_phase.hpp"
+#include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/seat_commands.hpp"
 #include "supervisor/processes/standby.hpp"
+#include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
 namespace {

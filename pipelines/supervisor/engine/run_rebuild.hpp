@@ -9,14 +9,21 @@
 
 #include <string>
 
-#include "os/event_loop.hpp"
-#include "supervisor/engine/block_custodian.hpp"
-#include "supervisor/engine/problems.hpp"
-#include "supervisor/engine/progress.hpp"
-#include "supervisor/engine/run_phase.hpp"
-#include "supervisor/stores/memory_store.hpp"
+#include "core/types.hpp"
 
 namespace carousel::supervisor {
+
+class block_custodian;
+class event_loop;
+class memory_store;
+class problems;
+class run_phase;
+class stall_guard;
+struct block_damage;
+struct process_table;
+struct run_facts;
+struct run_setup;
+struct stage_setup;
 
 class run_rebuild {
 public:

@@ -14,8 +14,15 @@
 #include "core/json_text.hpp"
 #include "shm/process_id.hpp"
 #include "shm/runtime_folder.hpp"
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/engine/parameters.hpp"
+#include "supervisor/engine/run_extension.hpp"
+#include "supervisor/engine/run_facts.hpp"
+#include "supervisor/engine/run_phase.hpp"
+#include "supervisor/engine/run_rebuild.hpp"
 #include "supervisor/processes/process_table.hpp"
 #include "supervisor/processes/start.hpp"
+#include "supervisor/stores/memory_store.hpp"
 
 namespace carousel::supervisor {
 using nlohmann::json;

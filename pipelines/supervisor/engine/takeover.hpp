@@ -8,16 +8,20 @@
 #include <string>
 
 #include "control/stage_message.hpp"
-#include "supervisor/engine/block_custodian.hpp"
 #include "supervisor/engine/control_socket.hpp"
-#include "supervisor/engine/parameters.hpp"
-#include "supervisor/engine/run_extension.hpp"
-#include "supervisor/engine/run_facts.hpp"
-#include "supervisor/engine/run_phase.hpp"
-#include "supervisor/engine/run_rebuild.hpp"
 #include "supervisor/processes/adoption.hpp"
 
 namespace carousel::supervisor {
+
+class block_custodian;
+class live_parameters;
+class memory_store;
+class run_extensions;
+class run_phase;
+class run_rebuild;
+class saved_run;
+class stream_end;
+struct run_facts;
 
 class takeover {
 public:

@@ -17,6 +17,9 @@
 #include "core/output_file.hpp"
 #include "shm/process_id.hpp"
 #include "spec/programs.hpp"
+#include "supervisor/engine/block_custodian.hpp"
+#include "supervisor/plan/run_setup.hpp"
+#include "supervisor/processes/process_table.hpp"
 
 namespace carousel::supervisor {
 namespace {

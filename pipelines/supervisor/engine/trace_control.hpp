@@ -13,9 +13,12 @@
 #include "core/clock.hpp"
 #include "os/spawn.hpp"
 #include "shm/segment.hpp"
-#include "supervisor/engine/block_custodian.hpp"
 
 namespace carousel::supervisor {
+
+class block_custodian;
+struct process_table;
+struct run_setup;
 
 // Traces of this host's partition, recorded by the supervisor for `carousel trace` on the coordinator, which
 // cannot read this host's memory. Each is recorded by a `carousel trace` of this run, a separate process in

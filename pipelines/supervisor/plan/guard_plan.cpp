@@ -9,6 +9,7 @@
 #include "shm/block_guard.hpp"
 #include "shm/control_block.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
 namespace {

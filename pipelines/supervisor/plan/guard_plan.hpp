@@ -6,9 +6,15 @@
 
 #include "device/backend.hpp"
 #include "spec/pipeline_file.hpp"
-#include "supervisor/plan/run_setup.hpp"
+
+namespace carousel::shm {
+struct control_block;
+}
 
 namespace carousel::supervisor {
+
+struct run_setup;
+struct stage_setup;
 
 // The area that follows each slot of a ring is a gap or a canary. A gap is a range of addresses at which no
 // process has anything mapped, so that a write beyond a slot faults its writer (device/backend.hpp,

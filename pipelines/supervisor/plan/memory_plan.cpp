@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "device/canary.hpp"
+#include "ring/topology.hpp"
+#include "supervisor/plan/run_setup.hpp"
 
 namespace carousel::supervisor {
 

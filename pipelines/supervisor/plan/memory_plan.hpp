@@ -6,9 +6,15 @@
 #include <vector>
 
 #include "supervisor/plan/guard_plan.hpp"
-#include "supervisor/plan/run_setup.hpp"
+
+namespace carousel::ring {
+struct plan;
+}
 
 namespace carousel::supervisor {
+
+struct run_setup;
+struct stage_setup;
 
 struct memory_choice {
     device::memory_kind kind = device::memory_kind::memfd;

@@ -19,6 +19,7 @@
 #include "supervisor/plan/depth_plan.hpp"
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/run_options.hpp"
 
 namespace carousel::supervisor {
 namespace {

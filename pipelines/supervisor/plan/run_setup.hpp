@@ -12,9 +12,10 @@
 #include "spec/describe.hpp"
 #include "spec/pipeline_file.hpp"
 #include "supervisor/plan/device_choice.hpp"
-#include "supervisor/plan/run_options.hpp"
 
 namespace carousel::supervisor {
+
+struct run_options;
 
 struct asset_setup {
     std::string name;

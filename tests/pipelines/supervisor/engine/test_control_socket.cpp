@@ -4,7 +4,11 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "core/json.hpp"
+#include "os/console.hpp"
 #include "supervisor/engine/control_socket.hpp"
+#include "supervisor/engine/problems.hpp"
+#include "supervisor/plan/run_setup.hpp"
+#include "supervisor/processes/process_table.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_folder.hpp"
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "ring/topology.hpp"
+#include "supervisor/plan/run_setup.hpp"
 #include "tests/support/catch.hpp"
 
 namespace {

@@ -2,6 +2,7 @@
 // memory of others.
 #include "supervisor/plan/guard_plan.hpp"
 #include "supervisor/plan/memory_plan.hpp"
+#include "supervisor/plan/run_options.hpp"
 #include "supervisor/plan/run_setup.hpp"
 #include "tests/pipelines/spec/parts.hpp"
 #include "tests/pipelines/spec/pipeline_support.hpp"
