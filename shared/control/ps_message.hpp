@@ -110,7 +110,7 @@ BOOST_DESCRIBE_STRUCT(ps_kills, (), (idle, open, submitted, committed, aborted))
 struct ps_pipeline {
     std::optional<std::string> name, state, state_text, run_id, file, device;
     std::vector<std::string> waits_for;  ///< stages without a process
-    nlohmann::json bottleneck;           ///< telemetry/bottleneck_json.hpp
+    nlohmann::json bottleneck;           ///< telemetry/bottleneck.hpp
     std::optional<i32> pid, owner_pid;
     std::optional<ps_mps> mps;
     std::optional<f64> uptime_s, frames_per_second;

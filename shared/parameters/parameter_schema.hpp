@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/types.hpp"
-#include "shm/parameter_bytes.hpp"
+#include "shm/frame_meta.hpp"
 
 namespace carousel::ring {
 

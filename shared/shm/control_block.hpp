@@ -27,7 +27,6 @@
 #include "core/types.hpp"
 #include "shm/frame_header.hpp"
 #include "shm/number_word.hpp"
-#include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
 

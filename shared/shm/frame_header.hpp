@@ -20,7 +20,6 @@
 
 #include "shm/frame_meta.hpp"
 #include "shm/number_word.hpp"
-#include "shm/parameter_bytes.hpp"
 
 namespace carousel::shm {
 

@@ -6,7 +6,8 @@
 
 namespace carousel::shm {
 
-inline constexpr u32 none = ~0U;  ///< "no such index"
+inline constexpr u32 none = ~0U;                 ///< "no such index"
+inline constexpr u32 max_parameter_bytes = 256;  ///< maximum size of a set of parameters
 
 /// The clock of a frame's capture time.
 enum class capture_clock : u32 {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/enum_names.hpp"
+#include "core/json.hpp"
 #include "telemetry/busy_time.hpp"
 #include "telemetry/snapshot.hpp"
 #include "telemetry/snapshot_series.hpp"
@@ -149,5 +150,12 @@ std::string describe(const bottleneck& b, const std::string& name, f64 fps) {
 
 BOOST_DESCRIBE_ENUM(bottleneck::kind, unknown, none, stage, gpu, pace, paused, down)
 const char* name_of(bottleneck::kind k) noexcept { return enum_name(k); }
+
+nlohmann::json bottleneck_json(const bottleneck& b, const std::string& name, f64 fps) {
+    return {{"kind", name_of(b.what)},
+            {"stage", b.stage != shm::none ? nlohmann::json(name) : nlohmann::json()},
+            {"busy", b.what == bottleneck::kind::stage ? nlohmann::json(b.busy) : nlohmann::json()},
+            {"text", describe(b, name, fps)}};
+}
 
 }  // namespace carousel::telemetry

@@ -11,6 +11,8 @@
 //
 // Pure functions of plain data; may be called from any thread.
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <string>
 #include <vector>
 
@@ -82,5 +84,11 @@ inline constexpr f64 least_pace_share = 0.05;  ///< share of a source's time spe
 [[nodiscard]] std::string describe(const bottleneck& b, const std::string& name, f64 fps);
 /// "stage", "pace" and so on: the name of the kind in reports and on the dashboard.
 [[nodiscard]] const char* name_of(bottleneck::kind k) noexcept;
+
+/// A bottleneck in reports, `ps --json` and /status.json: {"kind": "stage" | "gpu" | "pace" | "none" |
+/// "paused" | "down" | "vacant" | "unknown", "stage": name | null, "busy": 0..1 | null, "text": the sentence
+/// for users}. The supervisor sets "vacant": a port that no program has opened, which this library treats as
+/// "down".
+[[nodiscard]] nlohmann::json bottleneck_json(const bottleneck& b, const std::string& name, f64 fps);
 
 }  // namespace carousel::telemetry

@@ -12,7 +12,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -21,7 +23,6 @@
 #include "run/directory.hpp"
 #include "shm/block_guard.hpp"
 #include "shm/segment.hpp"
-#include "viewer/peek/shrink.hpp"
 #include "viewer/watch/tap.hpp"
 
 namespace {
@@ -30,6 +31,40 @@ using namespace carousel;
 constexpr int socket_fd = 3;
 constexpr u64 patience_ns = 250 * ns_per_ms;  // timeout for a newer picture: a paused pipeline has none
 constexpr u32 most_pixels = 50'000;           // 3 bytes per pixel must fit into a message
+
+struct small_picture {
+    u32 width = 0, height = 0;
+    std::string rgb;  ///< 3 bytes per pixel, top row first
+};
+
+/// Returns the largest picture of the same aspect ratio within max_width x max_height (both at least 1),
+/// never larger than the original; each pixel is the mean of the pixels that it covers. `rgba`: 4 bytes per
+/// pixel, top row first, dense.
+small_picture shrink(const std::byte* rgba, u32 width, u32 height, u32 max_width, u32 max_height) {
+    small_picture p;
+    if (rgba == nullptr || width == 0 || height == 0 || max_width == 0 || max_height == 0) return p;
+    p.width = std::min(width, max_width);
+    p.height = static_cast<u32>(std::max<u64>(1, u64{height} * p.width / width));
+    if (p.height > max_height) {
+        p.height = max_height;
+        p.width = static_cast<u32>(std::clamp<u64>(u64{width} * p.height / height, 1, width));
+    }
+    p.height = std::min(p.height, height);
+    p.rgb.reserve(std::size_t{p.width} * p.height * 3);
+    for (u32 y = 0; y < p.height; ++y) {
+        const u64 y0 = u64{y} * height / p.height, y1 = std::max(y0 + 1, u64{y + 1} * height / p.height);
+        for (u32 x = 0; x < p.width; ++x) {
+            const u64 x0 = u64{x} * width / p.width, x1 = std::max(x0 + 1, u64{x + 1} * width / p.width);
+            u64 sum[3] = {0, 0, 0};
+            for (u64 v = y0; v < y1; ++v)
+                for (u64 u = x0; u < x1; ++u)
+                    for (std::size_t c = 0; c < 3; ++c)
+                        sum[c] += std::to_integer<u64>(rgba[(v * width + u) * 4 + c]);
+            for (const u64 s : sum) p.rgb += static_cast<char>(s / ((y1 - y0) * (x1 - x0)));
+        }
+    }
+    return p;
+}
 
 /// Returns the text for a picture: the scale of its values, and the metadata of its frame.
 std::string words_of(const viewer::shown_picture& p) {
@@ -66,7 +101,7 @@ int serve(const std::string& folder, const std::string& run_id, const std::strin
             throw config_error("the request can't be read: check that both programs have the same version");
         std::string answer = "none";
         if (take_newest(t, have)) {
-            const viewer::small_picture p = viewer::shrink(t.pixels(), t.width(), t.height(), width, height);
+            const small_picture p = shrink(t.pixels(), t.width(), t.height(), width, height);
             answer = fmt::format("{} {} {}\t{}\n", p.width, p.height, t.ring_sequence(),
                                  words_of(t.shown().front())) +
                      p.rgb;

@@ -94,7 +94,7 @@ struct run_report {
     std::string state;                   ///< "running", "paused", "waiting", ...; "": not known yet
     std::string state_text;              ///< "waiting: fragment is down"
     std::vector<std::string> problems;   ///< sentences
-    std::string limit_kind, limit_text;  ///< telemetry/bottleneck_json.hpp: "down", "fragment is down: ..."
+    std::string limit_kind, limit_text;  ///< telemetry/bottleneck.hpp: "down", "fragment is down: ..."
 };
 
 class control_client {

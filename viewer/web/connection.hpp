@@ -9,9 +9,9 @@
 #include <memory>
 #include <optional>
 
-#include "viewer/web/probes.hpp"
 #include "viewer/web/requests.hpp"
 #include "viewer/web/site.hpp"
+#include "viewer/web/status.hpp"
 
 namespace carousel::viewer::web {
 

@@ -2,7 +2,7 @@
 // The HTTP server of the dashboard: one thread, which never waits for a client. Boost.Beast parses.
 //   GET /               the dashboard                 GET /snapshot.png   the newest picture, complete
 //   GET /stream.mjpg    the picture, live             GET /status.json, /history.json   see status.hpp
-//   GET /metrics        for Prometheus                GET /healthz, /readyz   see probes.hpp
+//   GET /metrics        for Prometheus                GET /healthz, /readyz   see status.hpp
 //   GET /pixel.json     the values of a pixel         POST /stages/STAGE/ACTION   kill, stop, cont, restart,
 //                                                                                 down, up; needs the token
 //                                                     POST /picture     selects the picture:

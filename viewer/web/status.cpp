@@ -5,7 +5,7 @@
 
 #include "core/json.hpp"
 #include "device/backend.hpp"
-#include "telemetry/bottleneck_json.hpp"
+#include "telemetry/bottleneck.hpp"
 #include "viewer/web/requests.hpp"
 
 namespace carousel::viewer::web {
@@ -280,6 +280,11 @@ json column(const view& v, F value) {
     return out;
 }
 
+bool every_sink_has_a_frame(const view& v) {
+    return std::all_of(v.snap.stages.begin(), v.snap.stages.end(),
+                       [](const telemetry::stage_view& s) { return !s.outputs.empty() || s.frames > 0; });
+}
+
 }  // namespace
 
 std::string hindrance(const view& v) {
@@ -365,6 +370,24 @@ std::string history_json(const view& v, u64 now) {
     for (const telemetry::restart_mark& m : v.past.marks())
         out["deaths"].push_back({{"age_s", age_s(m.time_ns, now)}, {"stage", v.snap.stage_name(m.stage)}});
     return text_of(out);
+}
+
+probe_answer health(const view& v) {
+    const std::string why = hindrance(v);
+    if (v.phase != run_phase::running || !v.led) return {false, why};
+    if (!v.notice.empty()) return {false, v.notice};
+    return {true, why.empty() ? "ok" : why};
+}
+
+probe_answer readiness(const view& v) {
+    probe_answer a = health(v);
+    if (!a.ok) return a;
+    const std::string why = hindrance(v), &state = v.whole.state;
+    if (!why.empty()) return {false, why};
+    if (state == "stopping" || state == "ending" || state == "done" || state == "rebuilding")
+        return {false, "the run is " + state};
+    if (!every_sink_has_a_frame(v)) return {false, "no frame has reached every sink yet"};
+    return a;
 }
 
 }  // namespace carousel::viewer::web

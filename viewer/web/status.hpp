@@ -1,5 +1,5 @@
 #pragma once
-// A run's state for programs: as JSON, and as metrics of Prometheus.
+// A run's state for programs: as JSON, as metrics of Prometheus, and as the answers to probes.
 
 #include <string>
 
@@ -72,5 +72,21 @@ struct stream_status {
 /// of a stage has the label stage_instance, because Prometheus uses `instance` for the scraped address and
 /// would rename ours to exported_instance.
 [[nodiscard]] std::string metrics_text(const view& v, u64 now);
+
+// The answers for probes of a service or container manager. These answers need no token and are made from the
+// last view, so a supervisor that hangs does not delay an answer.
+
+struct probe_answer {
+    bool ok = false;   ///< 200, else 503
+    std::string text;  ///< one sentence
+};
+
+/// /healthz: false if no run is watched, if no supervisor controls the run, or if the connection has a
+/// problem (view::notice). A run that waits is healthy, and the text contains the reason (hindrance()). A
+/// stall needs no probe: the supervisor repairs it or ends the run (stall_timeout_ms).
+[[nodiscard]] probe_answer health(const view& v);
+/// /readyz: true if the run is healthy, every sink has had a frame, no hindrance() exists, and the run is
+/// neither ending nor being rebuilt.
+[[nodiscard]] probe_answer readiness(const view& v);
 
 }  // namespace carousel::viewer::web

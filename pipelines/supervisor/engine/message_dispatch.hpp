@@ -8,8 +8,8 @@
 #include "control/control_message.hpp"
 #include "control/mapped_ring.hpp"
 #include "control/request_message.hpp"
-#include "core/json.hpp"
 #include "control/trace_message.hpp"
+#include "core/json.hpp"
 #include "supervisor/engine/control_socket.hpp"
 #include "supervisor/engine/ps_rows.hpp"
 

@@ -7,7 +7,6 @@
 #include "core/clock.hpp"
 #include "core/errors.hpp"
 #include "ring/words.hpp"
-#include "telemetry/bottleneck_json.hpp"
 #include "telemetry/frame_facts.hpp"
 
 namespace carousel::supervisor {

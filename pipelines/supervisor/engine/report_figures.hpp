@@ -57,7 +57,7 @@ private:
     std::deque<sample> past_;  ///< oldest first
 };
 
-/// The bottleneck in the form of bottleneck_json.hpp, from these shares and the state of the seats. `seats`
+/// The bottleneck in the form of bottleneck.hpp, from these shares and the state of the seats. `seats`
 /// is null if the run is over: all seats then count as up.
 [[nodiscard]] nlohmann::json bottleneck_of(const run_setup& s,
                                            const std::vector<telemetry::stage_shares>& shares,

@@ -1,5 +1,0 @@
-#include "stages/hosts/receive_stage.hpp"
-int main(int argc, char** argv) {
-    carousel::hosts::set_ucx_environment(argv);
-    return carousel::stage_main<carousel::stages::receive_stage>(argc, argv);
-}
