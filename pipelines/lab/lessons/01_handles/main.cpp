@@ -191,10 +191,7 @@ void textbook() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-handles SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-handles SPACE")) return 2;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0 ||
         socketpair(AF_UNIX, SOCK_STREAM, 0, pipes) != 0)
         return 1;

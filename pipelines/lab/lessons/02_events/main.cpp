@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <semaphore.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,13 +136,8 @@ void word_that_saves() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-events   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    all = static_cast<shared*>(at);
+    if (lesson::wants_usage(argc, argv, "carousel-lab-events")) return 2;
+    all = lesson::shared_memory<shared>();
     frames("early", true);
     std::fflush(stdout);
     frames("late", false);

@@ -13,18 +13,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
+
+#include "../program.hpp"
 
 namespace {
 
 const std::string shm_name = "/carousel-lesson-" + std::to_string(getpid());
 
-double now_ms() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
-}
+double now_ms() { return lesson::now_us() / 1e3; }
 
 /// Runs `body` in a child process; returns its exit code, or minus the signal that ended it.
 template <class Body>
@@ -35,9 +32,7 @@ int apart(Body body) {
         alarm(20);
         _exit(body());
     }
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+    return lesson::end_of(pid);
 }
 
 /// The textbooks' consumer: opens, maps and reads. Returns 0 if it read the producer's value.
@@ -115,10 +110,7 @@ void with_holder(const char* name, const std::string& space, const std::string& 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-order SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-order SPACE")) return 2;
     const std::string space = argc > 1 ? argv[1] : "lab";
     try {
         (void)carousel::ipc::open(space);  // reports an error here, because a child below could not report it

@@ -9,21 +9,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "../program.hpp"
 
 namespace {
 
 constexpr size_t least = 16 << 10, most = 64 << 20, line = 64;
 constexpr int rounds = 7;
 
-double now_ns() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
+double now_ns() { return lesson::now_us() * 1e3; }
 double median(std::vector<double> all) {
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
@@ -74,10 +71,7 @@ void* make(int fd) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-bandwidth   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-bandwidth")) return 2;
     const int fd = memfd_create("lesson", 0);
     if (fd < 0 || ftruncate(fd, most) != 0) return 1;
     void* const own = make(-1);

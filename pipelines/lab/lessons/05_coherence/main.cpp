@@ -179,13 +179,8 @@ void killed_writer() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-coherence   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    all = static_cast<shared*>(at);
+    if (lesson::wants_usage(argc, argv, "carousel-lab-coherence")) return 2;
+    all = lesson::shared_memory<shared>();
     std::printf("figure plain.sees %d\n", observed(poll_plain));
     std::fflush(stdout);
     std::printf("figure volatile.sees %d\n", observed(poll_volatile));

@@ -1,7 +1,6 @@
 // A ring of frames between processes whose status words are either anonymous, as in the textbooks, or
 // identify their owner; the producer is repeatedly killed in the middle of a write.
 #include <sched.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -189,13 +188,8 @@ void owned() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-frames   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(ring), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    shared = static_cast<ring*>(at);
+    if (lesson::wants_usage(argc, argv, "carousel-lab-frames")) return 2;
+    shared = lesson::shared_memory<ring>();
     no_word();
     anonymous("naive", false);
     anonymous("reset", true);

@@ -99,16 +99,10 @@ void run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-semaphore SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-semaphore SPACE")) return 2;
     space = argc > 1 ? argv[1] : "lab";
-    try {
+    return lesson::exit_code_of<carousel::error>([] {
         run();
         return 0;
-    } catch (const carousel::error& e) {
-        std::fprintf(stderr, "%s\n", e.what());
-        return e.code();
-    }
+    });
 }

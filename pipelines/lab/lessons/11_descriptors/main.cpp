@@ -167,10 +167,7 @@ void seals() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-descriptors   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-descriptors")) return 2;
     ten_incarnations();
     names();
     seals();

@@ -153,13 +153,8 @@ void fault(const char* name, bool processes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-isolation   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    all = static_cast<shared*>(at);
+    if (lesson::wants_usage(argc, argv, "carousel-lab-isolation")) return 2;
+    all = lesson::shared_memory<shared>();
     setrlimit(RLIMIT_CORE, &no_core);
     const double threads = switches("threads.switch_us", false, false);
     std::printf("figure processes.ratio %.3f\n", switches("processes.switch_us", true, false) / threads);

@@ -281,20 +281,12 @@ void run() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-server SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-server SPACE")) return 2;
     space = argc > 1 ? argv[1] : "lab";
-    void* at = mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    shared = new (at) board;
+    shared = lesson::shared_memory<board>();
     setrlimit(RLIMIT_CORE, &no_core);
-    try {
+    return lesson::exit_code_of<carousel::error>([] {
         run();
         return 0;
-    } catch (const carousel::error& e) {
-        std::fprintf(stderr, "%s\n", e.what());
-        return e.code();
-    }
+    });
 }

@@ -262,10 +262,7 @@ void run(const char* self) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-ranks SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-ranks SPACE")) return 2;
     space = argc > 1 ? argv[1] : "lab";
     try {
         const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");

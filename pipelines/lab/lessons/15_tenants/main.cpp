@@ -193,14 +193,9 @@ void tenants(const std::string& client, uid_t of_owner, uid_t of_other_user) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-tenants SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-tenants SPACE")) return 2;
     space = argc > 1 ? argv[1] : "lab";
-    void* at = mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    shared = new (at) board;
+    shared = lesson::shared_memory<board>();
     if (access("/dev/shm", W_OK) != 0)
         std::printf("missing two_users_and_shm no POSIX shared memory here: %s\n", std::strerror(errno));
     const bool may_become = end_of(start([] { return become(owner) ? 0 : 2; })) == 0;

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
 
@@ -19,6 +20,43 @@ bool begin_cuda(char (&why)[size]) {
     if (e == cudaSuccess) e = cudaFree(nullptr);
     if (e != cudaSuccess) std::snprintf(why, size, "no GPU: %s", cudaGetErrorString(e));
     return e == cudaSuccess;
+}
+
+/// The part of the shared memory that is the same in many programs: the step that was reached, the reason why
+/// there is no GPU here, and the lines that are printed at the end, written by the process that performs the
+/// current step. A base of the program's own struct.
+struct record {
+    std::atomic<int> step{0};
+    char why[200] = {};
+    char output[16384] = {};
+};
+inline record* recorded = nullptr;  // set by make_record(), before the first child starts
+
+template <class T>
+T* make_record() {
+    T* const made = shared_memory<T>();
+    recorded = made;
+    return made;
+}
+template <class... Args>
+void append_output(const char* format, Args... args) {
+    const size_t used = std::strlen(recorded->output);
+    std::snprintf(recorded->output + used, sizeof recorded->output - used, format, args...);
+}
+inline void figure(const char* name, double value) { append_output("figure %s %.6g\n", name, value); }
+/// Returns false if the word does not reach the value within `ms`, or if a process has failed (a negative
+/// word).
+inline bool wait_for(const std::atomic<int>& word, int value, int ms) {
+    for (; ms > 0 && word.load() < value && word.load() >= 0; --ms) usleep(1000);
+    return word.load() >= value;
+}
+inline bool wait_for(int step, int ms = 20'000) { return wait_for(recorded->step, step, ms); }
+
+/// To be called if no process could open a GPU: prints the reason, which may be in `why`. Returns the exit
+/// code.
+inline int no_gpu(const char* why) {
+    std::fprintf(stderr, "%s\n", why[0] != 0 ? why : "the driver ended a process that asked for a GPU");
+    return 3;
 }
 
 /// Looks up a driver function by name: a program linked to libcuda would not start without a driver.

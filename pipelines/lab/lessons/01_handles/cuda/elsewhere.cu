@@ -3,7 +3,6 @@
 // possible on one machine). The parent never touches CUDA.
 #include <cuda_runtime.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -188,19 +187,10 @@ void from_a_container() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-handles-elsewhere-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    common = new (at) shared{};
+    if (lesson::wants_usage(argc, argv, "carousel-lab-handles-elsewhere-cuda")) return 2;
+    common = lesson::shared_memory<shared>();
     const pid_t owner = exported_in(here);
-    if (owner < 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (owner < 0) return lesson::no_gpu(common->why);
     const bool well = end_of(start(altered)) == 0;
     namespaces();
     (void)opened_in(boot, "boot", "gpu_boot_id");

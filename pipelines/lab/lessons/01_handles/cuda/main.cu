@@ -3,7 +3,6 @@
 // holds the descriptor and kills.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,34 +18,24 @@ namespace {
 
 using lesson::driver;
 using lesson::end_of;
+using lesson::figure;
 using lesson::now_us;
 using lesson::receive_fd;
 using lesson::send_fd;
 using lesson::start;
+using lesson::wait_for;
 
 constexpr size_t bytes = 2 << 20;
 constexpr unsigned magic = 0x5EED5EED, next_magic = 0x0BAD0BAD;
 constexpr int many = 1000;
 
-struct shared {
-    std::atomic<int> step;
-    char why[200];  // why there is no GPU here
+struct shared : lesson::record {
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    size_t neighbour;    // offset of the adjacent small allocation in the 2 MiB that both share
-    char figures[8192];  // written by the process that performs the current step
+    size_t neighbour;  // offset of the adjacent small allocation in the 2 MiB that both share
 };
 shared* common;
 int sockets[2];
 
-void figure(const char* name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
-}
-/// Returns false if the step is not reached within 20 s.
-bool wait_for(int step) {
-    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 unsigned word_at(const void* at) {
     unsigned word = 0;
@@ -181,7 +170,7 @@ int importer() {
 int other_device() {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 2) {
-        std::strcat(common->figures, "missing two_gpus only one GPU here\n");
+        lesson::append_output("missing two_gpus only one GPU here\n");
         return 0;
     }
     cudaError_t e = cudaSetDevice(1);
@@ -241,18 +230,10 @@ int textbook_consumer(const char* file) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-handles-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
-    common = static_cast<shared*>(at);
-    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-handles-cuda")) return 2;
+    common = lesson::make_record<shared>();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) return lesson::no_gpu(common->why);
     const pid_t maker = start(exporter), user = start(importer);
     const bool both = wait_for(2);
     if (both) (void)end_of(start(other_device));
@@ -273,6 +254,6 @@ int main(int argc, char** argv) {
     (void)end_of(start([&] { return textbook_consumer(file.c_str()); }));
     (void)end_of(textbook);
     unlink(file.c_str());
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return both ? 0 : 1;
 }

@@ -3,7 +3,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,32 +16,24 @@
 namespace {
 
 using lesson::end_of;
+using lesson::figure;
 using lesson::now_us;
 using lesson::start;
+using lesson::wait_for;
 
 constexpr size_t words = 1 << 20;
 constexpr unsigned magic = 0x5EED5EED;
 
-struct shared {
-    std::atomic<int> step, released;
+struct shared : lesson::record {
+    std::atomic<int> released;
     // Set by the textbook's two programs; the kill comes when `opened` is set.
     std::atomic<int> ready, opened;
     std::atomic<double> at_us;
-    char why[200];
     cudaIpcEventHandle_t event;
     cudaIpcMemHandle_t data, word;
-    char figures[4096];
 };
 shared* common;
 
-void figure(const char* name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
-}
-bool wait_for(int step) {
-    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 using wait_value = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
 wait_value stream_wait_value() {
@@ -211,18 +202,9 @@ int end_within(pid_t pid, int ms) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-events-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    common = static_cast<shared*>(at);
-    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-events-cuda")) return 2;
+    common = lesson::make_record<shared>();
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) return lesson::no_gpu(common->why);
     const pid_t one = start(producer), two = start(consumer), three = start(hanging), four = start(saved);
     const bool reached = wait_for(5);
     usleep(1'500'000);  // wait until both waiting processes have their contexts
@@ -238,6 +220,6 @@ int main(int argc, char** argv) {
     const pid_t producing = start(textbook_producer), consuming = start(textbook_consumer);
     (void)end_within(producing, 12'000);
     (void)end_within(consuming, 3'000);
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return polled ? 0 : 1;
 }

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <string>
 
 #include "../../program.hpp"
@@ -21,11 +20,7 @@ using lesson::end_of;
 constexpr unsigned magic = 0x5EED5EED;
 constexpr int no_gpu = 3, no_file = 4, no_memory = 5, not_whole = 6;
 
-double now_ms() {
-    timespec t{};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
-}
+double now_ms() { return lesson::now_us() / 1e3; }
 bool begin_cuda() { return cudaSetDevice(0) == cudaSuccess && cudaFree(nullptr) == cudaSuccess; }
 
 /// Writes the handle under a temporary name and renames it; then waits to be killed (`stays`) or returns.
@@ -93,10 +88,7 @@ int main(int argc, char** argv) {
     const std::string as = argc > 2 ? argv[1] : "";
     if (as == "--produce" || as == "--hand-over") return produce(argv[2], as == "--produce");
     if (as == "--consume") return consume(argv[2]);
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-order-cuda   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-order-cuda")) return 2;
     const std::string file = "/tmp/carousel-lesson-" + std::to_string(getpid());
     const int first = end_of(start(argv[0], "--hand-over", file));
     if (first != 0) {

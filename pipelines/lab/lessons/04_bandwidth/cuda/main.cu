@@ -3,7 +3,6 @@
 // killed. The parent never touches CUDA.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 
 namespace {
 
+using lesson::append_output;
 using lesson::driver;
 using lesson::end_of;
 using lesson::start;
@@ -27,24 +27,13 @@ using lesson::start;
 constexpr size_t most = 256 << 20, least = 1 << 20, line = 128;
 constexpr int rounds = 7, repeats = 20;
 
-struct shared {
-    std::atomic<int> step;
-    char why[200];
+struct shared : lesson::record {
     cudaIpcMemHandle_t handle;
-    char output[16384];
 };
 shared* common;
 int sockets[2];
 
-template <class... Args>
-void append_output(const char* format, Args... args) {
-    const size_t used = std::strlen(common->output);
-    std::snprintf(common->output + used, sizeof common->output - used, format, args...);
-}
-bool wait_for(int step) {
-    for (int k = 0; k < 30'000 && common->step.load() < step; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
+bool wait_for(int step) { return lesson::wait_for(step, 30'000); }
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 void* map(CUmemGenericAllocationHandle h) {
     CUdeviceptr at = 0;
@@ -189,18 +178,10 @@ int reader() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-bandwidth-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
-    common = static_cast<shared*>(at);
-    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-bandwidth-cuda")) return 2;
+    common = lesson::make_record<shared>();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) return lesson::no_gpu(common->why);
     const pid_t maker = start(exporter), user = start(reader);
     const bool read = wait_for(2);
     kill(maker, SIGKILL);

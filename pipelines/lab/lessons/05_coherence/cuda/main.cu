@@ -2,7 +2,6 @@
 // and the cost of a hop between two spinning kernels in time slices and under MPS. The parent never touches
 // CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,10 +39,7 @@ struct shared {
 shared* common;
 std::string folder;  // folder of the MPS daemon's pipes; no process replies there while no daemon runs
 
-bool wait_for(int step) {
-    for (int k = 0; k < 8'000 && common->step.load() < step; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
+bool wait_for(int step) { return lesson::wait_for(common->step, step, 8'000); }
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 
 __device__ unsigned long long now_ns() {
@@ -201,20 +197,15 @@ bool in_time_slices() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-coherence-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (lesson::wants_usage(argc, argv, "carousel-lab-coherence-cuda")) return 2;
     char pattern[] = "/tmp/carousel-lesson-XXXXXX";
-    if (at == MAP_FAILED || mkdtemp(pattern) == nullptr) return 1;
-    common = static_cast<shared*>(at);
+    if (mkdtemp(pattern) == nullptr) return 1;
+    common = lesson::shared_memory<shared>();
     folder = pattern;
     setenv("CUDA_MPS_PIPE_DIRECTORY", pattern, 1), setenv("CUDA_MPS_LOG_DIRECTORY", pattern, 1);
     int code = end_within(start([] { return begin_cuda() ? 0 : 3; }), 8'000) == 0 ? 0 : 3;
     if (code == 3)
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        (void)lesson::no_gpu(common->why);
     else
         code = in_time_slices() ? 0 : 1;
     if (code == 0) under_mps();

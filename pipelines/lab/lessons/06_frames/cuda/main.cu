@@ -3,7 +3,6 @@
 // parent never touches CUDA: it repairs the words, and its pidfd of the producer is the fence.
 #include <cuda_runtime.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,19 +17,18 @@
 namespace {
 
 using lesson::end_of;
+using lesson::figure;
 using lesson::now_us;
 using lesson::start;
+using lesson::wait_for;
 
 constexpr unsigned slots = 4, words = 1 << 18, frames = 20, dies_in = 10;
 enum : uint64_t { empty, writing, ready };
 
-struct shared {
-    std::atomic<int> step;
+struct shared : lesson::record {
     std::atomic<uint64_t> word[slots];  // state, epoch and frame
     std::atomic<double> killed_us, fence_us, again_us;
-    char why[200];
     cudaIpcMemHandle_t handle;
-    char figures[4096];
 };
 shared* common;
 
@@ -39,14 +37,6 @@ uint64_t word_of(uint64_t state, unsigned epoch, unsigned frame) {
 }
 uint64_t state_of(uint64_t word) { return word & 0xFF; }
 
-void figure(const char* name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
-}
-bool wait_for(int step) {
-    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
 bool wait_for(const std::atomic<uint64_t>& word, uint64_t state) {
     for (int k = 0; k < 200'000 && state_of(word.load()) != state; ++k) usleep(50);
     return state_of(word.load()) == state;
@@ -155,18 +145,9 @@ int consumer() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-frames-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    common = static_cast<shared*>(at);
-    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-frames-cuda")) return 2;
+    common = lesson::make_record<shared>();
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) return lesson::no_gpu(common->why);
     const pid_t reader = start(consumer), writer = start([] { return producer(1, 0); });
     const bool watched = wait_for(3);
     pollfd fence{static_cast<int>(syscall(SYS_pidfd_open, writer, 0)), POLLIN, 0};
@@ -188,6 +169,6 @@ int main(int argc, char** argv) {
     figure("cuda.again.ms", (common->again_us.load() - begin) / 1000);
     if (!well) kill(reader, SIGKILL);
     well = end_of(reader) == 0 && well;
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return well ? 0 : 1;
 }

@@ -1,7 +1,6 @@
 // A queue that kernels of one process fill and kernels of another process drain: a ring with a claimed index,
 // and a queue of a space. Processes are killed while their kernels push and pop. The parent never touches
 // CUDA. Usage: carousel-lab-queue-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,33 +10,25 @@
 #include <cstring>
 #include <string>
 
-#include "../../program.hpp"
+#include "../../cuda/program.cuh"
 
 namespace {
 
 using lesson::end_of;
+using lesson::figure;
 using lesson::now_us;
 using view = carousel::ipc::queue_view<unsigned>;
 constexpr unsigned number = 20'000, marked = 1'000'000'000;
 std::string space;
 
-struct shared {
-    std::atomic<int> step, ready;
+struct shared : lesson::record {
+    std::atomic<int> ready;
     std::atomic<double> died_us;
     cudaIpcMemHandle_t ring;
-    char figures[4096];
 };
 shared* common;
 
-void figure(const char* name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
-}
-/// Returns false if the value is not reached within 15 s.
-bool wait_for(const std::atomic<int>& word, int value) {
-    for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
-    return word.load() >= value;
-}
+bool wait_for(const std::atomic<int>& word, int value) { return lesson::wait_for(word, value, 15'000); }
 void well(cudaError_t e, const char* what) {
     if (e != cudaSuccess) throw carousel::device_error(std::string(what) + ": " + cudaGetErrorString(e));
 }
@@ -49,18 +40,7 @@ T* shared_with_kernels() {
 }
 template <class Body>
 pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(25);
-        try {
-            _exit(body());
-        } catch (const carousel::error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-            _exit(e.code());
-        }
-    }
-    return pid;
+    return lesson::start([&] { return lesson::exit_code_of<carousel::error>(body); });
 }
 /// The kill comes while the launched kernel runs.
 int die() {
@@ -263,14 +243,9 @@ void dead_consumers() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-queue-cuda SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-queue-cuda SPACE")) return 2;
     space = argc > 1 ? argv[1] : "lab";
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    common = new (at) shared;
+    common = lesson::make_record<shared>();
     const int code = end_of(start([] {
         const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // needs GPU memory
         return 0;
@@ -280,6 +255,6 @@ int main(int argc, char** argv) {
     held();
     killed_in_mid_kernel();
     dead_consumers();
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return 0;
 }

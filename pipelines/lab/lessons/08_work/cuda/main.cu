@@ -2,7 +2,6 @@
 // index that all processes increment, then by a work queue of a space, with the results in a block of the
 // space's GPU memory. Finally a task that kills every process that takes it. The parent never touches CUDA.
 // Usage: carousel-lab-work-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-#include "../../program.hpp"
+#include "../../cuda/program.cuh"
 
 namespace {
 
@@ -23,10 +22,9 @@ using view = carousel::ipc::work_queue_view<unsigned>;
 constexpr unsigned tasks = 200, workers = 4, killed = 2, threads = 8, poisoned = 13;
 std::string space;
 
-struct shared {
-    std::atomic<int> ready, step;
+struct shared : lesson::record {
+    std::atomic<int> ready;
     std::atomic<carousel::u64> results;  // offset of the results in the space
-    char figures[4096];
 };
 shared* common;
 
@@ -35,16 +33,8 @@ struct board {
     unsigned next, again, times[tasks];
 };
 
-void figure(const std::string& name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure cuda.%s %.6g\n",
-                  name.c_str(), value);
-}
-/// Returns false if the value is not reached within 15 s.
-bool wait_for(const std::atomic<int>& word, int value) {
-    for (int k = 0; k < 15'000 && word.load() < value; ++k) usleep(1000);
-    return word.load() >= value;
-}
+void figure(const std::string& name, double value) { lesson::figure(("cuda." + name).c_str(), value); }
+bool wait_for(const std::atomic<int>& word, int value) { return lesson::wait_for(word, value, 15'000); }
 void well(cudaError_t e, const char* what) {
     if (e != cudaSuccess) throw carousel::device_error(std::string(what) + ": " + cudaGetErrorString(e));
 }
@@ -56,18 +46,7 @@ unsigned* number_for_kernels() {
 }
 template <class Body>
 pid_t start(Body body) {
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        alarm(25);
-        try {
-            _exit(body());
-        } catch (const carousel::error& e) {
-            std::fprintf(stderr, "%s\n", e.what());
-            _exit(e.code());
-        }
-    }
-    return pid;
+    return lesson::start([&] { return lesson::exit_code_of<carousel::error>(body); });
 }
 
 __device__ unsigned long long clock_ns() {
@@ -203,14 +182,9 @@ void poison() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-work-cuda SPACE   (measures and prints figures)\n");
-        return 2;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-work-cuda SPACE")) return 2;
     space = argc > 1 ? argv[1] : "lab";
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return 1;
-    common = new (at) shared;
+    common = lesson::make_record<shared>();
     const int code = end_of(start([] {
         const carousel::ipc::gpu_space gpu(carousel::ipc::open(space));  // needs GPU memory
         return 0;
@@ -219,6 +193,6 @@ int main(int argc, char** argv) {
     half_of_the_workers_killed(false);
     half_of_the_workers_killed(true);
     poison();
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return 0;
 }

@@ -3,7 +3,6 @@
 // GPU.
 #include <cuda.h>
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,32 +17,23 @@ namespace {
 
 using lesson::driver;
 using lesson::end_of;
+using lesson::figure;
 using lesson::now_us;
 using lesson::receive_fd;
 using lesson::send_fd;
 using lesson::start;
+using lesson::wait_for;
 
 constexpr size_t bytes = size_t{1} << 30, words = bytes / 4;
 constexpr unsigned incarnations = 3;
 
-struct shared {
-    std::atomic<int> step;
+struct shared : lesson::record {
     std::atomic<double> free_mib[3];  // free memory before the allocation, while only the descriptor exists,
                                       // and after the descriptor is closed
-    char why[200];
-    char figures[4096];
 };
 shared* common;
 int sockets[2];
 
-void figure(const char* name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
-}
-bool wait_for(int step) {
-    for (int k = 0; k < 20'000 && common->step.load() < step; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 unsigned* map(CUmemGenericAllocationHandle h, CUmemAccess_flags flags) {
     CUdeviceptr at = 0;
@@ -156,18 +146,10 @@ bool notify_onlooker(int step) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-descriptors-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
-    common = static_cast<shared*>(at);
-    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-descriptors-cuda")) return 2;
+    common = lesson::make_record<shared>();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) return lesson::no_gpu(common->why);
     const pid_t observer = start(onlooker);
     bool well = notify_onlooker(1) && end_of(start(maker)) == -SIGKILL;
     timeval second{1, 0};
@@ -190,6 +172,6 @@ int main(int argc, char** argv) {
     figure("cuda.mib", mib);
     figure("cuda.held.share", (common->free_mib[0] - common->free_mib[1]) / mib);
     figure("cuda.freed.share", (common->free_mib[0] - common->free_mib[2]) / mib);
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return well ? 0 : 1;
 }

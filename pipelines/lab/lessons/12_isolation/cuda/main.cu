@@ -2,7 +2,6 @@
 // and under MPS, compared with one process; and the effect of a neighbour's fault in each. The parent never
 // touches CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
 #include <cuda_runtime.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -163,20 +162,15 @@ void under_mps(double one_us) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-isolation-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (lesson::wants_usage(argc, argv, "carousel-lab-isolation-cuda")) return 2;
     char pattern[] = "/tmp/carousel-lesson-XXXXXX";
-    if (at == MAP_FAILED || mkdtemp(pattern) == nullptr) return 1;
-    common = static_cast<shared*>(at);
+    if (mkdtemp(pattern) == nullptr) return 1;
+    common = lesson::shared_memory<shared>();
     folder = pattern;
     setenv("CUDA_MPS_PIPE_DIRECTORY", pattern, 1), setenv("CUDA_MPS_LOG_DIRECTORY", pattern, 1);
     int code = end_within(start([] { return begin_cuda() ? 0 : 3; }), start_ms) == 0 ? 0 : 3;
     if (code == 3)
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
+        (void)lesson::no_gpu(common->why);
     else if (end_within(start(one_process), start_ms) != 0)
         code = 1;
     if (code == 0) {

@@ -4,7 +4,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <grp.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,36 +17,25 @@
 
 namespace {
 
+using lesson::append_output;
 using lesson::driver;
 using lesson::end_of;
+using lesson::figure;
 using lesson::receive_fd;
 using lesson::send_fd;
 using lesson::start;
+using lesson::wait_for;
 
 constexpr size_t bytes = 256 << 20, words = bytes / 4;
 constexpr uid_t owner = 65533, other_user = 65534;
 
-struct shared {
-    std::atomic<int> step;  // -1: a process failed
-    char why[200];
+struct shared : lesson::record {
     cudaIpcMemHandle_t handle;
-    char figures[4096];
 };
 shared* common;
 int sockets[2];
 
-void figure(const char* name, double value) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "figure %s %.6g\n", name, value);
-}
-void missing(const char* why) {
-    const size_t used = std::strlen(common->figures);
-    std::snprintf(common->figures + used, sizeof common->figures - used, "missing two_gpu_users %s\n", why);
-}
-bool wait_for(int step) {
-    for (int k = 0; k < 20'000 && common->step.load() < step && common->step.load() >= 0; ++k) usleep(1000);
-    return common->step.load() >= step;
-}
+void missing(const char* why) { append_output("missing two_gpu_users %s\n", why); }
 bool begin_cuda() { return lesson::begin_cuda(common->why); }
 bool become(uid_t user) {
     return setgroups(0, nullptr) == 0 && setresgid(user, user, user) == 0 &&
@@ -199,20 +187,12 @@ void two_users() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] == '-') {
-        std::fprintf(stderr, "usage: carousel-lab-tenants-cuda   (measures and prints figures)\n");
-        return 2;
-    }
-    void* at = mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
-    common = static_cast<shared*>(at);
-    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) {
-        std::fprintf(stderr, "%s\n",
-                     common->why[0] != 0 ? common->why : "the driver ended a process that asked for a GPU");
-        return 3;
-    }
+    if (lesson::wants_usage(argc, argv, "carousel-lab-tenants-cuda")) return 2;
+    common = lesson::make_record<shared>();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) return 1;
+    if (end_of(start([] { return begin_cuda() ? 0 : 3; })) != 0) return lesson::no_gpu(common->why);
     const bool well = end_of(start(own_leftovers)) == 0;
     two_users();
-    std::fputs(common->figures, stdout);
+    std::fputs(common->output, stdout);
     return well ? 0 : 1;
 }
