@@ -12,12 +12,12 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
 
 #include "core/clock.hpp"
 #include "core/errors.hpp"
+#include "core/io.hpp"
 #include "core/json.hpp"
 #include "core/json_text.hpp"
 #include "core/user_input.hpp"
@@ -62,34 +62,6 @@ constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
 constexpr u64 flowing = 3;  // number of delivered frames that proves that frames flow
 constexpr u64 poll_interval_ns = 50 * ns_per_ms;
-
-/// A private folder that is removed with this object.
-class scratch {
-public:
-    scratch() {
-        std::string name = (fs::temp_directory_path() / "carousel-bench-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr)
-            throw output_error(fmt::format("creating the folder {}: {}", name, errno_text(errno)));
-        path_ = name;
-    }
-    ~scratch() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    scratch(const scratch&) = delete;
-    scratch& operator=(const scratch&) = delete;
-    [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-
-private:
-    fs::path path_;
-};
-
-std::string text_of_file(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
 
 /// Returns the last relevant line of a program's log: its error line, otherwise its last line.
 std::string last_word_of(const std::string& log) {
@@ -179,7 +151,7 @@ public:
                                                                             // by our SIGINT
         const int code = own ? status_.exit_code : exit_code::stage_failed;
         throw error(code, fmt::format("{}: {}: {}", order_.programs, what,
-                                      last_word_of(text_of_file(scratch_.file("log")))));
+                                      last_word_of(read_file(scratch_.file("log")).value_or(""))));
     }
 
 private:
@@ -193,7 +165,7 @@ private:
 
     const run_order& order_;
     supervisor::interrupts& ctrl_c_;
-    scratch scratch_;
+    scratch_folder scratch_{"carousel-bench-XXXXXX"};
     std::string name_ = fmt::format("bench-{}", ::getpid());
     supervisor::spawned process_;
     supervisor::exit_status status_;
@@ -287,6 +259,15 @@ f64 gpu_bytes_in_use() {
     for (std::string line; std::getline(in, line);)
         if (std::istringstream(line) >> mib) sum += mib * 1024 * 1024, any = true;
     return any ? sum : -1;
+}
+
+scratch_folder::scratch_folder(const char* pattern) : path_((fs::temp_directory_path() / pattern).string()) {
+    if (::mkdtemp(path_.data()) == nullptr)
+        throw output_error(fmt::format("creating the folder {}: {}", path_, errno_text(errno)));
+}
+scratch_folder::~scratch_folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
 }
 
 std::string programs_of(const std::string& build) {

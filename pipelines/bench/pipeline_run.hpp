@@ -39,6 +39,21 @@ struct memory_figures {
 // repeated and torn frames and deaths come from the report. The `carousel ps` of an older build prints no
 // latency histograms; the latencies then come from the report and refer to the whole run.
 
+/// A private folder that is removed with this object.
+class scratch_folder {
+public:
+    /// `pattern`: name in the folder of temporary files; ends in XXXXXX. Throws output_error.
+    explicit scratch_folder(const char* pattern);
+    ~scratch_folder();
+    scratch_folder(const scratch_folder&) = delete;
+    scratch_folder& operator=(const scratch_folder&) = delete;
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
+
+private:
+    std::string path_;
+};
+
 struct run_order {
     std::string programs;  ///< folder of the build's programs
     std::string file;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/complete.hpp"
 #include "cli/options.hpp"
 #include "cli/start.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <set>
 
 #include "core/errors.hpp"
 #include "core/json.hpp"

@@ -1,6 +1,5 @@
 #include "os/journal.hpp"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>

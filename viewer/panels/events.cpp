@@ -1,5 +1,4 @@
 // The events of the run, newest last, with the age of each line.
-#include <fmt/format.h>
 
 #include "viewer/panels/panel.hpp"
 #include "viewer/ui/theme.hpp"

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/enum_names.hpp"
 #include "core/json.hpp"
 #include "device/backend.hpp"
 #include "telemetry/bottleneck.hpp"
 #include "viewer/web/requests.hpp"
+
+namespace carousel::telemetry {
+BOOST_DESCRIBE_ENUM(event_kind, info, good, warning, bad)
+}
 
 namespace carousel::viewer::web {
 namespace {
@@ -254,20 +259,6 @@ json crash_json(const view& v, u64 now) {
             {"back_after_s", back ? json(age_s(c->died_ns, c->back_ns)) : json()}};
 }
 
-const char* name_of_kind(telemetry::event_kind k) {
-    switch (k) {
-        case telemetry::event_kind::info:
-            return "info";
-        case telemetry::event_kind::good:
-            return "good";
-        case telemetry::event_kind::warning:
-            return "warning";
-        case telemetry::event_kind::bad:
-            return "bad";
-    }
-    return "info";
-}
-
 /// The name of the run's folder, by which the run is found.
 std::string folder_name(const run::record& r) { return r.folder.substr(r.folder.rfind('/') + 1); }
 
@@ -324,7 +315,7 @@ std::string status_json(const view& v, const picture_status& p, const stream_sta
     const auto& events = v.events.events();
     for (std::size_t k = events.size() - std::min(events.size(), most_events); k < events.size(); ++k)
         out["events"].push_back({{"age_s", age_s(events[k].time_ns, now)},
-                                 {"kind", name_of_kind(events[k].kind)},
+                                 {"kind", enum_name(events[k].kind)},
                                  {"text", events[k].text}});
     json shown = json::array();
     for (const shown_picture& s : p.shown) shown.push_back(shown_json(s));

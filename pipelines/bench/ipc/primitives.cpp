@@ -10,7 +10,6 @@
 #include <chrono>
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <semaphore>
 
 #include "bench/ipc/run.hpp"

@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 #include "bench/pipeline_run.hpp"
@@ -65,24 +64,6 @@ device::device_id device_of(const supervisor::pipeline& p) {
     return chosen.value().id;
 }
 
-/// Holds pictures and other files that stages write; removed when this program ends.
-class scratch_folder {
-public:
-    scratch_folder() {
-        std::string name = (std::filesystem::temp_directory_path() / "carousel-threads-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr)
-            throw output_error(fmt::format("creating the folder {}: {}", name, errno_text(errno)));
-        path = name;
-    }
-    ~scratch_folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path, ignored);
-    }
-    scratch_folder(const scratch_folder&) = delete;
-    scratch_folder& operator=(const scratch_folder&) = delete;
-    std::string path;
-};
-
 int print_kernels_alone(const supervisor::pipeline& p, const bench::thread_order& o) {
     const bench::kernel_figures f = bench::measure_kernels_alone(p, o);
     const nlohmann::ordered_json report{{"lone_ms", f.lone_ms},
@@ -108,8 +89,8 @@ int run(int argc, char** argv) {
         return exit_code::usage;
     }
     const supervisor::pipeline p = supervisor::read_pipeline(w.file, supervisor::overrides_from(w.keys));
-    const scratch_folder folder;
-    w.order.runtime_directory = folder.path;
+    const bench::scratch_folder folder("carousel-threads-XXXXXX");  // stages write pictures and other files
+    w.order.runtime_directory = folder.path();
     w.order.device = device_of(p);
     if (w.kernels_alone) return print_kernels_alone(p, w.order);
     const f64 gpu_before = bench::gpu_bytes_in_use();

@@ -1,6 +1,5 @@
 #include "supervisor/engine/engine.hpp"
 
-#include <fmt/format.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
 #include "core/clock.hpp"
 #include "os/event_loop.hpp"

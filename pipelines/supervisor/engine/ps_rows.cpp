@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "core/clock.hpp"
 #include "shm/process_id.hpp"

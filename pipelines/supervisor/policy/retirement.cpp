@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "core/clock.hpp"
+#include "core/enum_names.hpp"
 
 namespace carousel::supervisor {
 namespace {
@@ -37,17 +38,11 @@ constexpr row sequence[] = {
 
 }  // namespace
 
-const char* name_of(S s) noexcept {
-    constexpr const char* names[retirement_steps] = {"working",      "condemned", "doomed",   "revoked",
-                                                     "fenced_early", "fenced",    "reclaimed"};
-    return names[static_cast<u8>(s)];
-}
+BOOST_DESCRIBE_ENUM(retirement_step, working, condemned, doomed, revoked, fenced_early, fenced, reclaimed)
+BOOST_DESCRIBE_ENUM(retirement_action, succeed, revoke, renew_domain, kill, requeue, judge, fence, reclaim)
 
-const char* name_of(A a) noexcept {
-    constexpr const char* names[retirement_actions] = {"succeed", "revoke", "renew_domain", "kill",
-                                                       "requeue", "judge",  "fence",        "reclaim"};
-    return names[static_cast<u8>(a)];
-}
+const char* name_of(S s) noexcept { return enum_name(s); }
+const char* name_of(A a) noexcept { return enum_name(a); }
 
 bool is_done_in(S step, A action) noexcept {
     return (sequence[static_cast<u8>(action)].steps & 1U << static_cast<u8>(step)) != 0;

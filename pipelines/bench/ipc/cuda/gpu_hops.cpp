@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 
 #include "bench/ipc/cuda/gpu_hop_sides.hpp"
 #include "bench/ipc/cuda/gpu_parts.hpp"

@@ -2,7 +2,6 @@
 
 #include <cuda/atomic>
 #include <cuda/semaphore>
-#include <functional>
 #include <new>
 #include <thread>
 

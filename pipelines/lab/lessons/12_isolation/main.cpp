@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <thread>

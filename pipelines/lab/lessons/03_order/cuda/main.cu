@@ -5,10 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 #include "../../program.hpp"

@@ -7,7 +7,6 @@
 #include <carousel/ipc_cuda.cuh>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <string>
 
 #include "../../cuda/program.cuh"
