@@ -110,43 +110,6 @@ std::vector<pid_t> zombies() {
 
 }  // namespace
 
-std::vector<std::string> split_words(const std::string& text) {
-    std::vector<std::string> words;
-    std::string word;
-    bool begun = false;
-    char quote = 0;
-    for (std::size_t k = 0; k < text.size(); ++k) {
-        const char c = text[k];
-        if (quote != 0) {
-            if (c == quote) {
-                quote = 0;
-            } else if (c == '\\' && quote == '"' && k + 1 < text.size() &&
-                       (text[k + 1] == '"' || text[k + 1] == '\\')) {
-                word += text[++k];
-            } else {
-                word += c;
-            }
-        } else if (c == '\'' || c == '"') {
-            quote = c;
-            begun = true;
-        } else if (c == '\\' && k + 1 < text.size()) {
-            word += text[++k];
-            begun = true;
-        } else if (c == ' ' || c == '\t' || c == '\n') {
-            if (begun) words.push_back(word);
-            word.clear();
-            begun = false;
-        } else {
-            word += c;
-            begun = true;
-        }
-    }
-    if (quote != 0)
-        throw config_error(fmt::format("the command `{}` has an open quote ({}): close it", text, quote));
-    if (begun) words.push_back(word);
-    return words;
-}
-
 spawned spawn(const spawn_request& request) {
     std::vector<std::string> argv = request.argv;
     std::vector<std::string> environment = merged(request.environment);

@@ -16,10 +16,6 @@ namespace carousel::supervisor {
 // Starts a stage's process by posix_spawn, with every fd CLOEXEC and in its own process group. A pidfd is
 // opened at once; the pidfd can't refer to another process, because an unreaped child keeps its pid.
 
-/// Splits a command line as a shell would: blanks, '...', "..." and backslashes; no expansion. Throws
-/// config_error on an open quote.
-[[nodiscard]] std::vector<std::string> split_words(const std::string& text);
-
 struct spawn_request {
     std::vector<std::string> argv;         ///< argv[0]: the program's path, or a name to search in PATH
     std::vector<std::string> environment;  ///< "NAME=value", added to or replacing this process's environment

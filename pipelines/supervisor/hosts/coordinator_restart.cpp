@@ -13,7 +13,6 @@
 namespace carousel::supervisor {
 namespace {
 
-using nlohmann::json;
 namespace msg = host_message;
 using state = remote_host::host_state;
 constexpr u64 ask_every_ns = 500 * ns_per_ms, log_after_ns = 500 * ns_per_ms;

@@ -46,7 +46,6 @@ public:
     [[nodiscard]] const std::string& why() const noexcept { return why_; }
     /// The peer has proven that it has another token.
     [[nodiscard]] bool wrong_token() const noexcept { return wrong_token_; }
-    [[nodiscard]] bool has_unsent() const noexcept { return !out_.empty(); }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
     /// Time of the last received byte.
     [[nodiscard]] u64 last_received_ns() const noexcept { return last_received_ns_; }

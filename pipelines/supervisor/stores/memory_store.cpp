@@ -226,11 +226,4 @@ void memory_store::restore(const json& list, std::vector<shm::unique_fd>& fds) {
     }
 }
 
-u64 memory_store::device_bytes() const noexcept {
-    u64 sum = 0;
-    for (const block& b : blocks_)
-        if (b.item.choice.kind != memory_kind::memfd) sum += b.bytes;
-    return sum;
-}
-
 }  // namespace carousel::supervisor

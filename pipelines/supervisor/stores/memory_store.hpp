@@ -60,7 +60,6 @@ public:
     [[nodiscard]] i32 owner_pid() const noexcept { return owner_.pid; }
     /// Ends and reaps the owner.
     void release_owner() noexcept;
-    [[nodiscard]] u64 device_bytes() const noexcept;
 
 private:
     struct block {

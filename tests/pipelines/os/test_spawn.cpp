@@ -15,7 +15,6 @@ namespace {
 
 using namespace carousel;
 using namespace carousel::supervisor;
-using words = std::vector<std::string>;
 
 exit_status run(const spawn_request& r) {
     const spawned p = spawn(r);
@@ -25,13 +24,6 @@ exit_status run(const spawn_request& r) {
 }
 
 }  // namespace
-
-TEST_CASE("a prefix is split as a shell would") {
-    CHECK(split_words("gdb --args") == words{"gdb", "--args"});
-    CHECK(split_words("  a\t'b c' \"d \\\" e\" f\\ g '' ") == words{"a", "b c", "d \" e", "f g", ""});
-    CHECK(split_words("").empty());
-    CHECK_THROWS_WITH(split_words("nsys 'x"), test::contains("open quote"));
-}
 
 TEST_CASE("a child's end is reported by its pidfd: code or signal") {
     CHECK(run({.argv = {"/bin/sh", "-c", "exit 7"}, .environment = {}}).exit_code == 7);

@@ -26,7 +26,6 @@ namespace {
 using lesson::end_of;
 using lesson::now_us;
 using lesson::start;
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 constexpr unsigned ranks = 4, laps = 25, page = 4096, blocks = 4, dying_rank = 2;
 constexpr size_t most = 8 << 20, sizes[] = {64 << 10, 1 << 20, most};

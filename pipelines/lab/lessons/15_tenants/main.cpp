@@ -40,7 +40,6 @@ std::string space;
 
 struct board {
     std::atomic<int> step, memory_fd, peer_uid;
-    std::atomic<unsigned> secret_place;
     unsigned* address;
 };
 board* shared;
