@@ -18,13 +18,18 @@ inline void beat(shm::incarnation& entry, shm::stage_counters& n) noexcept {
     telemetry::count_busy(entry, n, now, false);
 }
 
-/// Counts the latencies of a frame that leaves the run here, in a stage without an output.
-inline void count_delivery(shm::stage_counters& n, const shm::frame_meta& of, u64 committed_ns) noexcept {
-    if (of.born_ns != 0 && of.born_ns < committed_ns) {
-        telemetry::add_sample(n.end_to_end, committed_ns - of.born_ns);
-        telemetry::raise_to(n.end_to_end_max_ns, committed_ns - of.born_ns);
+/// Counts a frame that a stage has finished, and its latencies. `leaves`: the stage has no output, so the
+/// frame leaves the run here.
+inline void count_frame(shm::stage_counters& n, const ring::job& j, u64 finished_ns, bool leaves) noexcept {
+    n.frames.fetch_add(1, std::memory_order_relaxed);
+    telemetry::add_sample(n.latency, finished_ns - j.claimed_ns);
+    telemetry::raise_to(n.latency_max_ns, finished_ns - j.claimed_ns);
+    if (!leaves) return;
+    if (j.born_ns != 0 && j.born_ns < finished_ns) {
+        telemetry::add_sample(n.end_to_end, finished_ns - j.born_ns);
+        telemetry::raise_to(n.end_to_end_max_ns, finished_ns - j.born_ns);
     }
-    telemetry::count_from_capture(n, of, committed_ns);
+    telemetry::count_from_capture(n, j, finished_ns);
 }
 
 /// Counts a frame that the process of `entry` has committed. A tombstone frame is not a delivery: an
@@ -32,14 +37,10 @@ inline void count_delivery(shm::stage_counters& n, const shm::frame_meta& of, u6
 /// without frames.
 inline void count_commit(ring::worker& w, shm::incarnation& entry, const ring::job& j,
                          u64 committed_ns) noexcept {
-    shm::stage_counters& n = w.stage().counters;
-    n.frames.fetch_add(1, std::memory_order_relaxed);
+    count_frame(w.stage().counters, j, committed_ns, w.outputs() == 0);
     if (!j.is_tombstone() && entry.commits.fetch_add(1, std::memory_order_relaxed) == 0)
         entry.first_commit_ns.store(committed_ns, std::memory_order_relaxed);
     telemetry::raise_to(entry.last_commit_ns, committed_ns);
-    telemetry::add_sample(n.latency, committed_ns - j.claimed_ns);
-    telemetry::raise_to(n.latency_max_ns, committed_ns - j.claimed_ns);
-    if (w.outputs() == 0) count_delivery(n, j, committed_ns);
 }
 
 }  // namespace carousel::session

@@ -88,11 +88,8 @@ void run_latest(runtime& r, stage& s) {
         const u64 now = now_ns();
         const shm::block_open open;
         telemetry::count_busy(r.entry(), block.counters, now, true);
-        block.counters.frames.fetch_add(1, std::memory_order_relaxed);
         r.entry().commits.fetch_add(1, std::memory_order_relaxed);
-        telemetry::add_sample(block.counters.latency, now - f.job.claimed_ns);
-        telemetry::raise_to(block.counters.latency_max_ns, now - f.job.claimed_ns);
-        session::count_delivery(block.counters, f.job, now);
+        session::count_frame(block.counters, f.job, now, true);
         if (!f.traced) continue;
         trace.claimed(f.job.ring_sequence, 0, f.job.claimed_ns, f.job.born_ns, f.job.live_capture_ns());
         trace.submitted(f.job.ring_sequence, 0, f.job.is_tombstone(), f.job.claimed_ns, f.job.claimed_ns);
