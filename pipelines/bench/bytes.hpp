@@ -1,5 +1,5 @@
 #pragma once
-// Bytes that a frame moves. Pure functions of counts; no device.
+// Computes how many bytes a frame moves. The functions are pure functions of counts and use no device.
 //
 // ring_bytes: the bytes that cross the rings of the pipeline per frame, each counted once. These bytes are
 // the picture and the filled part of the planes of "carousel.triangles" (triangle_layout.hpp); the filled
@@ -12,10 +12,10 @@
 //   fragment stage  reads the triangles' planes and, for listed triangles, positions and indices; writes the
 //                   picture (4 W H)
 // For a mesh of V vertices and T triangles (read once for all instances), L listed triangles have 12 V min(1,
-// L / T) bytes of positions, 4 L of corners and 12 L of indices. (An estimate if the listed triangles share
-// vertices more or less than the mesh does.) floor_ms = floor_bytes / bandwidth, with the bandwidth of a
-// large copy on the device, (read + written bytes) / time. A scene that fits in caches can be faster than
-// this "floor".
+// L / T) bytes of positions, 4 L of corners and 12 L of indices. (These numbers are estimates if the listed
+// triangles share vertices more or less than all triangles of the mesh do.) floor_ms = floor_bytes /
+// bandwidth, where bandwidth is that of a large copy on the device: (read + written bytes) / time. A scene
+// that fits in caches can be faster than this "floor".
 
 #include <algorithm>
 #include <string_view>

@@ -72,7 +72,8 @@ struct pipeline_bench_texts {
     bool quick = false, wants_json = false, wants_lone = false;
 };
 
-/// Frames in flight of every stage and window of every ring. Absent: as in the file.
+/// The number of frames in flight of every stage and the window of every ring. If absent, the values of the
+/// file apply.
 struct forced_depth {
     u32 in_flight = 0, window = 0;
     bool operator==(const forced_depth&) const = default;
@@ -117,7 +118,7 @@ struct ipc_bench_options {
     u32 rounds = 5;
     u32 round_ms = 100;      ///< duration of one round, per row of the primitives
     u32 hops = 20'000;       ///< round trips of a row of the CPU's hops
-    bool quick = false;      ///< smaller memory and fewer hops, also on a GPU
+    bool quick = false;      ///< measures smaller memory and fewer hops, also on a GPU
     std::string plot, json;  ///< "": not requested; "-": stdout
     [[nodiscard]] bool wants(const std::string& table) const;
 };

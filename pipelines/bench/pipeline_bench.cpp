@@ -202,7 +202,7 @@ run_order order_of(const pipeline_bench_result& r, const std::string& programs, 
 
 run_order order_of_bound(const pipeline_bench_result& r, const std::string& programs, const bench_bound& b) {
     run_order order = order_of(r, programs, {"none", b.size, std::nullopt, false, {}});
-    if (!r.options.out.empty()) add_words(order.words, {"--out", ""});  // the kernels alone write no files
+    if (!r.options.out.empty()) add_words(order.words, {"--out", ""});  // this run writes no files
     return order;
 }
 

@@ -103,7 +103,7 @@ const bench_cell* baseline_of(const pipeline_bench_result& r, const bench_cell& 
     return nullptr;
 }
 
-/// Returns b divided by a, paired per round.
+/// Returns the ratio b / a, computed from the pair of figures of each round.
 difference share_of(const std::vector<f64>& a, const std::vector<f64>& b) {
     difference d = paired_difference(a, b);
     for (f64* percent : {&d.percent, &d.low, &d.high}) *percent = 1 + *percent / 100;
@@ -118,7 +118,7 @@ f64 reported_kernel_figures::*compared_bound(const bench_cell& c) {
     return c.lone ? &reported_kernel_figures::lone_ms : &reported_kernel_figures::frames_per_second;
 }
 
-/// One per build; empty if there is no baseline.
+/// Returns one ratio per build; empty if there is no baseline.
 std::vector<difference> shares_of_none(const pipeline_bench_result& r, const bench_cell& c) {
     std::vector<difference> all;
     const bench_cell* none = baseline_of(r, c);
@@ -257,7 +257,7 @@ plot::curve bound_curve(const pipeline_bench_result& r, chart_kind kind) {
     return alone;
 }
 
-/// The bound is the same at any depth: a line from the least to the greatest depth.
+/// The bound is the same at any depth, so it is plotted as a line from the least to the greatest depth.
 std::vector<plot::curve> bound_levels(const pipeline_bench_result& r, chart_kind kind) {
     std::vector<plot::curve> all;
     for (const bench_bound& b : r.bounds) {

@@ -57,13 +57,15 @@ std::vector<i32> all_processes() {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// until frames flow: a loaded machine, GPU contexts, loading of a mesh
+// limit of the time until frames flow: a start is slow on a loaded machine, or if GPU contexts are created or
+// a mesh is loaded
 constexpr f64 start_limit_s = 120;
 constexpr f64 end_limit_s = 60;
 constexpr u64 flowing = 3;  // number of delivered frames that proves that frames flow
 constexpr u64 poll_interval_ns = 50 * ns_per_ms;
 
-/// Returns the last relevant line of a program's log: its error line, otherwise its last line.
+/// Returns the last relevant line of a program's log: the last line that reports an error, or the last line
+/// of all if no line does.
 std::string last_word_of(const std::string& log) {
     std::string last, problem;
     std::istringstream in(log);
@@ -147,8 +149,8 @@ public:
 
     [[noreturn]] void fail(const std::string& what) {
         while (!ended()) end();
-        const bool own = status_.exit_code > 0 && status_.exit_code < 126;  // excludes the exit code caused
-                                                                            // by our SIGINT
+        // false for the exit code that our SIGINT causes
+        const bool own = status_.exit_code > 0 && status_.exit_code < 126;
         const int code = own ? status_.exit_code : exit_code::stage_failed;
         throw error(code, fmt::format("{}: {}: {}", order_.programs, what,
                                       last_word_of(read_file(scratch_.file("log")).value_or(""))));

@@ -92,7 +92,8 @@ struct reported_kernel_figures {
     f64 lone_ms = 0, frames_per_second = 0, cpu_ms_per_frame = 0;
     u32 queues = 0;
 };
-/// Uses the programs, file and words of `o`, and a part of its time. Throws error like measure_threads().
+/// Measures with the programs, the file and the arguments of `o`, and measures for a part of the time of a
+/// run. Throws error like measure_threads().
 [[nodiscard]] reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c);
 
 /// Returns the folder that contains `carousel`: BUILD itself, or BUILD/bin of an installed prefix. Throws

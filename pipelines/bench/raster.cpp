@@ -84,8 +84,8 @@ private:
         return models;
     }
 
-    /// Runs the fragment stage again with an event in the middle; done separately because the cost of that
-    /// event must not be in the figures above.
+    /// Runs the fragment stage again with an event in the middle; this is a separate run because the figures
+    /// above must not include the cost of that event.
     void split(samples* into) {
         watch_->start();
         chain_.fragment(path(), {[](void* w) { static_cast<stopwatch*>(w)->lap(); }, watch_.get()});

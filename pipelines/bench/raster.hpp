@@ -25,7 +25,7 @@ struct cell_result {
     u32 triangles_wanted = 0, triangles = 0, vertices = 0;  ///< of the mesh
     picture_size size;
     kernels::triangle_counters counters{};
-    quantiles vertex, fragment, frame;  ///< frame: vertex + fragment, sample by sample
+    quantiles vertex, fragment, frame;  ///< frame: the sum of vertex and fragment, computed for each sample
     bool split = false;                 ///< raster and resolve were measured separately (GPU)
     quantiles raster, resolve;          ///< clear + raster; resolve
     bool cpu_timed = false;

@@ -41,7 +41,8 @@ constexpr f64 start_limit_s = 120;
 }  // namespace
 
 reported_kernel_figures measure_bound(const run_order& o, supervisor::interrupts& ctrl_c) {
-    // Three numbers of queues share the time of one run, at most one second each.
+    // The program measures with 1, 2 and 4 queues. These three measurements share the time of one run, and
+    // each takes at most one second.
     const f64 seconds = o.frames > 0 ? 0.3 : std::clamp(o.seconds / 3, 0.1, 1.0);
     const json report = threads_report(o, {"--kernels-alone", "--seconds", fmt::format("{}", seconds)},
                                        static_cast<u32>(start_limit_s * 1e3), ctrl_c);

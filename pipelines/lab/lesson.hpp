@@ -27,7 +27,7 @@ struct figures {
     std::map<std::string, f64> values;
     std::vector<curve> curves;                   ///< in the order of their first points
     std::map<std::string, std::string> missing;  ///< need -> why
-    std::vector<std::string> other_lines;        ///< lines of no other kind, unchanged
+    std::vector<std::string> other_lines;  ///< the lines that are not figure, curve or missing, unchanged
 };
 
 /// Parses `output` and adds its figures to `into`. Throws config_error for a malformed `figure`, `curve` or
@@ -70,9 +70,9 @@ struct explanation_row {
 /// One effect that the lesson shows.
 struct claim {
     const char* name;      ///< a few words
-    const char* textbook;  ///< the statement of the textbooks about it; "": none
+    const char* textbook;  ///< what the textbooks state about this effect; "": nothing
     const char* needs;  ///< "cpu", "gpu", "two_gpus", "mps", "shm", or the NEED of a program's `missing` line
-    bool kill = false;  ///< a process is killed to show it
+    bool kill = false;  ///< the lesson kills a process to show this effect
     std::vector<explanation_row> rows;
 };
 

@@ -33,8 +33,8 @@ std::string verdict_lines(const claim_verdict& v, std::size_t columns) {
     return subject_lines(v, (v.what == outcome::unexplained ? "UNEXPLAINED: " : "") + v.text, columns);
 }
 
-/// Lists what could not be measured here: each reason with the claims that have no recorded explanation, then
-/// the recorded explanations.
+/// Lists the claims that could not be measured here. First come the reasons, each with its claims that have
+/// no recorded explanation, then the recorded explanations of the other claims.
 std::string unavailable_text(const lesson_result& r, std::size_t columns) {
     std::string recorded;
     for (const claim_verdict& v : r.verdicts)

@@ -17,7 +17,8 @@
 namespace carousel::lab {
 namespace {
 
-/// Returns "a = 1, b = 0.5" for all figures in the claim's conditions; "b is missing" for an absent one.
+/// Returns a text such as "a = 1, b = 0.5" with all figures in the claim's conditions; for an absent figure
+/// the text is "b is missing".
 std::string figures_of_claim(const claim& c, const figures& f) {
     std::vector<std::string> names;
     std::string text;

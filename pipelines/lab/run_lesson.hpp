@@ -21,8 +21,8 @@ enum class outcome : u8 {
 struct claim_verdict {
     const claim* about = nullptr;
     outcome what = outcome::unexplained;
-    std::string text;  ///< by `what`: the explanation, the reason why the claim cannot run, or the figures
-                       ///< that match no row
+    std::string text;  ///< explained: the explanation; unavailable: the reason why the claim cannot run;
+                       ///< unexplained: the figures that match no row
     int answer = no_answer;  ///< the answer that is correct according to the matching row
     std::size_t row = 0;     ///< index in about->rows, if explained
     std::string recorded;  ///< if unavailable: the explanation that matches the recorded figures; "" if none

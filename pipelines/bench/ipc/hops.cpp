@@ -92,7 +92,7 @@ bool readable(int fd) {
     return ::poll(&p, 1, patience_ms) == 1;
 }
 
-/// The descriptors of both directions, shared by both processes: made before the fork.
+/// The descriptors of both directions. They are made before the fork, so both processes have them.
 struct fd_pair {
     int forth[2] = {-1, -1}, back[2] = {-1, -1};
     ~fd_pair() {
@@ -189,7 +189,7 @@ requester_result run_requester(const connect& to, u32 number, u32 warm_up) {
 }
 
 /// Measures between two processes, then between two threads of this process as the reference without a
-/// process boundary. `in_process`: a new connection, for the threads.
+/// process boundary. `to` connects the two processes, `in_process` connects the two threads.
 void measure(const char* means, u32 hops, const connect& to, const connect& in_process, ipc_bench_result& r,
              const progress_function& report_progress) {
     report_progress(std::string("hops: ") + means);
@@ -275,7 +275,7 @@ f64 word_floor_us() {
     return least;
 }
 
-/// Makes the state of both directions twice, for the processes and for the threads.
+/// Calls measure() with two states of the connection: one for the two processes and one for the two threads.
 template <class State>
 void measure_with(const char* means, u32 hops, ends (*side)(State&, bool), ipc_bench_result& r,
                   const progress_function& report_progress) {
@@ -313,7 +313,7 @@ void measure_hops(const ipc_bench_options& o, const std::string& space, const st
             b(bi::create_only, (name + "-b").c_str(), 16, sizeof(u32));
         const auto side = [&](bool first) { return by_boost_queue(name, first); };
         measure("Boost message_queue", o.hops, side, side, r, report_progress);
-    } catch (const bi::interprocess_exception& e) {  // no /dev/shm: the other mechanisms do not need it
+    } catch (const bi::interprocess_exception& e) {  // there is no /dev/shm; only this mechanism needs it
         r.missing["Boost message_queue"] = e.what();
     }
     bi::message_queue::remove((name + "-f").c_str());

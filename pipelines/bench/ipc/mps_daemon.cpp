@@ -77,7 +77,7 @@ mps_daemon::~mps_daemon() {
     }
     if (control_process > 0) end_within(control_process, end_ms);
     end_within(pid_, end_ms);
-    ::kill(-pid_, SIGKILL);  // a server that ignored the request
+    ::kill(-pid_, SIGKILL);  // kills a server that has ignored the request to quit
 }
 
 }  // namespace carousel::bench

@@ -25,8 +25,8 @@ using std::chrono::seconds;
 constexpr u64 block_bytes = 65536;
 constexpr u32 queue_length = 1024;
 
-/// State guarded by a semaphore of one permit: changed only by the permit's holder, so that the count equals
-/// the number of operations.
+/// State that a semaphore with one permit guards. Only the holder of the permit changes it, so the count
+/// equals the number of operations.
 struct guarded {
     u64 count = 0;
 };

@@ -36,7 +36,7 @@ struct memory_row {
 struct hop_row {
     std::string means;
     f64 us = 0, p95_us = 0;  ///< one way
-    f64 threads_us = 0;      ///< the same between two threads of one process; 0: not applicable
+    f64 threads_us = 0;      ///< one-way time between two threads of one process; 0: not applicable
     u64 round_trips = 0;
     bool verified = false;
 };
@@ -51,21 +51,21 @@ struct primitive_row {
 struct gpu_memory_row {
     std::string kind, on;
     u64 bytes = 0;
-    f64 h2d = 0, d2h = 0, both = 0, memcpy = 0, copy_kernel = 0;  ///< GB/s, bytes moved once; memcpy: by the
-                                                                  ///< driver, to the reader's memory
-    f64 read = 0, write = 0;                                      ///< by kernels
+    /// GB/s; each moved byte counts once; memcpy: the driver copies to the reader's memory
+    f64 h2d = 0, d2h = 0, both = 0, memcpy = 0, copy_kernel = 0;
+    f64 read = 0, write = 0;  ///< by kernels
     f64 chase_ns = 0, open_us = 0, map_us = 0, close_us = 0;
     f64 ratio = 0;  ///< read rate divided by that of the reader's own memory in the same place
-    std::vector<std::pair<f64, f64>> sizes;  ///< bytes, GB/s read by kernels
+    std::vector<std::pair<f64, f64>> sizes;  ///< size in bytes, and the GB/s at which kernels read that size
     bool verified = false;
 };
 struct gpu_hop_row {
     std::string means, where;  ///< where: "one process", "time slices", "MPS", "two GPUs"
     f64 us = 0;                ///< one-way time, with a tiny kernel at each end
     f64 p95_us = 0;            ///< 95th percentile of half a round-trip time
-    f64 floor_us = 0;          ///< the least time that the hardware needs for the part that crosses no
-                               ///< boundary; 0: unknown
-    f64 ratio = 0;             ///< `us` divided by the time of the same mechanism within one process
+    f64 floor_us = 0;  ///< the least time that the hardware needs for the steps of a hop that cross no
+                       ///< process boundary; 0: unknown
+    f64 ratio = 0;     ///< `us` divided by the time of the same mechanism within one process
     u64 round_trips = 0;
     bool verified = false;
 };
@@ -73,15 +73,15 @@ struct gpu_hop_row {
 struct gpu_hop_floors {
     f64 synced_launch = 0;  ///< time from launching a tiny kernel until the host has observed its end
     f64 next_kernel = 0;    ///< time from a tiny kernel to the next one in its stream
-    f64 two_blocks = 0;     ///< a word from one block of a kernel to another one
+    f64 two_blocks = 0;     ///< time of a word from one block of a kernel to another block
 };
 struct gpu_primitive_row {
     std::string primitive, by, where;  ///< where: "time slices", "MPS", "one process"
-    u32 number = 0;                    ///< number of processes; within one process: of blocks, or of threads
-                                       ///< that call CUDA
-    f64 operations_s = 0;              ///< of all participants together
-    f64 ns = 0, p95_ns = 0;  ///< duration of one operation in a kernel's thread; for semaphore and pool: on
-                             ///< the host
+    u32 number = 0;        ///< number of processes; if there is one process: number of its blocks, or of its
+                           ///< threads that call CUDA
+    f64 operations_s = 0;  ///< of all participants together
+    f64 ns = 0, p95_ns = 0;  ///< duration of one operation: the host measures it for pools and for the
+                             ///< semaphore in streams, a thread of the kernel for all others
     bool verified = false;
 };
 struct gpu_result {
@@ -100,7 +100,7 @@ struct ipc_bench_result {
     std::string processor;
     f64 mhz_before = 0, mhz_after = 0;  ///< clock rate of the processors, read from the kernel; 0: unknown
     std::vector<memory_row> memory;
-    f64 hop_floor_us = 0;  ///< a word from one processor to another; 0: only one processor
+    f64 hop_floor_us = 0;  ///< time of a word from one processor to another; 0: there is only one processor
     std::vector<hop_row> hops;
     std::map<std::string, std::string> missing;  ///< means -> why
     std::vector<primitive_row> primitives;
@@ -118,7 +118,8 @@ struct ipc_bench_result {
 [[nodiscard]] nlohmann::ordered_json gpu_json(const gpu_result& r);
 /// Returns "" if no GPU table was requested.
 [[nodiscard]] std::string gpu_table(const gpu_result& r);
-/// Plots GB/s over size, and the hops next to each other; without curves or bars if there are no figures.
+/// Plots GB/s over the size as curves, and the times of the hops as bars. A chart without figures has no
+/// curves or bars.
 [[nodiscard]] plot::chart gpu_memory_plot(const gpu_result& r);
 [[nodiscard]] plot::chart gpu_primitive_plot(const gpu_result& r);
 [[nodiscard]] plot::bar_chart gpu_hop_plot(const gpu_result& r);

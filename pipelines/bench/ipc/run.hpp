@@ -12,7 +12,8 @@ namespace carousel::bench {
 
 using progress_function = std::function<void(const std::string&)>;
 
-/// `programs`: the folder of `carousel`, which holds the space. Throws shm_error, config_error.
+/// `programs`: the folder that contains the program `carousel`, which is started to hold the space. Throws
+/// shm_error, config_error.
 [[nodiscard]] ipc_bench_result run_ipc_bench(const ipc_bench_options& o, const std::string& programs,
                                              const progress_function& report_progress);
 
@@ -31,9 +32,9 @@ void measure_primitives(const ipc_bench_options& o, const std::string& space, ip
 /// opening it. Measures memory on the same GPU and, if there are two GPUs, memory on the other GPU.
 void measure_gpu_memory(const ipc_bench_options& o, ipc_bench_result& r,
                         const progress_function& report_progress);
-/// Measures the hop from a kernel of one process to a kernel of another by each means: in time slices, under
-/// MPS (with a daemon that exists for this table only), between two GPUs, and for comparison between two
-/// streams of one process.
+/// Measures the hop from a kernel of one process to a kernel of another for each mechanism. Measures two
+/// processes in time slices, under MPS (with a daemon that runs only for this table) and on two GPUs, and for
+/// comparison two streams of one process.
 void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
                       const progress_function& report_progress);
 /// Measures the primitives in kernels and streams of 1 to 16 processes, in time slices and under MPS, and,

@@ -104,10 +104,12 @@ round_result run_round(bool processes, u32 number, u32 ms, const worker_setup& s
 
 struct crew::board {
     std::atomic<u32> ready, found_why, failed, quit;
-    /// Round number << 32 | number of active workers: one word, because inactive workers poll it at any time.
+    /// Round number << 32 | number of active workers. Both are in one word, because inactive workers may read
+    /// them at any time and must not see the numbers of two different rounds.
     std::atomic<u64> call;
     std::atomic<u32> go, stop_now, settle;  // round numbers; stop_now: 0 or 1
-    std::atomic<u32> begun, done, settled;  // workers that have reached the point, summed over all rounds
+    // number of workers that have begun, finished or settled a round, summed over all rounds
+    std::atomic<u32> begun, done, settled;
     std::atomic<u32> what, count;
     std::atomic<u64> operations, timed_ns, in, out;
     char why[240];

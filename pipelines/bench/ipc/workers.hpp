@@ -83,7 +83,7 @@ struct crew_round {
     bool right = false;  ///< the number of elements taken out equals the number put in
 };
 
-/// Timeouts for the slowest worker.
+/// The timeouts: how long to wait for the slowest worker.
 struct crew_patience {
     u64 start_ns = 40'000'000'000, round_ns = 8'000'000'000, end_ns = 4'000'000'000;
 };

@@ -16,7 +16,8 @@ namespace {
 constexpr u32 lone_frames = 31, frames_before = 3;
 constexpr u32 numbers_of_queues[] = {1, 2, 4};
 
-/// All stages on one queue with one buffer each: the order of the queue separates the frames.
+/// All stages enqueue on one queue and have one buffer each. One buffer is enough, because the queue finishes
+/// a frame before it begins the next one.
 class chain {
 public:
     chain(const supervisor::pipeline& p, const thread_order& o) {
@@ -67,7 +68,7 @@ private:
         for (const auto& s : stages_) {
             s->work_alone(n);
             if (!s->commits_on_host() || s->is_sink()) continue;
-            queue_->drain();  // downstream stages read what this stage writes on the host
+            queue_->drain();  // needed because downstream stages read data that this stage writes on the host
             s->finish_alone(n);
         }
     }
@@ -83,7 +84,7 @@ private:
     u64 lanes_ = 16, next_ = 0;
 };
 
-/// The rate of all chains together, measured after a warm-up of a tenth of the time.
+/// The rate of all chains together. The measurement begins after a warm-up of a tenth of the time.
 struct rate {
     f64 frames_per_second = 0, cpu_ms_per_frame = 0;
 };

@@ -1,5 +1,5 @@
-// One of the two sides of a hop between kernels. Each side takes its turns with each means of synchronisation
-// in turn; the first side also measures the time.
+// Implements one side of a hop between kernels. For each mechanism of synchronisation the two sides
+// alternate; the first side also measures the time.
 #include "bench/ipc/cuda/gpu_hop_sides.hpp"
 
 #include <sched.h>
@@ -23,8 +23,8 @@ struct side {
     u32 number = 0;
     cudaStream_t stream = nullptr;
     cudaEvent_t mine = nullptr, theirs = nullptr;
-    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts this side's kernels or spinning turns
-    u64* stamps = nullptr;                     // the GPU's time at each kernel or turn
+    u32 *words = nullptr, *scratch = nullptr;  // scratch: counts this side's kernels, or its turns
+    u64* stamps = nullptr;                     // the GPU's time at each kernel, or at each turn
 };
 
 /// Waits for the value; returns false if the other side has failed or does not reply in time.
@@ -43,7 +43,7 @@ bool meet(hop_board& b, u32& meetings) {
 void require(bool met, const char* what) {
     if (!met) throw shm_error(std::string(what) + ": the other side of the hop did not start");
 }
-/// Takes this side's turns of `hops` round trips; the first side begins. One kernel per turn.
+/// Takes this side's turns until `hops` round trips are complete; the first side begins. One kernel per turn.
 void take_turns(hop_board& b, side& s, means by, u32 hops) {
     std::atomic<u32>&own = b.submitted[s.number], &other = b.submitted[1 - s.number];
     for (u32 k = 1; k <= hops; ++k) {
@@ -68,7 +68,8 @@ void take_turns(hop_board& b, side& s, means by, u32 hops) {
     require(meets(b, other, hops), means_names[by]);
     check(cudaStreamSynchronize(s.stream), "cudaStreamSynchronize");
 }
-/// Enqueues all turns before the first may begin: the stream waits for the other side's word.
+/// Enqueues all turns of this side. The stream itself waits for the other side's word before each turn, so
+/// all turns can be enqueued before the first one begins.
 void enqueue_turns(side& s, u32 hops) {
     const auto wait = driver<decltype(&cuStreamWaitValue32)>("cuStreamWaitValue32_v2");
     const auto write = driver<decltype(&cuStreamWriteValue32)>("cuStreamWriteValue32_v2");
@@ -98,7 +99,7 @@ f64 p95_of(const side& s, u32 hops) {
     return us.empty() ? 0 : us[us.size() * 95 / 100];
 }
 
-/// Measures one means of communication on both sides; the first side takes the time.
+/// Takes part in the measurement of one mechanism, on either side; the first side also measures the time.
 void measure_means(hop_board& b, side& s, means by, u32 hops, u32& meetings) {
     check(cudaMemset(s.scratch, 0, 2 * sizeof(u32)), "cudaMemset");
     if (s.number == 0) check(cudaMemset(s.words, 0, 2 * distance * sizeof(u32)), "cudaMemset");

@@ -21,7 +21,8 @@ inline constexpr u32 most_hops = 512;
 /// State shared by both sides.
 struct hop_board {
     std::atomic<u32> ready, failed;
-    std::atomic<u32> submitted[2];  // round trips whose kernel is enqueued (for host_word: completed)
+    std::atomic<u32> submitted[2];  // number of round trips whose kernel this side has enqueued (for
+                                    // host_word: whose kernel has completed)
     cudaIpcEventHandle_t events[2];
     cudaIpcMemHandle_t words;
     f64 us[all_means], p95_us[all_means];
@@ -33,7 +34,7 @@ struct hop_board {
 /// Runs one of two processes, each with its own context. The first process owns the words. Throws cuda_error,
 /// shm_error.
 void process_side(hop_board& b, u32 number, int device, bool slices, bool quick);
-/// Runs both sides as threads: the reference without a process boundary.
+/// Runs both sides as threads of this process, as the reference measurement without a process boundary.
 void thread_sides(hop_board& b, bool quick);
 
 }  // namespace carousel::bench::gpu

@@ -1,6 +1,7 @@
-// Hops from a kernel of one side to a kernel of the other, by each means. The two sides are threads of one
-// process with a stream each, or two processes (in time slices, under MPS, or on two GPUs). Also measures the
-// floors: the time that a single thread needs for the same operations when there is no other side.
+// Measures the hop from a kernel of one side to a kernel of the other side, for each mechanism. The two sides
+// are threads of one process with a stream each, or two processes (in time slices, under MPS, or on two
+// GPUs). Also measures the floors: the time that a single thread needs for the same operations when there is
+// no other side.
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ template <std::size_t N>
 pid_t start_in(const mps_folder* folder, char (&why)[N], const std::function<void()>& work) {
     return start_child([&] {
         if (folder != nullptr) folder->enter();
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for the held streams
+        // with lazy loading, the loading of a kernel would wait for the held streams
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
         try {
             work();
             return 0;
@@ -106,10 +108,11 @@ void measure_place(const place& p, const ipc_bench_options& o, gpu_result& r) {
     }
 }
 
-/// Measured by one thread in a child process; `to` is shared with the parent.
+/// Measures the floors. Runs on one thread of a child process; the parent also maps `to` and reads the
+/// results there.
 void find_floors(gpu_hop_floors& to, u32 rounds) {
     constexpr u32 kernels = 500, chained = 200,
-                  apart = 1024;  // chained: as many operations as a stream accepts while it is held
+                  apart = 1024;  // chained: the number of operations that a stream accepts while it is held
     check(cudaSetDevice(0), "cudaSetDevice");
     cudaStream_t s = nullptr;
     u32* words = nullptr;
@@ -175,7 +178,8 @@ void measure_gpu_hops(const ipc_bench_options& o, ipc_bench_result& r,
         return;
     }
     record_gpu(before, true, r.gpu);
-    const mps_folder none, folder;  // `none` contains no daemon, whatever else runs on this machine
+    // no MPS daemon runs in `none`, even if other MPS daemons run on this machine
+    const mps_folder none, folder;
     report_progress("GPU hops, floors");
     measure_floors(none, o, r.gpu);
     report_progress("GPU hops, one process");

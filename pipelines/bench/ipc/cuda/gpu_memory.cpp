@@ -1,6 +1,6 @@
-// Compares GPU memory of another process with the process's own. Two children: the owner makes memory of
-// every kind and fills it; the reader opens all of it, measures in an interleaved order, and overwrites it,
-// which the owner checks.
+// Compares a process's own GPU memory with GPU memory of another process. Uses two child processes. The owner
+// makes memory of every kind and fills it. The reader opens all of it, measures the kinds in an interleaved
+// order, and overwrites the memory; the owner then checks the overwritten data.
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,10 +81,11 @@ int owner(board& b, int device, u64 bytes, int socket) {
     return 0;
 }
 
-/// The reader's tools for measuring.
+/// The streams, events and buffers with which the reader measures.
 struct bench_tools {
     u64 bytes;
-    bool holds = false;  // false for the first round: lazy loading would wait for held streams
+    bool holds = false;  // false in the first round: each kernel is loaded at its first launch, and the
+                         // loading would wait for a held stream
     gate held;
     cudaStream_t one = nullptr, other = nullptr;
     cudaEvent_t begin = nullptr, end = nullptr, joined = nullptr;
@@ -179,7 +180,8 @@ void warm_up(bench_tools& t) {
     (void)wrong_words(t.device, t.bytes, 1);
     check(cudaDeviceSynchronize(), "the first kernels");
 }
-/// Checks that data copied there and back is unchanged, and leaves a kernel's data for the owner to check.
+/// Checks that data is unchanged after a copy to the memory and back, and fills the memory by a kernel with
+/// data that the owner checks afterwards.
 bool moves_well(const bench_tools& t, void* at) {
     auto* const words = static_cast<u32*>(t.pinned);
     const u64 n = t.bytes / 4;

@@ -192,7 +192,7 @@ void* make(kind k, u64 bytes, ticket& t, int& fd) {
 opened open(kind k, u64 bytes, const ticket& t, int fd) {
     opened o;
     const u64 begin = now_ns();
-    u64 got = 0;  // time at which the handle was open and its memory not yet mapped
+    u64 got = 0;  // time at which the handle had been opened, before its memory was mapped
     const auto is_open = [&] { o.open_us = static_cast<f64>((got = now_ns()) - begin) / 1000; };
     switch (k) {
         case kind::legacy:

@@ -28,8 +28,8 @@ enum class kind : u32 { legacy, vmm, pool, memfd };
 inline constexpr u32 kinds = 4;
 [[nodiscard]] const char* name_of(kind k) noexcept;
 
-/// Data for a process that opens the memory: the kinds legacy and pool need these bytes, and all kinds except
-/// legacy need a descriptor.
+/// The bytes that a process needs to open memory of the kinds legacy and pool. All kinds except legacy also
+/// need a descriptor.
 struct ticket {
     cudaIpcMemHandle_t legacy;
     cudaMemPoolPtrExportData pooled;
@@ -70,7 +70,8 @@ private:
 /// Returns the number of GPUs here, or 0 and the reason. Call in a child only.
 [[nodiscard]] u32 devices(std::string& why);
 
-// The first GPU: its name, its current clocks and the best rates of its parts, queried by a child.
+// Properties of the first GPU, queried by a child process: its name, its current clocks, and the highest
+// rates of its memory and links.
 
 struct gpu_info {
     u32 devices = 0;

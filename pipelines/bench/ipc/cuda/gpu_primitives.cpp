@@ -1,5 +1,5 @@
-// Measures the primitives in kernels and streams of processes, and their counterparts within one process:
-// rows, rounds, places.
+// Measures the primitives in kernels and streams of several processes, and their counterparts within one
+// process. Plans the rows of the table and runs the rounds in each place (time slices, MPS, one process).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ void measure_place(const table& t, const std::string& space, const char* where, 
         fmt::format("primitives in kernels, {}: starting {} processes", where, t.numbers.back()));
     crew c(t.numbers.back(), time_limit_s, [&](u32 worker) {
         folder.enter();
-        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);  // lazy loading would wait for streams that are waiting
+        // with lazy loading, the loading of a kernel would wait for streams that themselves wait
+        ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
         return make_kernel_worker(space, worker);
     });
     if (!c.ready()) {
@@ -107,7 +108,8 @@ void measure_gpu_primitives(const ipc_bench_options& o, const std::string& progr
                 "at most {} processes can have a context on a GPU at a time", most_kernel_workers);
     if (t.numbers.empty()) return;
     try {
-        const mps_folder none, folder;  // `none` contains no daemon, whatever else runs on this machine
+        // no MPS daemon runs in `none`, even if other MPS daemons run on this machine
+        const mps_folder none, folder;
         const supervisor::held_space held(programs, "bench-gpu", "cuda:0");
         measure_place(t, held.name(), "time slices", none, true);
         const mps_daemon daemon(folder);

@@ -159,7 +159,8 @@ T* zeroed(u64 number = 1) {
     void* at = nullptr;
     check(cudaMalloc(&at, number * sizeof(T)), "cudaMalloc");
     check(cudaMemset(at, 0, number * sizeof(T)), "cudaMemset");
-    check(cudaDeviceSynchronize(), "cudaMemset");  // the streams of this file do not wait for the cudaMemset
+    // needed because the streams of this file do not wait for the cudaMemset
+    check(cudaDeviceSynchronize(), "cudaMemset");
     return static_cast<T*>(at);
 }
 
@@ -179,7 +180,7 @@ public:
         permit_ = zeroed<one_permit>();
         own_word_ = zeroed<unsigned long long>();
         make_permit<<<1, 1, 0, stream_>>>(permit_);
-        // The end of the space's GPU memory, where no primitive is placed.
+        // The shared words are at the end of the space's GPU memory, where no primitive is placed.
         shared_ = reinterpret_cast<unsigned long long*>(gpu_.at(gpu_.bytes() - 256, 256));
         end_of_kernel();
         for (u32 what = 0; what < std::size(kernel_contenders); ++what) before_[what] = word(shared_of(what));
@@ -268,8 +269,8 @@ private:
             (void)pool_.acquire(block_bytes, std::chrono::seconds(2));
         return {n, now_ns() - begun};
     }
-    /// The best that one process can do: threads with a stream each, and a memory pool that never returns
-    /// memory to the system.
+    /// The fastest allocation within one process: each thread has its own stream, and the memory pool never
+    /// returns memory to the system.
     static crew_work use_allocator(u32 count, const std::atomic<u32>& stop) {
         cudaMemPool_t pool = nullptr;
         u64 keep = ~u64{0};

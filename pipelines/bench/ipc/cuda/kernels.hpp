@@ -17,7 +17,8 @@ namespace carousel::bench::gpu {
 void fill(void* at, u64 bytes, u32 seed, cudaStream_t s);
 /// Adds to *wrong the number of words that differ from those of fill() with this seed.
 void count_wrong(const void* at, u64 bytes, u32 seed, u32* wrong, cudaStream_t s);
-/// Reads all bytes; writes *out only in a case that does not occur, so that the compiler keeps the reads.
+/// Reads all bytes. Writes *out only on a condition that is never true; because of this write the compiler
+/// can't remove the reads.
 void read_all(const void* at, u64 bytes, u32* out, cudaStream_t s);
 void write_all(void* at, u64 bytes, u32 value, cudaStream_t s);
 void copy_all(void* to, const void* from, u64 bytes, cudaStream_t s);
@@ -31,8 +32,8 @@ void tiny(u32* at, u64* stamps, cudaStream_t s);
 /// turn since the start.
 void spin_turns(u32* mine, const u32* theirs, bool first, u32 turns, u32 seconds, u32* done, u64* stamps,
                 cudaStream_t s);
-/// The same between two blocks of one kernel: no process, stream or kernel boundary is crossed. `apart`:
-/// distance between the blocks' words, in words; *done: the turns of the first block.
+/// Alternates in the same way between two blocks of one kernel, so a hop crosses no process, stream or kernel
+/// boundary. `apart`: distance between the blocks' words, in words; *done: the turns of the first block.
 void blocks_take_turns(u32* words, u32 apart, u32 turns, u32* done, cudaStream_t s);
 
 }  // namespace carousel::bench::gpu
@@ -45,7 +46,8 @@ namespace carousel::bench {
 enum class kernel_kind : u32 { word, queue, tasks, ring, stream_semaphore, semaphore, pool, allocator };
 struct kernel_contender {
     const char *primitive, *by;
-    bool processes;  ///< false: one process with `number` blocks, or with threads that call CUDA
+    bool processes;  ///< false: a single process is measured, with `number` blocks or with `number` threads
+                     ///< that call CUDA
     kernel_kind kind;
     u32 threads = 1;  ///< per block
 };

@@ -39,7 +39,7 @@ handle handle_of(int fd) {
     std::snprintf(h.text, sizeof h.text, "/proc/%d/fd/%d", getpid(), fd);
     return h;
 }
-/// The memory of the descriptor holds the expected word.
+/// Returns true if the memory of the descriptor holds the expected word.
 bool is_whole(int fd) {
     unsigned word = 0;
     return fd >= 0 && pread(fd, &word, sizeof word, 0) == sizeof word && word == magic;
@@ -134,8 +134,8 @@ void try_transport(transport r) {
     clear(r);
 }
 
-/// Tries a descriptor's number in another process, and the descriptor itself (SCM_RIGHTS); the maker is
-/// killed.
+/// Another process tries to use the number of a descriptor, and then the descriptor itself (sent by
+/// SCM_RIGHTS). The maker is killed.
 void try_descriptor() {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0) return;

@@ -68,7 +68,7 @@ void frames(const char* name, bool early) {
     std::printf("figure %s.wrong %u\nfigure %s.tries %u\n", name, wrong, name, tries);
 }
 
-/// The textbook's flag again; the producer is killed after it sets the flag.
+/// Uses the textbook's flag again. The producer is killed after it sets the flag.
 void textbook() {
     all->ready = 0;
     const pid_t producer = fork();

@@ -1,6 +1,6 @@
-// What a poller sees of another process's writes, by the kind of its loads: plain, volatile, relaxed,
-// acquire; two litmus tests of memory order; one memory mapped twice in one process; and a poller whose
-// writer is killed.
+// Tests whether a poller sees another process's writes with plain, volatile, relaxed and acquire loads. Also
+// runs two litmus tests of memory order, maps one memory twice in one process, and kills the writer of a
+// poller.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,7 +106,7 @@ void message(const char* name, std::memory_order store, std::memory_order load) 
 
 /// Each process writes its own word and reads the other's (the store buffering test): can both read 0? The
 /// processor's memory model allows it. Many pairs run in succession without synchronization in between, so
-/// that the two processes meet at every offset.
+/// that the two processes run with every offset in time to each other.
 void both_zero(const char* name, std::memory_order order) {
     constexpr unsigned batches = 50;
     unsigned both = 0;

@@ -36,8 +36,8 @@ struct slot {
     alignas(64) volatile unsigned data[words];
 };
 struct ring {
-    std::atomic<unsigned> next;      // anonymous ring: the frame of the next claim
-    std::atomic<unsigned> consumed;  // number of frames read: stored before their slot is freed
+    std::atomic<unsigned> next;      // in the anonymous ring: the number of the frame to claim next
+    std::atomic<unsigned> consumed;  // number of frames read; stored before a frame's slot is freed
     std::atomic<unsigned> last;      // the producer may stop after this frame
     std::atomic<unsigned> lost, repeated, torn;
     slot all[slots];
@@ -110,7 +110,7 @@ void no_word() {
     std::printf("figure bare.torn %d\n", !is_whole(s, 1) && !is_whole(s, 2));
 }
 
-/// Claims with one CAS that stores the owner, and publishes with another one.
+/// Claims a slot by a CAS that also stores the owner, and publishes it by a second CAS.
 int owned_producer(unsigned epoch, unsigned from, unsigned dies) {
     for (unsigned frame = from; frame <= shared->last.load(); ++frame) {
         slot& s = shared->all[frame % slots];

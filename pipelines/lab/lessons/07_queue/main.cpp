@@ -1,6 +1,6 @@
-// A queue between processes: a naive ring with a claimed index, and a queue of a space; a producer is killed
-// between claim and value, a consumer after its pop. Usage: carousel-lab-queue SPACE (the name given to
-// `carousel hold`)
+// A queue between processes, once as a naive ring whose cells are claimed by an index and once as a queue of
+// a space. A producer is killed after it claims a cell and before it writes the value; a consumer is killed
+// after its pop. Usage: carousel-lab-queue SPACE (the name given to `carousel hold`)
 #include <unistd.h>
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// A master and workers: tasks of a space, half of the workers killed in the middle of a task; for comparison
-// a naive list with a next index. Usage: carousel-lab-work SPACE (the name given to `carousel hold`)
+// A master gives tasks to workers through a work queue of a space, and half of the workers are killed in the
+// middle of a task. For comparison, workers take tasks from a naive list with a shared index. Usage:
+// carousel-lab-work SPACE (the name given to `carousel hold`)
 #include <unistd.h>
 
 #include <atomic>
@@ -28,7 +29,7 @@ struct board {
     std::atomic<bool> half{false};
 };
 
-/// As in the textbooks: an index that all workers increment. Two workers are killed in the middle of a task.
+/// As in the textbooks, all workers increment a shared index. Two workers are killed in the middle of a task.
 void naive() {
     auto* b = shared_memory<board>();
     pid_t pids[workers];

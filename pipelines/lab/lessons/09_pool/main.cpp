@@ -1,6 +1,6 @@
-// Blocks of one memory shared by processes: a naive pool, which is a bitmap in shared memory, and a pool of a
-// space; processes that hold blocks are killed. Usage: carousel-lab-pool SPACE (the name given to `carousel
-// hold`)
+// Processes share blocks of one memory, first through a naive pool, which is a bitmap in shared memory, then
+// through a pool of a space. Processes that hold blocks are killed. Usage: carousel-lab-pool SPACE (the name
+// given to `carousel hold`)
 #include <unistd.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// One permit shared by processes: a naive one, which is a counter in shared memory, and a semaphore of a
-// space; a process that holds the permit is killed. Usage: carousel-lab-semaphore SPACE (the name given to
-// `carousel hold`)
+// Processes share one permit, first through a naive semaphore, which is a counter in shared memory, then
+// through a semaphore of a space. A process that holds the permit is killed. Usage: carousel-lab-semaphore
+// SPACE (the name given to `carousel hold`)
 #include <unistd.h>
 
 #include <atomic>
@@ -32,7 +32,8 @@ bool acquire(naive& s, double us) {
     return false;
 }
 
-/// Four processes take turns; the word that they change is not atomic.
+/// Four processes take turns to change a word. The word is not atomic, so two concurrent changes could lose
+/// one of them.
 void turns() {
     struct counted {
         volatile long value = 0;

@@ -1,5 +1,6 @@
-// Memory shared by descriptor outlives its maker and all its users while a process holds the descriptor, and
-// is freed with the last one. For comparison, named shared memory, which remains when no process is left.
+// Memory that is shared by descriptor outlives its maker and all its users while a process holds the
+// descriptor, and is freed when the last descriptor is closed. For comparison, this program also makes named
+// shared memory, which remains when no process is left.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -114,7 +115,8 @@ void ten_incarnations() {
     std::printf("figure held.by %d\n", holders(name));
     kill(holder, SIGKILL);
     (void)end_of(holder);
-    std::printf("figure orphan.count %u\n", *at);  // because this process still has the memory mapped
+    // the memory can still be read, because this process has mapped it
+    std::printf("figure orphan.count %u\n", *at);
     munmap(at, bytes), close(fd);
     std::printf("figure memfd.left %d\n", holders(name));
 }

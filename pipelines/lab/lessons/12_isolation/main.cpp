@@ -1,5 +1,6 @@
-// The cost of isolation on a CPU: two workers alternate on one processor, as threads of one process and as
-// two processes; the time to start each; and the effect of one worker's fault on the other.
+// Measures the cost of isolation on a CPU: two workers alternate on one processor, as threads of one process
+// and as two processes. Also measures the time to start a thread and a process, and shows what effect the
+// fault of one worker has on the other.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -50,9 +51,9 @@ void futex(std::atomic<unsigned>& word, int what, unsigned value) {
     syscall(SYS_futex, &word, what, value, what == FUTEX_WAIT ? &second : nullptr, nullptr, 0);
 }
 
-/// Takes `turns` turns as worker `number`; `touched`: the worker's own pages, or null; in each turn the
-/// worker reads one byte of each page. Returns the median time in us from one turn of this worker to the
-/// next, in which both workers take one turn.
+/// Takes `turns` turns as worker `number`. `touched`: the worker's own pages, or null; in each turn the
+/// worker reads one byte of each page. Returns the median time in us from one turn of this worker to its next
+/// turn; both workers take one turn in that time.
 double take_turns(unsigned number, const volatile char* touched) {
     std::vector<double> each;
     double last = now_us();
@@ -109,7 +110,8 @@ void time_starts() {
                 thread[starts / 2]);
 }
 
-/// A neighbour that counts beats; returns its longest stall in us.
+/// The loop of a neighbour: it increments a counter every 100 us, and returns the longest time in us between
+/// two increments.
 double beat() {
     double longest = 0, last = now_us();
     while (all->stop == 0) {
@@ -120,8 +122,8 @@ double beat() {
     }
     return longest;
 }
-/// The kill: one of two workers writes to an inaccessible page. The question is whether the other worker
-/// continues.
+/// One of two workers writes to an inaccessible page, which kills its process. Measures whether the other
+/// worker continues.
 void fault(const char* name, bool processes) {
     all->beats = all->stop = 0;
     void* const nowhere = mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

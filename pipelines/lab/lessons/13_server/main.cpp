@@ -1,6 +1,7 @@
-// An inference server: requests, workers, one set of weights. First with workers that have one pipe of
-// requests each, then with workers that claim requests from a work queue of a space; one is killed under
-// load, and a standby replaces it. Usage: carousel-lab-server SPACE (the name given to `carousel hold`)
+// An inference server, in which workers answer requests with one set of weights. First each worker gets its
+// requests from its own pipe, then all workers claim requests from a work queue of a space. One worker is
+// killed under load, and a standby replaces it. Usage: carousel-lab-server SPACE (the name given to `carousel
+// hold`)
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -82,8 +83,8 @@ unsigned own_kib() {
 void meet(std::atomic<unsigned>& here) {
     for (++here; here < workers;) usleep(500);
 }
-/// Starts four workers, with a copy of the weights each or with one shared set. Returns the memory of all
-/// four in MiB.
+/// Starts four workers. Either each worker has its own copy of the weights, or all workers share one set.
+/// Returns the memory of all four in MiB.
 double memory(const char* name, int weights, bool copies) {
     shared->ready = shared->stop = shared->pss_kib = 0;
     pid_t pids[workers];
@@ -98,7 +99,8 @@ double memory(const char* name, int weights, bool copies) {
                 w = copy.data();
             }
             unsigned y = infer(w, 0);
-            shared->ready_us = now_us() - begin;  // the last worker's value remains
+            // every worker overwrites this, so the last worker's value remains
+            shared->ready_us = now_us() - begin;
             for (unsigned k = 1; k < layers; ++k) y += infer(w, k);
             shared->sum = y;
             meet(shared->ready);
@@ -189,7 +191,7 @@ int standby(int weights) {
     shared->ready_us = now_us();
     return serve(incoming, answers, model, false);
 }
-/// Without a standby: the new worker copies its weights, as if it loaded them from a file.
+/// The replacement without a standby: a new worker copies its weights, as if it loaded them from a file.
 int replacement(int weights) {
     auto incoming = open_requests();
     auto answers = open_answers();

@@ -1,7 +1,7 @@
 // Ranks of one node that pass blocks of memory in a ring, as clients of a space. If Open MPI is installed,
-// mpirun starts this program again once per rank; otherwise the ranks are forked. For comparison a copy
-// between two processes, by a pipe and by process_vm_readv (as in MPI's own transport). Usage:
-// carousel-lab-ranks SPACE (the name given to `carousel hold`)
+// mpirun starts this program again once per rank; otherwise the ranks are forked. For comparison, the program
+// also copies data between two processes, by a pipe and by process_vm_readv (as MPI's own transport does).
+// Usage: carousel-lab-ranks SPACE (the name given to `carousel hold`)
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -86,8 +86,8 @@ int pass_round(unsigned rank) {
     }
     return 0;
 }
-/// The kill: a rank dies with a block that it has received. The remaining ranks report after a timeout of two
-/// seconds.
+/// A rank is killed while it holds a block that it has received. The remaining ranks report after a timeout
+/// of two seconds.
 int pass_and_die(unsigned rank) {
     ring all("last-");
     try {
@@ -141,8 +141,8 @@ double print_round(ring& all) {
     return us;
 }
 
-/// Returns the median of us to copy `bytes` from a child's memory, by a pipe or by process_vm_readv; 0 if
-/// refused.
+/// Returns the median time in us to copy `bytes` from a child's memory, by a pipe or by process_vm_readv; 0
+/// if the copy fails.
 double copy_us(size_t bytes, bool by_pipe) {
     void* at = mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     int ways[2];

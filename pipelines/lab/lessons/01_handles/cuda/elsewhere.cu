@@ -1,6 +1,6 @@
-// Opens a CUDA handle in other environments: with a byte altered, between a container's namespaces and the
-// host's, and under another host name and boot id (the closest approximation of another machine that is
-// possible on one machine). The parent never touches CUDA.
+// Opens a CUDA handle after a byte was altered, across the namespaces of a container and of the host, and
+// under another host name and boot id (on one machine, this is the closest approximation of another machine).
+// The parent never touches CUDA.
 #include <cuda_runtime.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -29,8 +29,8 @@ constexpr const char* boot_id = "/proc/sys/kernel/random/boot_id";
 struct shared {
     std::atomic<int> there;
     cudaIpcMemHandle_t handle;
-    int code, error;  // code: result of the process that opens; error: errno if its environment could not be
-                      // set up
+    int code, error;  // code: the CUDA error of the process that opens the handle; error: errno if that
+                      // process's environment could not be set up
     bool whole;
     char why[200];
 };
@@ -82,8 +82,8 @@ int open_there() {
     common->code = opens(common->handle, common->whole);
     return 0;
 }
-/// Enters new namespaces. Where only the owner of a user namespace may create them, also creates a user
-/// namespace.
+/// Enters new namespaces. If this process may not create them, it creates a user namespace as well, whose
+/// owner may create them.
 bool leave(int namespaces) { return unshare(namespaces) == 0 || unshare(namespaces | CLONE_NEWUSER) == 0; }
 bool mounted(const char* what, const char* to, const char* type, unsigned long flags) {
     return mount(what, to, type, flags, nullptr) == 0;
@@ -150,8 +150,8 @@ bool opened_in(const place& p, const std::string& name, const char* need) {
     return true;
 }
 
-/// Starts an exporter in the other namespace or container; it runs until it is killed. Returns -1 if it
-/// exported nothing.
+/// Starts an exporter in the other namespace or container; the exporter runs until it is killed. Returns -1
+/// if the exporter exported nothing.
 pid_t exported_in(const place& p) {
     common->there = 0, common->error = 0;
     const pid_t owner = start([&] { return in_place(p, exporter); });
@@ -162,7 +162,7 @@ pid_t exported_in(const place& p) {
     return -1;
 }
 void end_exporter(pid_t owner) {
-    kill(owner, SIGKILL);  // the owner's child is killed with it (PR_SET_PDEATHSIG)
+    kill(owner, SIGKILL);  // the kernel then also kills the owner's child (PR_SET_PDEATHSIG)
     waitpid(owner, nullptr, 0);
 }
 

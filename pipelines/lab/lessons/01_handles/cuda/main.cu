@@ -179,8 +179,8 @@ int other_device() {
     return 0;
 }
 
-/// Starts after the exporter's death, with an intact handle (from the file, as in the textbooks) and a
-/// descriptor.
+/// A process that starts after the exporter's death. It tries to open the intact handle (which it reads from
+/// the file, as in the textbooks) and the descriptor.
 int late_opener(int fd, const char* file) {
     if (!begin_cuda()) return 3;
     cudaIpcMemHandle_t h{};
@@ -201,7 +201,8 @@ int late_opener(int fd, const char* file) {
     return 0;
 }
 
-/// The textbook's two programs unchanged: a handle passed in a file. The kill comes before fclose().
+/// The textbook's two programs, unchanged, which pass a handle in a file. The producer is killed before it
+/// calls fclose().
 int textbook_producer(const char* file) {
     void* memory = nullptr;
     cudaIpcMemHandle_t handle;

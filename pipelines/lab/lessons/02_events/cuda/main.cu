@@ -25,7 +25,7 @@ constexpr unsigned magic = 0x5EED5EED;
 
 struct shared : lesson::record {
     std::atomic<int> released;
-    // Set by the textbook's two programs; the kill comes when `opened` is set.
+    // The textbook's two programs set these; the producer is killed when `opened` is set.
     std::atomic<int> ready, opened;
     std::atomic<double> at_us;
     cudaIpcEventHandle_t event;
@@ -71,7 +71,8 @@ int producer() {
     cudaStreamSynchronize(stream);
     common->step = 3;  // the first frame is complete
     if (!wait_for(4)) return 1;
-    work<<<1, 256, 0, stream>>>(data, words, 8'000'000'000);  // the kernel would take 8 s
+    // this kernel would take 8 s, but the process is killed earlier
+    work<<<1, 256, 0, stream>>>(data, words, 8'000'000'000);
     cudaEventRecord(event, stream);
     (void)cudaStreamQuery(stream);
     usleep(100'000);
@@ -124,7 +125,8 @@ int consumer() {
     _exit(0);  // a normal exit would wait for the driver
 }
 
-/// A process whose stream waits for the dead recorder's event, until the process is killed.
+/// A process whose stream waits for the event of the dead recorder. The process is killed if the wait does
+/// not end.
 int hanging() {
     if (!wait_for(5)) return 1;
     imported i = import();
@@ -152,7 +154,8 @@ int saved() {
     figure("cuda.word.us", now_us() - common->at_us.load());
     _exit(0);
 }
-/// The textbook's two programs unchanged. The kill comes after `ready`, before the work and its record.
+/// The textbook's two programs, unchanged. The producer is killed after it sets `ready` and before it
+/// enqueues its work and records the event.
 int textbook_producer() {
     unsigned* data = nullptr;
     cudaEvent_t event;

@@ -1,6 +1,6 @@
-// Two independently started CUDA programs on one node that share only the path of a file: the consumer first,
-// the producer first, and a producer that has ended. This program executes itself in either role; no parent
-// process has touched CUDA.
+// Two independently started CUDA programs on one node share only the path of a file. Runs them in three
+// orders: the consumer starts first, the producer starts first, or the consumer starts after the producer has
+// ended. This program executes itself in either role; no parent process has touched CUDA.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-// What a polling kernel sees of another process's writes, by the kind of its loads; data followed by a flag;
-// and the cost of a hop between two spinning kernels in time slices and under MPS. The parent never touches
-// CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
+// Tests for each kind of load whether a polling kernel sees another process's writes, tests data that is
+// followed by a flag, and measures the time of a hop between two spinning kernels in time slices and under
+// MPS. The parent never touches CUDA. The MPS daemon is private to this lesson, has its own folder, and ends
+// with the lesson.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -77,7 +78,8 @@ __global__ void poll(const unsigned* at, unsigned* saw) {
 }
 __global__ void write_word(unsigned* at) { store_release(at, 1); }
 
-/// One of two kernels that exchange messages: data, then the flag. Bounded to 6 s in total.
+/// One of two kernels that exchange messages: a kernel writes the data, then the flag. Ends after 6 s in any
+/// case.
 __global__ void messages(unsigned* memory, unsigned number, bool first, bool ordered, unsigned* torn) {
     unsigned *flag = memory, *back = memory + line, *data = memory + 2 * line;
     const unsigned long long end = now_ns() + 6'000'000'000ULL;

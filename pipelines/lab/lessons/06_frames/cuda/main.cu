@@ -46,7 +46,7 @@ __global__ void write_frame(unsigned* at, unsigned frame) {
     for (unsigned k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x)
         at[k] = frame;
 }
-/// A frame that takes seconds: increments the first word continuously, for a bounded time.
+/// Writes a frame for several seconds: increments the first word continuously, for a limited time.
 __global__ void write_slowly(unsigned* at, unsigned long long nanoseconds) {
     unsigned long long begin, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));

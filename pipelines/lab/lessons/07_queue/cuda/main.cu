@@ -1,6 +1,7 @@
-// A queue that kernels of one process fill and kernels of another process drain: a ring with a claimed index,
-// and a queue of a space. Processes are killed while their kernels push and pop. The parent never touches
-// CUDA. Usage: carousel-lab-queue-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
+// A queue that kernels of one process fill and kernels of another process drain: first a ring whose cells are
+// claimed by an index, then a queue of a space. Processes are killed while their kernels push and pop. The
+// parent never touches CUDA. Usage: carousel-lab-queue-cuda SPACE (the name given to `carousel hold NAME
+// --device cuda:0`)
 #include <unistd.h>
 
 #include <atomic>
@@ -41,7 +42,7 @@ template <class Body>
 pid_t start(Body body) {
     return lesson::start([&] { return lesson::exit_code_of<carousel::error>(body); });
 }
-/// The kill comes while the launched kernel runs.
+/// The process is killed while the launched kernel runs.
 int die() {
     (void)cudaStreamQuery(nullptr);
     usleep(200'000);

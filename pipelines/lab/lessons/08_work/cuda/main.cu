@@ -1,7 +1,8 @@
-// Tasks for the kernels of four processes, two of which are killed in the middle of a task: first by a shared
-// index that all processes increment, then by a work queue of a space, with the results in a block of the
-// space's GPU memory. Finally a task that kills every process that takes it. The parent never touches CUDA.
-// Usage: carousel-lab-work-cuda SPACE (the name given to `carousel hold NAME --device cuda:0`)
+// Distributes tasks to the kernels of four processes, first with a shared index that all processes increment,
+// then with a work queue of a space; the results are in a block of the space's GPU memory. Two of the
+// processes are killed in the middle of a task. Finally submits a task that kills every process that takes
+// it. The parent never touches CUDA. Usage: carousel-lab-work-cuda SPACE (the name given to `carousel hold
+// NAME --device cuda:0`)
 #include <unistd.h>
 
 #include <atomic>
@@ -27,7 +28,7 @@ struct shared : lesson::record {
 };
 shared* common;
 
-/// In GPU memory: how often each task was done, and how many tasks were retried after a death.
+/// Counters in GPU memory: how often each task was done, and how many tasks were retried after a death.
 struct board {
     unsigned next, again, times[tasks];
 };
@@ -57,7 +58,7 @@ __device__ void work_for(unsigned long long ns) {
     const auto end = clock_ns() + ns;
     while (clock_ns() < end) __nanosleep(1000);
 }
-/// Each thread takes one task, by the index or from the queue. `ns`: duration of a task.
+/// Each thread takes one task, either with the shared index or from the work queue. `ns`: duration of a task.
 __global__ void run(view queue, board* b, bool held, unsigned long long ns, unsigned* taken) {
     unsigned k = tasks;
     carousel::ipc::claimed_task claim;
@@ -76,7 +77,7 @@ __global__ void claim_one(view queue, unsigned* taken) {
     carousel::ipc::claimed_task claim;
     *taken += queue.try_claim(k, claim);
 }
-/// The kill comes while the process's kernel works on its tasks.
+/// The process is killed while its kernel works on the tasks.
 int die() {
     (void)cudaStreamQuery(nullptr);
     usleep(100'000);
@@ -120,7 +121,7 @@ int worker(unsigned number, bool held) {
     carousel::ipc::gpu_space gpu(carousel::ipc::open(space));
     const auto queue = gpu.work_queue<unsigned>("tasks", 512, 3);
     unsigned* taken = number_for_kernels();
-    if (!wait_for(common->ready, 1)) return 1;  // the master makes its block before workers are counted
+    if (!wait_for(common->ready, 1)) return 1;  // wait until the master has made its block
     auto* const b = reinterpret_cast<board*>(gpu.at(common->results, sizeof(board)));
     ++common->ready;
     if (!wait_for(common->ready, workers + 1)) return 1;

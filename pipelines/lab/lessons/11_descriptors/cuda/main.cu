@@ -1,6 +1,6 @@
-// VMM memory shared by descriptor: its maker and all its users are killed while a process without CUDA holds
-// the descriptor. Then a read-only mapping; finally the descriptor is closed, and the memory returns to the
-// GPU.
+// Shares VMM memory by a descriptor. The maker and all users of the memory are killed while a process without
+// CUDA holds the descriptor. Then a process maps the memory read-only. Finally the descriptor is closed, and
+// the memory returns to the GPU.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <sys/socket.h>

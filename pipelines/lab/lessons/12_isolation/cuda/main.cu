@@ -1,6 +1,7 @@
-// The cost of isolation on a GPU: a hop from a kernel of one process to a kernel of another, in time slices
-// and under MPS, compared with one process; and the effect of a neighbour's fault in each. The parent never
-// touches CUDA. The MPS daemon is private to this lesson, has its own folder, and ends with the lesson.
+// Measures the cost of isolation on a GPU: the time of a hop from a kernel of one process to a kernel of
+// another, in time slices and under MPS, compared with a hop within one process. Also shows in each case what
+// effect the fault of a neighbour has. The parent never touches CUDA. The MPS daemon is private to this
+// lesson, has its own folder, and ends with the lesson.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
