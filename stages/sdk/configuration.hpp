@@ -143,8 +143,8 @@ struct description {
     /// crashes counts as an attempt on a frame, whatever max_attempts is.
     bool forwards_frames = false;
     /// finish() is also called for tombstone frames: frames that were abandoned, here or upstream, and that
-    /// have no payload (frame::tombstone_reason()). Without it the runner records and commits a tombstone
-    /// itself, and neither process() nor finish() is called for it, but committed() is.
+    /// have no payload (frame::tombstone_reason()). If this is false, the runner records and commits a
+    /// tombstone itself: it calls neither process() nor finish() for the tombstone, but it calls committed().
     bool wants_tombstones = false;
     /// The stage can have sampled inputs (the key `sampled`), which it reads by frame::sampled(). Other
     /// stages are refused if the file gives them sampled inputs.
@@ -154,20 +154,20 @@ struct description {
     /// this.
     bool writable_inputs = false;
     /// Every frame has the same work: process() launches the same kernels in the same order with the same
-    /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; only their arguments (slots,
-    /// parameters) differ. With the pipeline's key `graphs` the work is then one graph launch per frame. A
-    /// frame whose work differs ends the process, and the message has the frame's number. No effect on the
-    /// CPU.
+    /// sizes, each by carousel::cuda::launch(), and enqueues nothing else; only the arguments of the kernels
+    /// (slots, parameters) differ. With the pipeline's key `graphs` the work is then one graph launch per
+    /// frame. A frame whose work differs ends the process, and the message has the frame's number. No effect
+    /// on the CPU.
     bool same_work = false;
-    /// Rings on another GPU are accessed only through a mapping, never by a copy of the slot to the stage's
-    /// own GPU: set by a stage that can't order all of its work after the frame's queue, on which such copies
-    /// would run.
+    /// The stage accesses rings on another GPU only through a mapping. If this is false, the runner may copy
+    /// such a slot to the stage's own GPU, and the copy runs on the frame's queue. A stage sets this if it
+    /// can't order all of its work after that queue.
     bool maps_peer_rings = false;
     /// Number of threads that call finish() concurrently, each for another frame; useful for a stage whose
-    /// host work per frame takes longer than the frame interval and that guards its shared state. 0: one per
-    /// core that the process may run on. At most in_flight frames are being finished; additional threads help
-    /// with these (frame::in_parts). A stage in a latest group uses one thread, and logs a warning if it
-    /// requests more.
+    /// host work per frame takes longer than the frame interval. The stage must guard its shared state. 0:
+    /// one per core that the process may run on. At most in_flight frames are finished at the same time; if
+    /// there are more threads, the others help with these frames (frame::in_parts). A stage in a latest group
+    /// uses one thread, and logs a warning if it requests more.
     u32 finish_threads = 1;
 };
 
@@ -180,8 +180,8 @@ void check_reads(const description& d, const configuration& with);
 /// existing names.
 [[nodiscard]] std::size_t output_index(const std::vector<output_description>& outputs, std::string_view name);
 
-/// The only output of `d`, or null for a sink, for callers that support one output. Throws config_error if
-/// there are several.
+/// Returns the only output of `d`, or null if `d` is a sink. For callers that support only one output. Throws
+/// config_error if there are several.
 [[nodiscard]] const frame_format* output_of(const description& d);
 [[nodiscard]] frame_format* output_of(description& d);
 

@@ -40,7 +40,8 @@ void set_used(shm::used_extents* used, const ring::frame_format& in, std::string
               std::initializer_list<u64> elements) {
     if (used == nullptr)
         throw std::logic_error("used extents can only be set in process(), for the frame's output");
-    const shm::block_open open;  // opened because the extents of a run's frame are in its header
+    // in a run, `used` is in the frame's header, and the header is writable only while the block is open
+    const shm::block_open open;
     ring::set_used(*used, in, name, {elements.begin(), elements.size()});
 }
 

@@ -58,7 +58,8 @@ struct latest_port::state {
     void allocate();
     [[nodiscard]] bool take();
 
-    std::optional<device::kept_thread> kept;  ///< kept during the destruction of the members below
+    /// declared first, so that the thread's current GPU is also kept while the members below are destroyed
+    std::optional<device::kept_thread> kept;
     std::shared_ptr<port_attachment> to;
     std::string stage;
     latest_options options;
@@ -149,7 +150,8 @@ void latest_port::state::settle() {
 }
 
 bool latest_port::state::take() {
-    constexpr long own = 2;  // references owned by this port and its frame
+    // this port and its frame own one reference each; further references belong to the program
+    constexpr long own = 2;
     if (copy.use_count() > own) allocate();
     session::newest_frame::about what;
     if (!newest->take(*queue, copy->memory->data() + first, first, bytes, what)) return false;
@@ -218,8 +220,8 @@ latest_port open_run::latest(const std::string& stage, const latest_options& opt
     const auto is_there = [&](const std::string& ring) {
         return std::find(there.begin(), there.end(), ring) != there.end();
     };
-    // In the control block the name of a first output's ring is only the stage's name; only the supervisor
-    // knows the names of further outputs (STAGE.OUTPUT).
+    // In the control block, the ring of a stage's first output is named after the stage alone; only the
+    // supervisor knows the names of further outputs (STAGE.OUTPUT).
     if (!stage.empty() && !is_there(stage) && !is_there(stage.substr(0, stage.find('.'))))
         throw config_error(fmt::format("no stage \"{}\" with an output in {}{}; these have one: {}", stage,
                                        name(), did_you_mean_clause(stage, there), fmt::join(there, ", ")));

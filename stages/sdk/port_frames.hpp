@@ -165,7 +165,7 @@ class reader_port {
 public:
     reader_port(reader_port&&) noexcept;
     reader_port& operator=(reader_port&&) noexcept;
-    ~reader_port();  ///< gives the seat back, and an uncommitted frame to the next incarnation
+    ~reader_port();  ///< gives the seat back; an uncommitted frame goes to the next incarnation
 
     /// Returns the next frame; null: no frame arrived within `timeout_s` seconds, or the run is over. Frames
     /// that were abandoned upstream have no content: they are recorded and skipped. Throws config_error if

@@ -50,8 +50,8 @@ void require_own(const std::string& folder) {
                                                  : fmt::format("; these are: {}", fmt::join(names, ", "))));
 }
 
-/// A supervisor listens, but the control block, which exists by then, has no name here, for example in a
-/// container.
+/// Returns true if a supervisor listens on its socket, but this process can't find the control block by its
+/// name, although the block exists by then. This happens, for example, in a container.
 bool is_reachable_by_socket_only(const run::record& r) {
     return !shm::segment::exists(r.run_id) && shm::connect_to(r.socket(), socket_patience_ns);
 }
@@ -71,7 +71,7 @@ std::unique_ptr<run::observer> find_run(const std::string& name, f64 wait_s, run
         if (r && (run::is_alive(*r) || last)) try {
                 auto found = std::make_unique<run::observer>(*r, run::observer::access::take_leases);
                 if (found->poll().liveness.state != run::liveness::over) return found;
-            } catch (const config_error&) {  // the clocks differ, so waiting would change nothing
+            } catch (const config_error&) {  // the clocks differ, and waiting would not change that
                 throw;
             } catch (const error&) {  // the run's block does not exist yet, or is of another version
                 if (last && run::is_alive(*r)) throw;
@@ -119,13 +119,13 @@ port_seat::port_seat(std::shared_ptr<port_attachment> run, std::string stage, bo
     check_planes();
 }
 
-// Not called in a forked child, because all seats are owned by an owned_ptr.
+// Never runs in a forked child: every seat is owned by an owned_ptr, which deletes nothing there.
 port_seat::~port_seat() {
     const device::kept_thread kept(may_use_gpu());
     session_.reset();
 }
 
-// True without a session, because the next incarnation may use a GPU.
+// Also returns true while there is no session, because the next incarnation may use a GPU.
 bool port_seat::may_use_gpu() const noexcept {
     return !session_ || session_->where() == device::device_kind::cuda;
 }
@@ -150,8 +150,8 @@ void port_seat::check_planes() const {
     }
 }
 
-// A run without a supervisor may be taken over, so this function returns false for as long as opening a run
-// waits.
+// A new supervisor may take over a run that has no supervisor. So, as long as the run's record exists, this
+// function returns false until the run has had no supervisor for the time that opening a run waits (wait_s).
 bool port_seat::has_run_ended(u64 now) {
     const std::optional<run::record> r = run::read_record(folder_);
     if (!r || r->run_id != run_id_) return true;
@@ -226,8 +226,9 @@ void port_seat::commit() {
                     ring_sequence, stage_));
 }
 
-// A claim is valid while its job is open. So an incarnation whose claim is not accepted ends, and its claim
-// becomes void. The incarnation never writes the frame whose absence it has claimed.
+// A claim that the stream ends before a frame is valid while the incarnation's job for that frame is open. If
+// the claim is not accepted, the incarnation ends, which makes the claim void. So an incarnation that has
+// claimed the end before a frame never writes that frame.
 void port_seat::end() {
     require_owner();
     const device::kept_thread kept(may_use_gpu());
@@ -290,7 +291,7 @@ void port_attachment::require_owner() const {
 }
 
 // A run whose supervisor and stages were all killed leaves no record of its end: another supervisor may still
-// restart it, so poll() waits as long as opening a run does.
+// restart it. So poll() treats the run as ended only after the time for which opening a run waits (wait_s).
 void port_attachment::poll() {
     const u64 now = now_ns();
     if (ended_ || !observer_ || now < next_poll_ns_) return;

@@ -26,8 +26,8 @@ class port_attachment {
 public:
     port_attachment(const std::string& name, open_options options);
 
-    /// Determines which supervisor controls the run, whether the run has ended, and whether it has another
-    /// block. Polls at most ten times per second.
+    /// Determines which supervisor controls the run, whether the run has ended, and whether the run has a new
+    /// control block. Polls at most ten times per second.
     void poll();
     /// Throws config_error in a forked child.
     void require_owner() const;
@@ -40,7 +40,8 @@ public:
     [[nodiscard]] const open_options& options() const noexcept { return options_; }
     [[nodiscard]] std::vector<std::string> stages();
 
-    /// Returns the context of a device, which is identified in the same way as by the supervisor.
+    /// Returns the context of the device that `id` identifies. The supervisor identifies devices in the same
+    /// way.
     [[nodiscard]] const std::shared_ptr<device::context>& device_named_by(const device::device_id& id);
     /// The device on which this ring's frames are delivered. `in_host_memory`: true if the frames are
     /// delivered in host memory.
@@ -73,7 +74,8 @@ public:
     /// Takes a frame. Returns false if no frame arrived in time, or if ended(). Throws config_error in a
     /// forked child, as commit(), end() and session() do.
     [[nodiscard]] bool next(u64 timeout_ns);
-    /// Throws port_revoked and ends this incarnation; next() starts another one.
+    /// Commits the current frame. If the seat was given to another incarnation, throws port_revoked and ends
+    /// this incarnation; next() then starts a new one.
     void commit();
     /// Ends a writer's stream before the current frame, or before the next one; see writer_port::end().
     void end();

@@ -140,7 +140,7 @@ void port_session::take_lock(const std::string& folder) {
 }
 
 // Publishes the guards in the same way as a stage's runner. A port writes no canary, so its output is guarded
-// either by gaps or not at all.
+// either by gaps after the slots or not at all.
 void port_session::publish_guard() {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
         if (!inputs_[i].memory->read_only())
@@ -181,8 +181,9 @@ void port_session::disconnect() noexcept {
     if (socket_) shm::send_message(socket_.get(), write_message(run::left_message{}).dump());
 }
 
-// A source's program may be busy elsewhere when the run stops. No frame is leased while this thread holds the
-// mutex, so this thread can store on the program's behalf that no lease is active.
+// A source's program may be busy elsewhere when the run stops. While this thread holds the mutex, begin()
+// can't lease a frame. So this thread can acknowledge on the program's behalf that it begins no further
+// frame, and END can be computed.
 void port_session::run_heartbeat() {
     for (;;) {
         pollfd p[2] = {{stop_.get(), POLLIN, 0}, {lost_ ? -1 : socket_.get(), POLLIN | POLLRDHUP, 0}};
@@ -333,10 +334,10 @@ void port_session::reissue_frame() noexcept {
     touch();
 }
 
-// Performs E1 and E3 of ring/PROTOCOL.md, in the same way as a stage's runner. No clock runs during the wait
-// for the supervisor's next poll, or for a supervisor. If this process is killed before that poll, the claim
-// is void and the next program writes that frame number; after that poll END is known, and no program gets
-// the number.
+// Performs E1 and E3 of ring/PROTOCOL.md, in the same way as a stage's runner. The frame's clock is stopped
+// while this function waits for the supervisor's next poll, or for a supervisor. If this process is killed
+// before that poll, the claim is void and the next program writes that frame number; after that poll END is
+// known, and no program gets the number.
 port_session::wait_result port_session::end_stream(u64 until_ns) {
     if ((worker_->stage().flags & shm::stage_flag::ends) == 0)
         throw config_error(

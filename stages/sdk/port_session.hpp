@@ -4,13 +4,14 @@
 // never killed by the run.
 //
 // Threads: the program's own thread begins and commits, one frame at a time. The heartbeat thread stamps the
-// heartbeat, stores "no more" for a source whose program is busy elsewhere when the run stops, and polls the
-// supervisor's socket. begin() and the "no more" store exclude each other by a mutex of this process.
+// heartbeat, acknowledges that the run stops for a source whose program is busy elsewhere at that time, and
+// polls the supervisor's socket. begin() and the store of this acknowledgement exclude each other by a mutex
+// of this process.
 //
-// What a crash leaves: words, as described in ring/worker.hpp. The kernel closes the socket (which the
-// supervisor detects as a death), signals the pidfd and releases the lock (the fence:
-// supervisor/processes/port_seats.hpp). The order of leaving: no further work is enqueued, mappings are
-// removed, the lock is released, "left" is sent.
+// What a crash leaves in shared memory: the words that ring/worker.hpp describes. The kernel closes the
+// socket (which the supervisor detects as a death), signals the pidfd and releases the lock (the fence:
+// supervisor/processes/port_seats.hpp). An incarnation leaves in this order: it enqueues no further work,
+// removes its mappings, releases the lock, and sends "left".
 //
 // A forked child has a copy of the mappings and nothing else: its copy of a session is never destroyed
 // (port_seat), and its descriptors are closed by fork() (shm/process_fd.hpp). So the lock and the connection

@@ -49,11 +49,11 @@ struct chain::seat {
     carousel::description description;
     std::vector<std::string> inputs, sampled;
     std::optional<u64> newest;                         // the stage's last frame; empty: there was no frame
-    std::unique_ptr<telemetry::ledger_writer> ledger;  // for a sink, like in the runner
+    std::unique_ptr<telemetry::ledger_writer> ledger;  // only a sink has one, as in the runner
     std::map<u64, u64> hashes;                         // of a sink's frames
-    /// The results of one of the frames in flight.
+    /// The results of one frame in flight.
     struct made_frame : shm::frame_meta {
-        std::vector<u64> sampled_from;                        // the frame that it used of each sampled input
+        std::vector<u64> sampled_from;  // for each sampled input: the frame that was used
         std::vector<std::unique_ptr<device::mapping>> slots;  // one for each output
         std::array<shm::used_extents, max_stage_outputs> used{};
         std::array<std::byte, shm::max_metadata_bytes> metadata{};
@@ -122,7 +122,7 @@ public:
         if (!seat_.inputs.empty() || made_.slots.empty()) frame::set_capture_ns(ns);
         made_.set_capture_ns(ns);
     }
-    /// Merges the metadata of its inputs in the same way as a ring's worker.
+    /// Merges the metadata of the frame's inputs in the same way as ring::worker.
     void take_carried() {
         made_.metadata_bytes = 0;
         made_.set_capture_ns(0);

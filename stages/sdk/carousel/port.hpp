@@ -1,6 +1,7 @@
 #pragma once
-// Ports: a program that no supervisor has started reads or writes frames of a run. Such a program opens the
-// run by name, may start at any time, restart any number of times, and be killed at any instruction.
+// Ports: a program that was not started by a supervisor uses a port to read or write frames of a run. Such a
+// program opens the run by name, may start at any time, restart any number of times, and be killed at any
+// instruction.
 //
 //   auto run = carousel::open("demo");
 //   for (auto& f : run.latest("fragment")) show(f.plane<const carousel::u8>("color"));
@@ -14,25 +15,26 @@
 //   discarded and counted in losses() if its lease was revoked meanwhile (copying took longer than
 //   latest_lease_ms, 250 ms), if its status word or header does not match, or if it is a tombstone without an
 //   image.
-// - A delivered frame belongs to the program until it requests the next one, without a time limit. memory()
-//   keeps it beyond that.
+// - A delivered frame belongs to the program until it requests the next one, without a time limit. With
+//   memory() the program can keep the planes' memory longer.
 // - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
 //
 // Crashes. Stages and the supervisor may die and be replaced: the port continues, and frame numbers keep
-// increasing. Frame numbers may start again only if the run restarts with new memory. When the run is over
-// the loop ends, and ending() describes how.
+// increasing. Frame numbers may start again only if the run restarts with new memory. When the run is over,
+// the loop ends, and ending() describes how the run ended.
 //
 // open_options::device determines where frames are delivered. On a GPU enqueue all work on a frame on its
 // stream(); work on another stream must be complete before the next frame is requested, because this request
-// overwrites the current frame. Port calls preserve the calling thread's current CUDA device; a thread that
-// had none gets the frames' device.
+// overwrites the current frame. Port calls preserve the calling thread's current CUDA device; if the thread
+// had no current device, the frames' device becomes its current device.
 //
 // Every wait has a timeout. When the timeout expires, next(timeout_s) returns null, and the loop throws
 // nothing_new, whose text names the cause of the wait. An open run and its ports may be used by one thread at
 // a time. A forked child can't use them: each call throws config_error, and destroying its copies does
-// nothing. The child does not keep its parent's place. Linking carousel::stage is enough. Errors are
-// carousel::error: config_error for names (no such run, no such stage, all places taken), shm_error for a run
-// of another user or another version of Carousel, device_error for devices, cuda_error if the GPU failed.
+// nothing. The parent's place becomes free when the parent ends, even if the child still runs. Linking
+// carousel::stage is enough. Errors are carousel::error: config_error for names (no such run, no such stage,
+// all places taken), shm_error for a run of another user or another version of Carousel, device_error for
+// devices, cuda_error if the GPU failed.
 
 #include <cstddef>
 #include <iterator>
@@ -184,12 +186,14 @@ private:
 /// An open run. Copies share one connection; the ports of the run keep it open.
 class open_run {
 public:
-    /// Returns the newest frames of the output of `stage`; "": of the output that the last sink reads.
+    /// Returns the newest frames of the output of `stage`. If `stage` is "", returns those of the output that
+    /// the last sink reads.
     [[nodiscard]] latest_port latest(const std::string& stage = "", const latest_options& options = {}) const;
     /// Takes the seat of the reading port `stage`, which is a stage of the file with run = "port" and inputs.
     /// Waits up to wait_s if another program holds the seat. Throws config_error, shm_error.
     [[nodiscard]] reader_port reader(const std::string& stage, const port_options& options = {}) const;
-    /// The same for a writing port, a stage with run = "port" and no inputs.
+    /// Takes the seat of the writing port `stage`, which is a stage of the file with run = "port" and without
+    /// inputs. Waits and throws like reader().
     [[nodiscard]] writer_port writer(const std::string& stage, const port_options& options = {}) const;
     /// Returns the schema of the pipeline's parameters: names, types and offsets; empty if the pipeline has
     /// none. Asks the supervisor. Throws shm_error if no reply arrives within wait_s.

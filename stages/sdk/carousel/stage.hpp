@@ -9,9 +9,9 @@
 //
 // Life cycle of a stage object:
 //   1. It is constructed.
-//   2. configure(): settings and input formats in, output formats out. Called in any process (also by
-//      `carousel validate`, through `PROGRAM --describe`): use no device, write no files, return quickly.
-//      Called again at each start; it must return the same result for the same settings.
+//   2. configure(): gets the settings and the input formats, and returns the output formats. Called in any
+//      process (also by `carousel validate`, through `PROGRAM --describe`): use no device, write no files,
+//      return quickly. Called again at each start; it must return the same result for the same settings.
 //   3. prepare(): called once, with the device: allocate scratch memory, warm up kernels, load assets.
 //   4. process(): called once per frame, from one thread: ENQUEUE the work on frame.queue() and return,
 //      without waiting for it. The result must be a function of the frame's inputs: state kept between frames
@@ -26,8 +26,8 @@
 //      finish() of this frame: keep data that finish() needs of its frame in frame.local() or in memory of
 //      the frame's lane, never in a member that process() sets. finish() is called for a tombstone frame (one
 //      that was abandoned) only if description::wants_tombstones is set.
-//   6. A stage at the edge of a run: ready() returns whether a source's next frame is available; committed()
-//      reports that a frame is final.
+//   6. ready() and committed(), for a stage at the edge of a run: ready() returns whether the next frame of a
+//      source is available; committed() is called when a frame is final.
 //
 // Errors: configure and prepare throw carousel::error (config_error for what the user can correct). An
 // exception from process or finish ends the process (exit code 73, or the error's own), which counts as an
@@ -115,7 +115,8 @@ struct frame_stamp {
     bool captured_here = false;                  ///< true: capture_ns is on this machine's clock
     u64 born_ns = 0;  ///< the time when the source began the frame, on this machine's clock; 0: the time when
                       ///< the frame begins here
-    std::optional<u64> frame_number = {};  ///< number for the stages downstream; none: the ring sequence
+    std::optional<u64> frame_number = {};  ///< the frame number that the stages downstream get; none: they
+                                           ///< get the ring sequence as the frame number
 };
 
 /// One frame in this stage.
@@ -183,7 +184,8 @@ public:
         (void)name;
         return 0;
     }
-    /// The numbers of the sampled frames with which the input itself was made, or shm::no_sampled_frame.
+    /// For input `index`: the numbers of the sampled frames that the upstream stage used to make this input's
+    /// frame; shm::no_sampled_frame for a sampled input that had no frame.
     [[nodiscard]] virtual std::span<const u64> input_sampled(std::size_t index = 0) const noexcept {
         (void)index;
         return {};
@@ -199,11 +201,12 @@ public:
     }
     [[nodiscard]] virtual u32 lane()
         const noexcept = 0;  ///< < in_flight; scratch memory per lane is never shared
-    /// An object of this frame, kept from process() to finish(): the place for data that finish() needs. A
-    /// member of the stage is not suitable, because process() of later frames runs before finish() of this
-    /// one. The first call creates the object (value-initialised); it is destroyed with the frame, and a
-    /// frame that is processed again after a crash gets a new object. Only in process() and finish() of this
-    /// frame. Throws std::logic_error if T differs from that of the first call.
+    /// Returns an object that belongs to this frame and exists from process() to finish(). Data that finish()
+    /// needs can be stored there. A member of the stage is not suitable for such data, because process() of
+    /// later frames runs before finish() of this frame. The first call creates the object
+    /// (value-initialised); it is destroyed with the frame, and a frame that is processed again after a crash
+    /// gets a new object. May be called only in process() and finish() of this frame. Throws std::logic_error
+    /// if T differs from that of the first call.
     template <typename T>
     [[nodiscard]] T& local() {
         return local_.get<T>();
@@ -213,8 +216,9 @@ public:
     /// description::wants_tombstones is set.
     [[nodiscard]] virtual std::string_view tombstone_reason() const noexcept = 0;
     /// False after this process has got a successor that owns the frame instead (for example if this process
-    /// was stopped and resumed late). Call is_owned() last, before anything leaves the ring permanently: a
-    /// file that is renamed into place after a negative result may overwrite the successor's file.
+    /// was stopped and resumed late). Call is_owned() immediately before an effect outside the ring that
+    /// can't be undone, such as renaming a file into place. If is_owned() has returned false, the rename may
+    /// overwrite the successor's file.
     [[nodiscard]] virtual bool is_owned() const noexcept { return true; }
     /// In finish() of a stage without an output: records a hash of this frame's input in the ledger. Equal
     /// runs then have equal hashes (`image_hash` of the report), and `carousel chaos` compares them. Without
@@ -244,9 +248,9 @@ public:
         throw std::logic_error(
             "carry() was called in a wrong place: it is only for finish() of a stage with one output");
     }
-    /// In process() of a source, for every frame or for none: sets the frame's time and parameters instead of
-    /// the run's. `with` must be a function of the frame number. Throws config_error if the size of the
-    /// parameters differs from that of the pipeline's parameters.
+    /// In process() of a source: sets the frame's time and parameters instead of the run's. A source must
+    /// call stamp() either for every frame or for no frame. `with` must be a function of the frame number.
+    /// Throws config_error if the size of the parameters differs from that of the pipeline's parameters.
     virtual void stamp(const frame_stamp& with) {
         (void)with;
         throw std::logic_error(
@@ -311,10 +315,10 @@ public:
     virtual void finish(frame& f) { (void)f; }
     /// Returns whether frame `ring_sequence`, the next one, may begin. Called on the thread of process()
     /// before anything is claimed, possibly several times per frame, also for tombstone frames. No frame
-    /// begins while this function returns false. For a source whose frames come from outside: during the wait
-    /// no timeout runs and no attempt counts. environment::wake() triggers another call; without it the next
-    /// call is after 100 ms. `done_below`, for a source: every frame below it is committed and frame
-    /// `done_below` is not; 0 for other stages.
+    /// begins while this function returns false. Meant for a source whose frames come from outside: while the
+    /// source waits for a frame, no timeout runs and no attempt is counted. environment::wake() triggers
+    /// another call; without it the next call is after 100 ms. `done_below`, for a source: every frame below
+    /// it is committed and frame `done_below` is not; 0 for other stages.
     [[nodiscard]] virtual bool ready(u64 ring_sequence, u64 done_below) {
         (void)ring_sequence, (void)done_below;
         return true;

@@ -91,11 +91,11 @@ public:
         run_with(frame_number, std::as_bytes(std::span(&values, 1)));
     }
     /// Runs frames `first` to `first + frames - 1` in flight at the same time, as in a run: for each stage,
-    /// process() of all these frames and then finish() of each. A stage that passes data from process() to
-    /// finish() in a member instead of frame::local() or memory of the frame's lane mixes the frames up;
-    /// compare hash() with that of run(). `frames` is at most the option in_flight. fill(frame_number) is
-    /// called before each frame to fill the stand-ins. Afterwards read() returns the planes of the first
-    /// frame.
+    /// process() of all these frames and then finish() of each. The test finds a stage that passes data from
+    /// process() to finish() in a member, instead of in frame::local() or in memory of the frame's lane. Such
+    /// a stage mixes up the frames, so its hash() may differ from the one after run(). `frames` is at most
+    /// the option in_flight. fill(frame_number) is called before each frame to fill the stand-ins. Afterwards
+    /// read() returns the planes of the first frame.
     void run_in_flight(u64 first, u32 frames, const std::function<void(u64 frame_number)>& fill = {});
     /// Returns the hash that finish() of a stage last passed to frame::set_hash() for that frame, or nullopt.
     [[nodiscard]] std::optional<u64> hash(const std::string& name, u64 frame_number);
@@ -105,7 +105,8 @@ public:
     /// True if process() of a source ended the stream (frame::end_stream()) in the last run().
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
 
-    /// Returns the metadata of a stage's last frame, or of the next frame of a stand-in, where it can be set.
+    /// Returns the metadata of a stage's last frame. For a stand-in, returns the metadata of its next frame,
+    /// which the test may set.
     [[nodiscard]] frame_metadata metadata(const std::string& name);
     /// Returns the capture time of a stage's last frame in ns; 0: not set.
     [[nodiscard]] u64 capture_ns(const std::string& name);
