@@ -33,7 +33,7 @@ of a fault-free run (if no sink has hashes: the same number of frames), no unexp
 struct chaos_arguments {
     std::string file;
     pipeline_options keys;
-    u64 seed = 0, count = 0;  ///< seed 0: from the clock
+    u64 seed = 0, count = 0;  ///< seed 0: the seed is taken from the clock
     std::string duration, faults, report, log;
     f64 rate = 2;
     bool no_compare = false;
@@ -52,7 +52,7 @@ int run_it(const chaos_arguments& a, const common_words& common, const cli_envir
     s.compare = !a.no_compare;
     if (!a.faults.empty()) s.kinds = chaos::faults_from(a.faults);
     if (s.rate < 0) throw config_error("--rate: expected faults per second, 0 or more");
-    // Read here, so that errors are reported before anything is started.
+    // The pipeline file is read here, so that its errors are reported before anything is started.
     const pipeline p = read_pipeline(a.file, overrides_from(a.keys));
     s.spread = p.is_spread();
     s.token_folder = std::filesystem::path(token_path(p)).parent_path().string();

@@ -89,7 +89,8 @@ struct step {
 
 class plan {
 public:
-    /// Kinds occur by their weights: mostly kills, rarely the supervisor. `mean_wait_s` 0: no waits.
+    /// The kinds of fault occur in proportion to their weights: kills occur most often, kills of the
+    /// supervisor rarely. `mean_wait_s` 0: no waits.
     plan(u64 seed, std::vector<fault> kinds, f64 mean_wait_s);
     [[nodiscard]] step next();
 
@@ -108,8 +109,8 @@ private:
 /// target of the write.
 [[nodiscard]] bool can_take(const victim& v, fault f) noexcept;
 
-/// Returns `requested`; if empty, all faults that some seat can take. Throws config_error if no seat can take
-/// a requested one. `file`: the pipeline file.
+/// Returns `requested`; if `requested` is empty, returns all faults that some seat can take. Throws
+/// config_error if no seat can take a requested fault. `file`: the pipeline file.
 [[nodiscard]] std::vector<fault> choose_kinds(const std::vector<fault>& requested,
                                               const std::vector<victim>& seats, const std::string& file);
 

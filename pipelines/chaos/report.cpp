@@ -20,8 +20,8 @@ namespace carousel::supervisor::chaos {
 namespace {
 
 using nlohmann::json;
-/// longest time from fault to detection: a stopped stage may be downstream of others that miss their
-/// deadlines
+/// longest time from a fault to its detection; it is long because a stopped stage may be downstream of other
+/// stages that miss their deadlines
 constexpr u64 longest_hang_ns = 60 * ns_per_s;
 
 /// Results of one kind of fault.
@@ -56,9 +56,9 @@ const recovery* death_of(const done& d, const std::vector<recovery>& all, std::v
     return nullptr;
 }
 
-/// Returns the ends of an MPS domain that were caused by a process which chaos had hit; the domain's other
-/// processes share the fault of that process. All deaths of any other end count as deaths that chaos did not
-/// cause.
+/// Returns the numbers of those ends of an MPS domain in which chaos had hit one of the domain's processes.
+/// In such an end the other processes of the domain share the fault of that process. The deaths in any other
+/// end count as deaths that chaos did not cause.
 std::set<u64> ends_by_faults(const outcome& o, const std::vector<recovery>& all) {
     std::set<u64> out;
     for (const recovery& r : all)
@@ -107,8 +107,8 @@ joined join(const outcome& o) {
     return out;
 }
 
-/// Hashes of the same name are compared. Hashes of different names are not comparable, and neither is the
-/// hash of a ledger with several hashes.
+/// Returns true if the two hashes can be compared: they must have the same name, and neither ledger may have
+/// several hashes. Otherwise adds the reason to `out`.
 bool comparable(const json& ours, const json& theirs, const std::string& where,
                 std::vector<std::string>& out) {
     const json a = ours.value("image_hash_of", json()), b = theirs.value("image_hash_of", json());

@@ -98,7 +98,7 @@ private:
     std::deque<std::pair<std::string, i32>> hit_;
     std::string reported_host_;
     u64 numbers_ = 0, printed_ns_ = 0, phase_ns_ = now_ns();
-    u64 tried_ = 0, tried_since_ns_ = 0;  ///< 1 + number of the fault that waits for its victim
+    u64 tried_ = 0, tried_since_ns_ = 0;  ///< 1 + number of the fault whose planned victim can't take it yet
 };
 
 std::vector<std::string> chaos_run::words(const std::string& name, const std::string& report,
@@ -130,7 +130,8 @@ void chaos_run::know(const run::ps_answer& ps) {
     o_.gpu_mib_before = gpu ? std::max<i64>(0, o_.gpu_mib_before) : -1;
 }
 
-// A host that is not started automatically is started by the user who reads this line, for each of the runs.
+// The user must start a host that is not started automatically, once for each of the runs. The printed line
+// asks for that.
 void chaos_run::report_missing_host(const subject& s) {
     if (!s_.spread) return;
     if (const std::string line = s.last_line("waiting for host "); line != reported_host_) {

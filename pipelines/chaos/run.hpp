@@ -18,7 +18,7 @@ namespace carousel::supervisor::chaos {
 
 struct settings {
     std::string file;       ///< pipeline file
-    pipeline_options keys;  ///< device, size, mesh, fps, set
+    pipeline_options keys;  ///< the options --device, --size, --mesh, --fps and --set
     u64 seed = 0;
     f64 seconds = 30;          ///< 0: until `count`
     u64 count = 0;             ///< faults; 0: until `seconds`
@@ -27,9 +27,9 @@ struct settings {
     std::vector<fault> kinds;  ///< empty: all kinds that the pipeline can take
     std::string log;           ///< log of the faults, one JSON object per line; "": none
     bool spread = false;       ///< the pipeline is on several hosts, and victims are on all of them
-    std::string token_folder;  ///< spread: where the runs' tokens are created
-    bool has_displays = true;  ///< some stage writes pictures (carousel-display): it is configured not to
-                               ///< write any
+    std::string token_folder;  ///< if `spread`: the folder in which the runs' tokens are created
+    bool has_displays = true;  ///< some stage is a carousel-display, which writes pictures; the runs
+                               ///< configure it to write none
     bool compare = true;       ///< compares with a fault-free run of the same number of frames
 };
 
@@ -41,7 +41,7 @@ struct done {
     std::string seat;  ///< "": the supervisor
     i32 pid = 0;
     u32 stage = ~0U;
-    u64 responding_ns = 0;  ///< fault::supervisor: when the successor replied
+    u64 responding_ns = 0;  ///< for fault::supervisor: the time at which the successor replied
 };
 
 struct outcome {

@@ -15,9 +15,9 @@ namespace carousel::supervisor::chaos {
 
 class subject {
 public:
-    /// `words`: after `carousel`. `name`: of the pipeline. Does not start the process.
+    /// `words`: the arguments after `carousel`. `name`: the name of the pipeline. Does not start the process.
     subject(std::vector<std::string> words, std::string name, std::string log_file);
-    ~subject();  ///< ends the run if it is still alive: SIGINT, then SIGKILL
+    ~subject();  ///< ends the run if it is still alive, by SIGINT, then by SIGKILL
     subject(const subject&) = delete;
     subject& operator=(const subject&) = delete;
 
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] std::optional<int> wait(f64 timeout_s);
     /// The reply to "ps"; empty if the supervisor does not reply (at the moment).
     [[nodiscard]] run::ps_answer ps() const;
-    /// The reply to a request; a refusal if there is none.
+    /// Returns the reply to a request; if the supervisor does not reply, returns a refusal.
     [[nodiscard]] run::verdict ask(const run::request& request) const;
     [[nodiscard]] i32 pid() const noexcept { return process_.pid; }
     /// The last lines of the run's output.
@@ -40,7 +40,7 @@ public:
     [[nodiscard]] std::string last_line(const std::string& begin) const;
 
 private:
-    /// {} if there is no reply.
+    /// Returns {} if there is no reply.
     [[nodiscard]] nlohmann::json reply_to(const run::request& request) const;
 
     std::vector<std::string> words_;

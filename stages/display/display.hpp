@@ -45,7 +45,7 @@ private:
 
     std::string name_;
     image_size size_;
-    std::optional<picture_name> pictures_;  ///< none: only hashes, or a film
+    std::optional<picture_name> pictures_;  ///< empty: the display only hashes, or it makes a film
     u64 keep_ = 0;                          ///< number of newest pictures to keep; 0: all
     std::unique_ptr<kept_pictures> kept_;
     std::string film_name_;  ///< "": no film
@@ -57,9 +57,9 @@ private:
     std::unique_ptr<plane_hasher> hasher_;
     /// one picture per lane, in memory that the CPU can read; empty if no pictures are written
     std::vector<std::unique_ptr<device::mapping>> lanes_;
-    /// true on the CPU, except for a film: pictures are packed in place, because the frame belongs to this
-    /// process until its commit. If the frame no longer belongs to it, the picture does not replace a file
-    /// (frame::is_owned)
+    /// true on the CPU unless a film is made: pictures are packed in place. This is possible because the
+    /// frame belongs to this process until its commit. If the frame no longer belongs to this process, the
+    /// picture does not replace a file (frame::is_owned).
     bool in_place_ = false;
 };
 

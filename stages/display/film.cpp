@@ -100,8 +100,8 @@ bool film_file::continue_part(u32 part, std::span<const u8> heading) {
     if (got < 0) fail("reading", errno);
     const bool same = static_cast<std::size_t>(got) == heading.size() &&
                       std::equal(theirs.begin(), theirs.end(), heading.begin());
-    // Another heading may have another length, so the fragments are searched after the boxes of the existing
-    // heading.
+    // Another heading may have another length, so the search for fragments begins after the boxes of the
+    // existing heading.
     const film_contents found = read_film(file_.get(), same ? heading.size() : heading_bytes_of(file_.get()));
     last_ = found.last;
     bytes_ = found.bytes;

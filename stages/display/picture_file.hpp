@@ -29,7 +29,8 @@ enum class picture_format : u8 { png, jpeg, rgba, npy };
 /// Returns "" if this build can write that format, otherwise the missing part and a remedy.
 [[nodiscard]] std::string_view why_not_written(picture_format format) noexcept;
 
-/// A file: `head`, followed by the pixels themselves if `pixels_follow`; the pixels are not copied.
+/// A file: `head`, followed by the pixels themselves if `pixels_follow` is true; the pixels are not copied
+/// into this object.
 struct encoded_picture {
     std::vector<std::byte> head;
     bool pixels_follow = false;

@@ -7,7 +7,7 @@ using carousel::u32;
 using carousel::u64;
 using carousel::u8;
 
-// Integers: the result is the same on every GPU. The weights add up to 256.
+// Computes with integers, so that the result is the same on every GPU. The weights add up to 256.
 __global__ void mean(plane_view<const u8> in, plane_view<u8> out) {
     const u64 x = u64{blockIdx.x} * blockDim.x + threadIdx.x, y = u64{blockIdx.y} * blockDim.y + threadIdx.y;
     if (x >= in.extent(1) || y >= in.extent(0)) return;

@@ -1,6 +1,7 @@
 // MPI ranks on one node that share work and memory through a space:
 //   mpirun -n 4 ranks SPACE TASKS
-// mpirun ends all ranks when one of them dies. Without mpirun, any number of processes, one with rank 0:
+// mpirun ends all ranks when one of them dies. Without mpirun, start any number of processes, one of them
+// with rank 0:
 //   ranks SPACE TASKS RANK
 #include <mpi.h>
 
@@ -56,7 +57,7 @@ int main(int argc, char** argv) {
                 auto block = pool.acquire(values * sizeof(double), seconds(20));
                 auto* out = reinterpret_cast<double*>(block.data().data());
                 for (unsigned k = 0; k < values; ++k) out[k] = claimed.value().number + k;
-                // Simulates longer work, so that a kill interrupts some.
+                // Simulates longer work, so that a kill interrupts a task.
                 std::this_thread::sleep_for(milliseconds(mpi ? 0 : 2));
                 results.send(std::move(block), {claimed.value().number, static_cast<unsigned>(rank)},
                              seconds(20));

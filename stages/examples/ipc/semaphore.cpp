@@ -1,4 +1,4 @@
-// Lets one process at a time work, in the order of the line: semaphore TURNS
+// Lets one process at a time work. The others wait in a line and get their turn in its order: semaphore TURNS
 #include <carousel/ipc.hpp>
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Tiles to process, each committed once: work_queue submit NUMBER | work_queue run
+// Submits tiles and processes them; each tile is committed once: work_queue submit NUMBER | work_queue run
 #include <carousel/ipc.hpp>
 
 #include <chrono>

@@ -14,13 +14,13 @@ struct counters {
     double sum;
 };
 
-// One thread, so that the samples keep their order.
+// A single thread pushes all samples, so that they keep their order.
 __global__ void push(carousel::ipc::queue_view<sample> queue, counters* c, unsigned long long number) {
     for (int turn = 0; turn < 64 && c->done < number; ++turn, ++c->done)
-        if (!queue.push({c->done, c->done / 2.0}, 10'000'000)) return;  // full: waits at most 10 ms
+        if (!queue.push({c->done, c->done / 2.0}, 10'000'000)) return;  // waits at most 10 ms if full
 }
 
-// Many threads, one sample each.
+// Many threads run this, and each pops one sample.
 __global__ void pop(carousel::ipc::queue_view<sample> queue, counters* c, unsigned long long number) {
     sample s;
     carousel::ipc::queue_lease lease;

@@ -32,11 +32,10 @@ int main(int argc, char** argv) {
             }
             const auto color = f.plane<u8>("color");
             const std::vector<u8> picture(color.size(), static_cast<u8>(f.frame_number()));
-            f.queue().copy(color.data(), picture.data(),
-                           picture.size());  // on the CPU a copy, on a GPU enqueued
+            f.queue().copy(color.data(), picture.data(), picture.size());  // only enqueues the copy
             f.metadata().set("exposure_ms", 3.5);
             f.set_capture_ns(now_ns());
-            f.queue().drain();  // `picture` goes out of scope
+            f.queue().drain();  // waits for the copy, because `picture` goes out of scope
             f.commit();
         }
         std::printf("the run is over\n");

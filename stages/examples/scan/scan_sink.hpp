@@ -29,7 +29,7 @@ public:
 
     // Several frames are in flight at once; each has a lane with its own memory.
     void prepare(carousel::environment& env) override {
-        if (files_) folder_ = env.output_directory();  // the first call creates it
+        if (files_) folder_ = env.output_directory();  // the first call creates the folder
         for (carousel::u32 lane = 0; lane < env.in_flight(); ++lane)
             lanes_.push_back({env.context().allocate_host(points_ * 3 * sizeof(float)),
                               env.context().allocate_host(points_ * sizeof(carousel::u16))});
