@@ -1,7 +1,7 @@
 #pragma once
-// The source stage: makes the mesh once, into the asset block, and for each frame the matrices of its
-// instances, computed only from the frame's number and scene. Input: none. Output: carousel.scene. Makes the
-// asset mesh. Settings:
+// The source stage. It makes the mesh once, in the asset block. For each frame it computes the matrices of
+// the mesh's instances, only from the frame's number and scene. Input: none. Output: carousel.scene. Makes
+// the asset mesh. Settings:
 //   mesh       bumpy-sphere, fractal-terrain, torus-knots, quad-stack, quad-stack-front-first, triangle-soup,
 //              long-slivers, or the path of an .obj, .gltf or .glb file ["bumpy-sphere"]
 //   triangles  number of triangles of a procedural mesh, approximately [100000]

@@ -58,7 +58,8 @@ public:
     }
 
 private:
-    /// The scene's nodes, last one first; without scenes all nodes that are not children.
+    /// Returns the nodes of the scene in reverse order; if the file has no scenes, returns all nodes that are
+    /// not children of other nodes, also in reverse order.
     std::vector<u64> roots() {
         const gltf_value root = document_.root();
         std::vector<u64> out;

@@ -252,7 +252,8 @@ bool gltf_document::is_supported(std::string_view extension) {
 
 void gltf_document::check_head() const {
     const gltf_value asset = root().member("asset");
-    // Only 1.0 may omit the version. Exporters for version 1.0 have written this value as a number.
+    // Only a file of version 1.0 may omit the version, so a missing version means 1.0. Exporters for version
+    // 1.0 have written the version as a number.
     const std::string version = asset.is_number("version") ? fmt::format("{}", asset.number_or("version", 0))
                                                            : asset.text_or("version", "1.0");
     if (version == "1") refuse_first_version();

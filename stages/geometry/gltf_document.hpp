@@ -118,8 +118,8 @@ struct texture_transform {
     void apply(f32 (&uv)[2]) const;
 };
 
-/// The transform of a texture's use in a material. Sets `texture_set` to the set that the extension names, if
-/// any.
+/// Returns the transform that a material applies to the coordinates of one of its textures. Sets
+/// `texture_set` to the set of texture coordinates that the extension names, if any.
 [[nodiscard]] texture_transform texture_transform_of(const gltf_value& texture_info, u64& texture_set);
 
 }  // namespace carousel::stages

@@ -20,8 +20,8 @@ public:
 
     [[nodiscard]] u64 count() const noexcept { return count_; }
     [[nodiscard]] u32 components() const noexcept { return components_; }
-    /// Component `k` < components() of element `i` < count(); normalised integers as -1..1 or 0..1. May be
-    /// NaN.
+    /// Component `k` < components() of element `i` < count(); a normalised integer is returned as a number in
+    /// -1..1 or 0..1. May be NaN.
     [[nodiscard]] f64 value(u64 i, u32 k) const;
     /// Element `i` < count() of a list of indices. Requires a call of require_indices() first.
     [[nodiscard]] u32 index(u64 i) const;
@@ -57,8 +57,8 @@ struct gltf_primitive {
 /// only.
 void add_backs(gltf_primitive& p);
 
-/// Adds a primitive, transformed by `at`, for the node `node`, which errors name. Throws settings_error if a
-/// point exceeds the range of a float or the mesh becomes too large.
+/// Adds a primitive, transformed by `at`, to the mesh. `node`: the node that shows the primitive; errors name
+/// it. Throws settings_error if a point exceeds the range of a float or the mesh becomes too large.
 void append(mesh_data& mesh, const gltf_primitive& p, const affine& at, u32 surface, const gltf_value& node);
 
 }  // namespace carousel::stages

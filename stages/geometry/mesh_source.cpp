@@ -53,9 +53,9 @@ mesh_data file_named(const std::string& name) {
 mesh_source mesh_source::from(const settings& s) {
     mesh_source source;
     const std::string mesh = s.text("mesh", "bumpy-sphere");
-    source.triangles_ =
-        static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));  // ignored for files, because
-                                                                               // --mesh may replace a shape
+    // if `mesh` is a file, this key is ignored and not refused, because --mesh may have replaced a shape by
+    // the file
+    source.triangles_ = static_cast<u32>(s.integer("triangles", 100'000, 1, most_triangles));
     kernels::mesh_counts counts;
     if (is_file_name(mesh)) {
         source.file_ = file_named(mesh);
@@ -206,7 +206,7 @@ void mesh_source::fill_pictures(std::byte* block, device::context& context, devi
     const auto staging = context.allocate_host(bytes);
     pictures_.fill(reinterpret_cast<u32*>(staging->host_data()));
     queue.copy(block + layout_.texture, staging->data(), bytes);
-    queue.drain();  // completed before the staging memory is freed
+    queue.drain();  // the copy must be complete before the staging memory is freed
 }
 
 /// Builds the mip levels of a texture that was computed on a device: the texture is copied to the host and

@@ -22,7 +22,7 @@ public:
     texture_set() = default;
     /// Reads the headers of the pictures, which determine the layout. `key`: the setting that errors name.
     /// `mipmaps`: creates the whole mip chain of each picture. `unreadable_is_white`: an unreadable picture
-    /// is logged and omitted, so that its surface has only its factor. Throws settings_error.
+    /// is logged and omitted, and its surface then shows only its factor. Throws settings_error.
     texture_set(std::vector<surface> surfaces, std::string key, bool mipmaps,
                 bool unreadable_is_white = false);
 

@@ -20,11 +20,11 @@
 namespace carousel::stages {
 namespace {
 
-/// What distinguishes two vertices of the mesh.
+/// The properties by which two vertices of the mesh can differ.
 struct vertex_key {
     tinyobj::index_t corner;
     u32 surface = 0;
-    f32 normal[3] = {};  ///< computed normal; 0 if the file has one
+    f32 normal[3] = {};  ///< the computed normal; 0 if the file has a normal for this corner
     bool operator==(const vertex_key& o) const noexcept {
         return corner.vertex_index == o.corner.vertex_index &&
                corner.texcoord_index == o.corner.texcoord_index &&
@@ -74,12 +74,12 @@ std::string read_text(const std::filesystem::path& path) {
     return std::move(text).str();
 }
 
-/// Overwrites comments that follow other words with blanks, because the library does not expect them in
+/// Replaces each comment that follows other words by blanks, because the library does not expect comments in
 /// faces.
 void blank_comments(std::string& text) {
     for (auto at = text.find('#'); at != std::string::npos; at = text.find('#', at)) {
         if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\t') {
-            ++at;  // this # begins a line, where the library accepts a comment, or is part of a name
+            ++at;  // kept: this # begins a line, where the library accepts a comment, or is part of a name
             continue;
         }
         while (at < text.size() && text[at] != '\n' && text[at] != '\r') {
@@ -219,7 +219,7 @@ mesh_data load_obj(const std::filesystem::path& path) {
     warn_of_hidden_properties(materials, path.string());
 
     mesh_data mesh;
-    std::map<int, u32> surface_of_material;  // only materials in use; -1: none
+    std::map<int, u32> surface_of_material;  // has only materials that are in use; -1: no material
     std::unordered_map<vertex_key, u32, key_hash> known;
     mesh.indices.reserve(triangles.corners.size());
     for (std::size_t c = 0; c < triangles.corners.size(); ++c) {

@@ -12,7 +12,8 @@
 
 namespace carousel::stages {
 
-/// Location of a picture: a file, or `bytes` from within the file that `name` identifies.
+/// Location of a picture: either a file of its own, or `bytes` that are a part of another file, which `name`
+/// identifies.
 struct picture {
     std::filesystem::path file;
     std::vector<std::byte> bytes;

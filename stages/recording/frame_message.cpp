@@ -240,7 +240,7 @@ std::size_t take_facts(std::span<const std::byte> message, const ring::frame_for
         } catch (const config_error& e) {
             throw format_error(e.what());
         }
-        if (!m.data) return;  // the picture, which is stored elsewhere
+        if (!m.data) return;  // this plane is the picture, which is stored elsewhere
         take_plane(format, *p, *m.data, out.used, false, slot);
         ++planes;
     };

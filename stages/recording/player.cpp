@@ -15,7 +15,8 @@ namespace carousel::stages {
 namespace {
 
 constexpr u64 before_payload = ring::plane_alignment;
-constexpr u64 longest_wait_ns = 500'000'000;  ///< a longer pause is shortened, because a frame has a deadline
+/// longer pauses are shortened to this, because a frame has a deadline
+constexpr u64 longest_wait_ns = 500'000'000;
 constexpr u64 most_catching_up_ns = 100'000'000;
 
 }  // namespace
@@ -62,8 +63,9 @@ void player::prepare(environment& env) {
     for (u32 lane = 0; lane < env.in_flight(); ++lane) lanes_.push_back(env.context().allocate_host(bytes));
 }
 
-// A new incarnation and the beginning of a loop have no previous frame, so they do not wait. The next frame
-// makes up for a late one, up to most_catching_up_ns.
+// The first frame of a new incarnation and the first frame of a loop have no previous frame, so the player
+// does not wait before it plays them. If a frame is late by less than most_catching_up_ns, the next frame
+// makes up for the delay.
 void player::wait_for_turn(u64 time_ns) {
     if (rate_ == 0) return;
     u64 due = 0;

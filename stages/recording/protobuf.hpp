@@ -32,7 +32,7 @@ private:
 
 struct field {
     u32 number = 0;
-    u64 value = 0;                          ///< value of a number, as its bits
+    u64 value = 0;                          ///< the bits of a number
     std::span<const std::byte> bytes = {};  ///< of all other types
     [[nodiscard]] f64 as_f64() const noexcept { return std::bit_cast<f64>(value); }
     [[nodiscard]] std::string_view as_text() const noexcept {

@@ -35,7 +35,7 @@ private:
     std::unique_ptr<tape> tape_;
     u64 tombstones_ = 0;
     std::vector<std::vector<std::unique_ptr<device::mapping>>>
-        lanes_;  ///< per lane and input: its slot for the CPU
+        lanes_;  ///< for each lane and input: a slot that the CPU can read
 };
 
 }  // namespace carousel::stages

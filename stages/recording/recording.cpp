@@ -24,8 +24,8 @@ constexpr const char* recording_version = "1";
 constexpr const char* format_key = "carousel.format";
 constexpr const char* checksum_key = "checksum";
 
-/// Covers the data that a player takes from the preamble: the values and the channels, without the checksum
-/// itself.
+/// Returns a checksum of the data that a player takes from the preamble: the values and the channels, without
+/// the checksum itself.
 std::string checksum_of(const mcap::preamble& p) {
     mcap::preamble checked;
     checked.about = p.about;

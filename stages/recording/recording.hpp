@@ -32,7 +32,7 @@ struct recording {
 /// damaged.
 [[nodiscard]] recording recording_from(const mcap::preamble& p, const std::string& file);
 
-// The frames of one ring of a recording, by their places in it.
+// Reads the frames of one ring of a recording. A frame is identified by its place in the recording.
 
 /// Opens a recording. Throws config_error that names the key "file" of the stage.
 [[nodiscard]] shm::unique_fd open_recording(const std::string& path);
@@ -46,7 +46,7 @@ public:
     /// file is being recorded or can't be read.
     ring_reader(std::string path, const recording& about, std::size_t ring);
 
-    /// The number of places. A damaged frame also has a position, so the frames after it keep theirs.
+    /// The number of places. A damaged frame also has a place, so the frames after it keep their places.
     [[nodiscard]] u64 size() const noexcept { return units_.size(); }
     /// Reads the frame at `place` (below size()) into a slot of the ring's format. Throws error with
     /// exit_code::stage_exception, which names the place and the file, if the frame is damaged or missing.

@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-constexpr double lock_patience_s = 10;  ///< because a predecessor with a GPU context takes a tenth of a
-                                        ///< second to end
+/// long enough, because a predecessor with a GPU context takes a tenth of a second to end
+constexpr double lock_patience_s = 10;
 
 i64 wall_offset() {
     timespec wall{};
@@ -30,7 +30,7 @@ i64 wall_offset() {
 
 }  // namespace
 
-// The note is written first, so that after a crash the next incarnation finds its own file, or none.
+// The note is written first, so that after a crash the next incarnation finds either its own file or no file.
 tape::tape(std::string path, std::string compression, recording about, const std::string& note)
     : path_(std::move(path)), compression_(std::move(compression)), about_(std::move(about)) {
     messages_.resize(about_.rings.size());

@@ -35,10 +35,11 @@ public:
     [[nodiscard]] bool has(u64 frame_number, std::size_t ring = 0) const noexcept {
         return rings_[ring].any && frame_number <= rings_[ring].last;
     }
-    /// Appends one unit: a frame of each ring, in their order. Throws like open(); the file is then
-    /// unchanged.
+    /// Appends one unit, which has one frame of each ring, in the order of the rings. Throws like open(); the
+    /// file is then unchanged.
     void append(std::span<const taped_frame> frames) { append(frames, 0); }
-    /// Like append(), for a single ring: each ring has its own frames.
+    /// Appends one unit that has a frame of only one ring, for recordings in which each ring has its own
+    /// frames. Throws like the function above.
     void append(const taped_frame& frame, std::size_t ring) { append({&frame, 1}, ring); }
     /// Writes the end of the file, with an index, and logs one line.
     void finish() noexcept;

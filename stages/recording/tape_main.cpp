@@ -2,10 +2,10 @@
 // record` starts it):
 //   carousel-tape RUN OUT.mcap COMPRESSION port PORT       every frame once; the run waits for this program
 //   carousel-tape RUN OUT.mcap COMPRESSION latest STAGE... the newest frames of each; missed ones are counted
-// COMPRESSION "": the first one that is built in.
-// On a full disk it exits with code 75 and leaves the file complete. The program ends with the run, or on
-// SIGINT or SIGTERM, and then the file has an index. If the program is killed and started again with the same
-// arguments during the run, it continues its file.
+// If COMPRESSION is "", the first compression that is built in is used. On a full disk the program exits with
+// code 75 and leaves the file complete. The program ends with the run, or on SIGINT or SIGTERM, and then the
+// file has an index. If the program is killed and started again with the same arguments during the run, it
+// continues its file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -121,8 +121,8 @@ struct newest_ring {
     [[nodiscard]] u64 missed() const noexcept { return taken > 0 ? last - first + 1 - taken : 0; }
 };
 
-// A unit is one frame of one ring, because the rings have their newest frames at different times; each frame
-// is in the file before the ring's next one is taken.
+// A unit has one frame of one ring, because the rings get their newest frames at different times. Each frame
+// is in the file before the next frame of its ring is taken.
 std::string record_latest(const task& t) {
     std::vector<newest_ring> rings;
     recording about;

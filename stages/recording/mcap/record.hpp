@@ -6,10 +6,10 @@
 //   Chunk, MessageIndex of each channel                    one write per frame: a *unit*; all rings of that
 //                                                          frame, or one of them
 //   DataEnd, summary, Footer, magic                        at the end of the run
-// An incomplete unit is cut off by the next incarnation. A file without an end is read by its units. After
-// every chunk there is a MessageIndex of every channel, which is empty if the channel has no message in that
-// chunk. So a reader can determine from the heads alone whether a unit is complete and which channels have
-// messages in it.
+// An incomplete unit is cut off by the next incarnation. If the end of a file is missing, readers find the
+// units one after the other. After every chunk there is a MessageIndex of every channel, which is empty if
+// the channel has no message in that chunk. So a reader can determine from the heads alone whether a unit is
+// complete and which channels have messages in it.
 
 #include <cstring>
 #include <map>
@@ -126,7 +126,7 @@ enum class opcode : u8 {
     data_end = 0x0F,
 };
 
-inline constexpr std::size_t most_channels = 64;  ///< one bit each, in chunk_entry::channels
+inline constexpr std::size_t most_channels = 64;  ///< each channel has one bit in chunk_entry::channels
 
 struct schema {
     u16 id = 0;  ///< from 1
@@ -151,7 +151,7 @@ struct preamble {
 };
 struct message {
     u16 channel = 0;
-    u32 sequence = 0;  ///< MCAP's own field has only 32 bits
+    u32 sequence = 0;  ///< only 32 bits, because MCAP's own field has 32 bits
     u64 log_ns = 0;    ///< wall clock
     std::span<const std::byte> data;
 };
@@ -162,7 +162,7 @@ struct chunk_entry {
     u64 index_length = 0;       ///< length of the message indexes after the chunk
     u64 compressed = 0, uncompressed = 0;
     std::string compression;
-    u64 channels = 0;    ///< channels of which the chunk has messages
+    u64 channels = 0;    ///< the channels that have messages in the chunk, one bit each
     bool whole = true;   ///< the chunk's message indexes are complete
     std::string damage;  ///< not empty: a frame is missing here, for this reason; the entry cannot be read
     [[nodiscard]] bool has(u16 channel) const noexcept {
@@ -183,14 +183,14 @@ using buffer = std::vector<std::byte>;
 void put(buffer& to, const schema& s);
 void put(buffer& to, const channel& c);
 void put(buffer& to, const chunk_entry& c, std::span<const channel> channels);
-/// The head of a message's record, without its data.
+/// Appends the head of a message's record, without the message's data.
 void put_message_head(buffer& to, const message& m);
 /// `times_and_offsets` of one message.
 void put_message_index(buffer& to, u16 channel, u64 log_ns, u64 offset);
-/// The index of a channel without a message.
+/// Appends the index of a channel that has no message in the chunk.
 void put_empty_message_index(buffer& to, u16 channel);
 inline constexpr u64 empty_message_index_bytes = 2 + 4, message_index_bytes = empty_message_index_bytes + 16;
-/// A chunk's record up to the compressed records.
+/// Appends a chunk's record up to, and without, the compressed records.
 void put_chunk_head(buffer& to, const chunk_entry& c, u32 crc);
 /// Calls `content` and stores the bytes that it appends in a record.
 template <typename F>
@@ -204,7 +204,7 @@ void put_record(buffer& to, opcode code, F&& content) {
     std::memcpy(to.data() + length_at, &length, sizeof length);
 }
 
-/// Reads the content of a record of the preamble; After the call `r` is positioned after the record. Throws
+/// Reads the content of a record of the preamble. After the call `r` is positioned after the record. Throws
 /// format_error.
 [[nodiscard]] schema read_schema(byte_reader& r);
 [[nodiscard]] channel read_channel(byte_reader& r);

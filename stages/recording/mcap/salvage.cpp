@@ -64,8 +64,8 @@ public:
 private:
     static constexpr u64 chunk_head_room = head_bytes + chunk_head_bytes + longest_compression_name;
 
-    /// Empty unless `raw` begins with the head of a chunk at `at` that is within the file, and whose lengths
-    /// are consistent.
+    /// Returns the chunk at `at`. `raw`: the bytes from `at` on. Returns nothing unless these bytes begin
+    /// with the head of a chunk that lies within the file and has consistent lengths.
     [[nodiscard]] std::optional<chunk_entry> parse_chunk_head(std::span<const std::byte> raw, u64 at) const {
         if (raw.size() < head_bytes + chunk_head_bytes) return {};
         const head h = read_head(raw);
@@ -93,7 +93,7 @@ private:
             std::span(raw).first(static_cast<std::size_t>(std::min<u64>(raw.size(), size_ - at)));
         return read_at(fd_, at, there) ? parse_chunk_head(there, at) : std::nullopt;
     }
-    /// The bytes of the message indexes of a unit with messages of `channels`.
+    /// Returns the size in bytes of the message indexes of a unit that has messages of `channels`.
     [[nodiscard]] u64 index_bytes(u64 channels) const {
         const auto messages = static_cast<u64>(std::popcount(channels));
         return front_.channels.size() * (head_bytes + empty_message_index_bytes) +
@@ -155,10 +155,10 @@ public:
             smallest_ = std::min(smallest_, unit.length + unit.index_length);
     }
     struct missing {
-        u64 frames = 0;    ///< at most as many frames as there is room for; 0: none
-        std::string text;  ///< which ones
+        u64 frames = 0;    ///< number of missing frames, at most as many as the gap has room for
+        std::string text;  ///< which frames are missing
     };
-    /// The missing frames of channel `of` in a gap of `bytes` before chunks[next].
+    /// Returns the frames of channel `of` that are missing in the gap of `bytes` bytes before chunks[next].
     [[nodiscard]] missing in_gap(const channel& of, std::size_t next, u64 bytes) {
         const auto has = [&](const chunk_entry& unit) { return unit.has(of.id); };
         const auto split = c_.chunks.begin() + static_cast<std::ptrdiff_t>(next);
@@ -174,7 +174,8 @@ public:
         if (low && high && *low < *high) {
             const std::string which = *low + 1 == *high ? fmt::format("frame {}", *low)
                                                         : fmt::format("frames {} to {}", *low, *high - 1);
-            // A compressed unit may be much smaller than the remaining ones.
+            // A missing unit is assumed to have at least a quarter of the size of the smallest remaining
+            // unit, because a compressed unit may be much smaller than the remaining ones.
             const u64 room = std::max<u64>(1, bytes / std::max<u64>(1, smallest_ / 4));
             return {std::min(*high - *low, room), fmt::format("{} of \"{}\"", which, of.topic)};
         }

@@ -20,9 +20,9 @@ constexpr u64 most_small = u64{64} << 20U;  ///< limit of a record that is not a
 constexpr u64 most_records = u64{1} << 36U;  ///< bytes of one unit
 constexpr u64 read_at_once = u64{1} << 20U;
 
-/// Returns where the preamble ends. A record that cannot be the next one of the preamble is treated as the
-/// first record after it, because the opcode of a chunk may be damaged. A record ends where its content ends,
-/// because its length may also be damaged.
+/// Returns where the preamble ends. The preamble ends before the first record that can't belong to it,
+/// whatever the opcode of that record is, because the opcode of a chunk may be damaged. The end of a record
+/// is found from its content and not from its length, because the length may also be damaged.
 u64 read_front(record_stream& s, contents& c) {
     for (head h; s.next(h); s.skip(h)) try {
             if (h.code == opcode::chunk || h.code == opcode::data_end) return s.at();
@@ -65,14 +65,14 @@ u32 crc_of_file(int fd, u64 from, u64 until) {
     return crc;
 }
 
-/// The number of chunks according to a Statistics record.
+/// Returns the number of chunks that a Statistics record states.
 u32 chunks_counted(std::span<const std::byte> content) {
     byte_reader r(content);
     (void)r.raw(sizeof(u64) + sizeof(u16) + 3 * sizeof(u32));
     return r.number<u32>();
 }
 
-/// The end of the file. No value: the end of the file is missing or damaged.
+/// The footer at the end of a file. If there is no value, the end of the file is missing or damaged.
 struct footer {
     u64 at = 0;     ///< the footer's own position
     u64 start = 0;  ///< of the summary
@@ -115,7 +115,8 @@ bool read_summary(int fd, const footer& f, contents& c) try {
     return false;
 }
 
-/// A compression name that a recorder writes; this program may have been built without it.
+/// Returns true for the names of the compressions that recorders write, even if this program was built
+/// without them.
 bool is_known(const std::string& compression) {
     return compression.empty() || compression == "lz4" || compression == "zstd";
 }

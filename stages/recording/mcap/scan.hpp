@@ -14,8 +14,8 @@ namespace carousel::stages::mcap {
 
 /// Bytes of the file; 0 if it can't be inspected.
 [[nodiscard]] u64 size_of(int fd);
-/// Fills `to` from position `at`. Returns false if the file ends before. Throws format_error if the read
-/// failed.
+/// Fills `to` from position `at`. Returns false if the file ends before `to` is full. Throws format_error if
+/// the read failed.
 [[nodiscard]] bool read_at(int fd, u64 at, std::span<std::byte> to);
 
 /// The opcode and the length that precede the content of a record.

@@ -162,7 +162,8 @@ void writer::write_all(std::span<const buffer* const> parts) {
     end_ += bytes;
 }
 
-// Groups in the order in which their offsets are listed: each group is contiguous.
+// Writes the records of the summary in contiguous groups, in the order in which the file then lists the
+// offsets of the groups.
 void writer::summary(buffer& to) const {
     struct group {
         opcode code;

@@ -13,9 +13,10 @@ namespace carousel::stages::mcap {
 
 class writer {
 public:
-    /// Creates the file, or continues that of an earlier incarnation: data after its last complete unit is
-    /// removed. Waits up to wait_s seconds for its lock. `front` is the same in each incarnation; a file with
-    /// a different beginning is refused. Throws output_error, disk_full_error.
+    /// Creates the file, or continues the file of an earlier incarnation and removes the data after its last
+    /// complete unit. Waits up to wait_s seconds for the file's lock. `front` must be the same in each
+    /// incarnation: a file that begins with another preamble is refused. Throws output_error,
+    /// disk_full_error.
     writer(std::string path, const preamble& front, std::string compression, double wait_s);
 
     /// Appends one unit: a message of each channel, or of some channels, in the channels' order. Throws
@@ -30,8 +31,8 @@ public:
     [[nodiscard]] const buffer& last_records(u16 channel);
     [[nodiscard]] u64 bytes() const noexcept { return end_; }
     [[nodiscard]] u64 cut() const noexcept { return cut_; }  ///< bytes that were not a complete unit
-    /// The reason why frames are missing between the units of the file: damage. The damaged bytes stay in the
-    /// file, outside of the summary.
+    /// Describes the frames that are missing between the units of the file because bytes are damaged. The
+    /// damaged bytes stay in the file, outside of the summary.
     [[nodiscard]] const std::vector<std::string>& damage() const noexcept { return damage_; }
 
 private:
