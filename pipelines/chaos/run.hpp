@@ -20,8 +20,8 @@ struct settings {
     std::string file;       ///< pipeline file
     pipeline_options keys;  ///< the options --device, --size, --mesh, --fps and --set
     u64 seed = 0;
-    f64 seconds = 30;          ///< 0: until `count`
-    u64 count = 0;             ///< faults; 0: until `seconds`
+    f64 seconds = 30;          ///< 0: until `count` faults are injected
+    u64 count = 0;             ///< number of faults; 0: until `seconds` have passed
     f64 rate = 2;              ///< faults per second; 0: the next fault follows as soon as all stages run
                                ///< again
     std::vector<fault> kinds;  ///< empty: all kinds that the pipeline can take

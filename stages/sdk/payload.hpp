@@ -176,8 +176,8 @@ public:
                       "inputs are read-only: use records<const T>");
         return reinterpret_cast<T*>(slot_ + detail::find_records(*format_, name, sizeof(T)).offset);
     }
-    /// The bytes of a plane, of an input up to its last used element. Throws config_error if there is no such
-    /// plane.
+    /// Returns the bytes of a plane. For a plane of an input, returns the bytes up to its last used element.
+    /// Throws config_error if there is no such plane.
     [[nodiscard]] std::span<Byte> bytes(std::string_view name) const {
         const ring::plane& p = detail::find_plane(*format_, name, nullptr);
         return {slot_ + p.offset, std::is_const_v<Byte> ? in_use(name).bytes() : p.bytes()};

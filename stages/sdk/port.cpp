@@ -34,7 +34,8 @@ struct landing {
     std::unique_ptr<device::mapping> memory;
     std::shared_ptr<device::queue> queue;
 };
-/// Runs on the device that is current for the thread. A forked child leaves its copy untouched.
+/// Destroys the memory of delivered frames and preserves the thread's current device. Does nothing in a
+/// forked child, whose copy stays untouched.
 struct end_landing {
     delete_by_owner<landing> of;
     void operator()(landing* l) const {

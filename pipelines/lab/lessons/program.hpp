@@ -22,14 +22,15 @@ inline double now_us() {
     return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) / 1e3;
 }
 
-/// A program of a lesson has no options: for one, prints the usage and returns true.
+/// A program of a lesson has no options. If an option is given, prints the usage and returns true.
 inline bool wants_usage(int argc, char** argv, const char* usage) {
     if (argc < 2 || argv[1][0] != '-') return false;
     std::fprintf(stderr, "usage: %s   (measures and prints figures)\n", usage);
     return true;
 }
 
-/// Returns the exit code of `measure`; an `Error` becomes a message and its own code.
+/// Returns the exit code of `measure`; if it throws an `Error`, prints the error's message and returns the
+/// error's code.
 template <class Error, class Measure>
 int exit_code_of(Measure measure) {
     try {
@@ -40,8 +41,8 @@ int exit_code_of(Measure measure) {
     }
 }
 
-/// Starts a process that executes `body` and exits with its result; with 9 if `body` throws. A process that
-/// is still alive after 50 s is killed by its own alarm: a last resort.
+/// Starts a process that executes `body` and exits with the result of `body`, or with 9 if `body` throws. A
+/// process that is still alive after 50 s is killed by its own alarm: a last resort.
 template <class Body>
 pid_t start(Body body) {
     std::fflush(stdout);

@@ -29,7 +29,8 @@ public:
         if (unit && !read_indexes(*unit) && !read_channels(*unit)) unit.reset();
         return unit;
     }
-    /// A DataEnd record followed by a record of a summary, or by the end of the file.
+    /// Returns true if a DataEnd record begins at `at` and is followed by a record of a summary or by the end
+    /// of the file.
     [[nodiscard]] bool data_ends_at(u64 at) const {
         std::array<std::byte, data_end_bytes + head_bytes> raw{};
         if (!is_within(at, data_end_bytes, size_)) return false;
@@ -228,7 +229,7 @@ void mark_gaps(int fd, contents& c) {
     u64 at = c.front_bytes;
     const auto mark = [&](std::size_t next, u64 until) {
         if (until <= at) return;
-        std::vector<u64> channels;  // channels of the first missing unit, the second ...
+        std::vector<u64> channels;  // the channels of each missing unit, in order
         std::string which;
         for (const channel& of : c.front.channels) {
             const gap_reader::missing m = reader.in_gap(of, next, until - at);

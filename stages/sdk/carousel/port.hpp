@@ -17,7 +17,8 @@
 //   image.
 // - A delivered frame belongs to the program until it requests the next one, without a time limit. With
 //   memory() the program can keep the planes' memory longer.
-// - A link has places for 8 viewers, displays and ports. A place is free again when its process ends.
+// - A link has 8 places, which viewers, displays and ports share. A place is free again when its process
+//   ends.
 //
 // Crashes. Stages and the supervisor may die and be replaced: the port continues, and frame numbers keep
 // increasing. Frame numbers may start again only if the run restarts with new memory. When the run is over,

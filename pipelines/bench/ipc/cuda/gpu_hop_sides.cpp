@@ -27,7 +27,8 @@ struct side {
     u64* stamps = nullptr;                     // the GPU's time at each kernel, or at each turn
 };
 
-/// Waits for the value; returns false if the other side has failed or does not reply in time.
+/// Waits until the word has reached the value; returns false if the other side has failed or does not reply
+/// in time.
 bool meets(hop_board& b, std::atomic<u32>& word, u32 value) {
     const u64 end = now_ns() + patience_ns;
     for (u32 k = 0; word.load(std::memory_order_acquire) < value; ++k) {

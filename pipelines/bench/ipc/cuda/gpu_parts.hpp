@@ -51,7 +51,7 @@ struct opened {
 f64 close(kind k, u64 bytes, opened& o);
 
 /// Holds streams until release(): a held stream waits for a word that the CPU writes. Work that is enqueued
-/// meanwhile then runs without waiting for the host.
+/// while a stream is held runs after release(), without waiting for the host.
 class gate {
 public:
     gate();

@@ -59,7 +59,8 @@ struct ring {
     }
 };
 
-/// One rank's part: blocks of every size circulate; rank 0 starts and measures the time per hop.
+/// Runs one rank's part of a round, in which blocks of every size circulate. Rank 0 starts the round and
+/// measures the time per hop.
 int pass_round(unsigned rank) {
     ring all("to-");
     for (unsigned size = 0; size < std::size(sizes); ++size) {

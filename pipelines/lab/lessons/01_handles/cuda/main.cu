@@ -1,6 +1,6 @@
 // CUDA IPC handles: which memory can be exported, what an importer sees, and what remains after the exporter
-// is killed. For comparison, VMM memory shared by a file descriptor. The parent never touches CUDA: it forks,
-// holds the descriptor and kills.
+// is killed. For comparison, the program also shares VMM memory by a file descriptor. The parent never
+// touches CUDA: it forks the other processes, holds the descriptor, and kills processes.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ constexpr int many = 1000;
 
 struct shared : lesson::record {
     cudaIpcMemHandle_t whole, inner, small, freed, handles[many];
-    size_t neighbour;  // offset of the adjacent small allocation in the 2 MiB that both share
+    size_t neighbour;  // offset of the adjacent small allocation in the 2 MiB that contain both allocations
 };
 shared* common;
 int sockets[2];

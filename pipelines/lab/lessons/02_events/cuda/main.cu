@@ -116,8 +116,9 @@ int consumer() {
     int code = cudaErrorNotReady;
     for (int k = 0; k < 1000 && code == cudaErrorNotReady; ++k) usleep(1000), code = cudaEventQuery(i.event);
     figure("cuda.dead.code", code);
-    const unsigned one = 1;  // created beforehand, because a process started after the death could not open
-                             // the word
+    // this process has opened the word before the death, because a process that starts later could not open
+    // it
+    const unsigned one = 1;
     common->at_us = now_us();
     cudaMemcpyAsync(i.word, &one, sizeof one, cudaMemcpyHostToDevice, stream);
     cudaStreamSynchronize(stream);

@@ -116,7 +116,7 @@ int neighbour() {
     }
     _exit(0);
 }
-/// The kill: one of the process's own kernels faults.
+/// The faulty process: one of its own kernels faults.
 int faulty() {
     unsigned* at = nullptr;
     if (!begin_cuda() || cudaMalloc(&at, 4) != cudaSuccess) return 1;

@@ -142,7 +142,7 @@ void scan_for_leftovers() {
 int other_user_main() {
     if (!become(other_user) || !begin_cuda()) return common->step = -1;
     size_t before = 0, with = 0, all = 0;
-    usleep(500'000);  // until the owner has its context
+    usleep(500'000);  // wait until the owner has its context
     cudaMemGetInfo(&before, &all);
     common->step = 1;
     if (!wait_for(2)) return 1;
