@@ -1,6 +1,7 @@
 #pragma once
-// The command lines of `carousel bench`, defined once for two programs: `carousel` prints the help, completes
-// and checks them; carousel-bench, which may load CUDA and GL, gets the same arguments and runs the bench.
+// The command lines of `carousel bench`, defined once for two programs: `carousel` prints the help, and
+// completes and checks the command lines; carousel-bench, which may load CUDA and GL, gets the same arguments
+// and runs the bench.
 
 #include <optional>
 #include <string>
@@ -116,7 +117,7 @@ struct ipc_bench_options {
     std::vector<u32> processes;       ///< ascending
     std::vector<std::string> tables;  ///< some of ipc_tables()
     u32 rounds = 5;
-    u32 round_ms = 100;      ///< duration of one round, per row of the primitives
+    u32 round_ms = 100;      ///< duration of one round, for each row of the primitives
     u32 hops = 20'000;       ///< round trips of a row of the CPU's hops
     bool quick = false;      ///< measures smaller memory and fewer hops, also on a GPU
     std::string plot, json;  ///< "": not requested; "-": stdout

@@ -17,8 +17,8 @@ struct peer_options {
     bool gpu = false;  ///< use the GPU with the CUDA ordinal below; otherwise a renderer on the CPU
     int ordinal = 0;
     u32 threads = 0;  ///< number of threads of a renderer on the CPU; 0: the renderer's default
-    /// Filters the texture's sRGB values as our renderer does, and converts in the shader. Slower than
-    /// hardware sRGB, which filters linear values: meant for comparing pictures, not for timing.
+    /// Filters the texture's sRGB values as our renderer does, and converts in the shader. This is slower
+    /// than hardware sRGB, which filters linear values. It is meant for comparing pictures, not for timing.
     bool same_filter = false;
 };
 

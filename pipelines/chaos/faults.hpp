@@ -39,7 +39,8 @@ struct fault_row {
                                                u64 weight) noexcept {
     return {kind, shm::name_of(injected), weight, 0, injected};
 }
-/// In the order of `fault`: a seed yields the same plan only while order and weights are unchanged.
+/// The rows are in the order of `fault`. A seed yields the same plan only while order and weights are
+/// unchanged.
 inline constexpr std::array<fault_row, 12> fault_table{{
     {fault::kill, "kill", 10, SIGKILL},
     {fault::term, "term", 2, SIGTERM},

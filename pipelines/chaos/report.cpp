@@ -121,8 +121,8 @@ bool comparable(const json& ours, const json& theirs, const std::string& where,
     return false;
 }
 
-/// Compares sink by sink: the hashes if the stage provides one, otherwise the counts (both runs have the same
-/// number of frames).
+/// Compares the sinks one by one: compares their hashes if the stage provides a hash, or else their counts
+/// (both runs have the same number of frames).
 void compare(const outcome& o, std::vector<std::string>& out) {
     const json &r = o.report, &calm = o.calm;
     const bool alike = r.value("not_comparable", json()).is_null();  // decided in the same way as in the

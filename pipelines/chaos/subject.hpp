@@ -62,8 +62,8 @@ struct victim {
         false;  ///< the seat has an output, and its process can't write beyond a slot of that output
     bool closed = false;  ///< the seat's process can write only to parts of the control block
 };
-/// All seats, in the order of the file, those of other hosts last: the number of seats is constant, unless a
-/// supervisor has just taken the run over.
+/// Returns all seats in the order of the file; the seats of other hosts come last. The number of seats is
+/// constant, unless a supervisor has just taken the run over.
 [[nodiscard]] std::vector<victim> seats_of(const run::ps_answer& ps);
 /// Every process and every host in "ps" is running, and there is at least one process.
 [[nodiscard]] bool all_run(const run::ps_answer& ps);

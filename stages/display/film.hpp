@@ -1,5 +1,6 @@
 #pragma once
-// A film of the pictures that a display delivers: its file, and the film with its encoder.
+// A film of the pictures that a display delivers. Declares the film's file, and the film, which has the file
+// and an encoder.
 
 #include <optional>
 #include <span>
@@ -69,8 +70,8 @@ public:
         : encoder_(make_film_encoder(size.width, size.height, fps)), file_(path, note, encoder_->heading()) {}
 
     /// Called before the frame's commit. Does nothing for a frame that the film already contains. Throws
-    /// output_error; after a full disk write() is called again with the same frame. The encoder already has
-    /// this frame and must not get it twice.
+    /// output_error. After a full disk, write() is called again with the same frame; the encoder then already
+    /// has the frame and must not get it twice.
     void write(u64 frame_number, std::span<const std::byte> rgba) {
         if (file_.contains(frame_number)) return;
         if (encoded_ != frame_number) fragment_ = encoder_->encode(frame_number, rgba);

@@ -58,8 +58,8 @@ const AVCodec* find_encoder() {
         "mpeg4");
 }
 
-// Slices of one picture, encoded concurrently. Each slice costs a little file size, and more than eight
-// slices bring little speed.
+// The slices of one picture are encoded concurrently. Each slice costs a little file size, and more than
+// eight slices bring little speed.
 int slice_threads() { return std::clamp(static_cast<int>(usable_cores()), 1, 8); }
 
 class ffmpeg_encoder final : public film_encoder {

@@ -22,7 +22,7 @@ namespace carousel::stages {
 
 enum class picture_format : u8 { png, jpeg, rgba, npy };
 
-/// Returns the format of a file name or extension; empty: it is not the name of such a format.
+/// Returns the format that a file name or an extension selects; empty: the name selects no picture format.
 [[nodiscard]] std::optional<picture_format> picture_format_of(std::string_view name);
 /// ".png, .jpg, .jpeg, .rgba or .npy", for messages.
 [[nodiscard]] std::string_view picture_endings() noexcept;

@@ -48,9 +48,9 @@ public:
     bool numbers(const char* key, std::span<f64> out) const;
     /// Number of elements of an array of this object; 0 if the key is absent.
     [[nodiscard]] u64 count(const char* key) const;
-    /// Element `i` < count(key) of that array, which must be an object.
+    /// Element `i` < count(key) of the array `key`. The element must be an object.
     [[nodiscard]] gltf_value at(const char* key, u64 i) const;
-    /// Element `i` < count(key) of an array of integers.
+    /// Element `i` < count(key) of the array `key`, which must be an array of integers.
     [[nodiscard]] u64 integer_at(const char* key, u64 i, u64 high) const;
     [[nodiscard]] std::string text_at(const char* key, u64 i) const;
 

@@ -47,9 +47,9 @@ struct gltf_primitive {
     std::vector<u32> indices;  ///< three per triangle, each below vertices.size()
 };
 
-/// Reads a primitive. `texture_set`: the set of texture coordinates that its material uses. Returns nothing
-/// for points and lines. Refuses indices beyond the positions and numbers that are not finite. Without
-/// normals every triangle gets separate vertices.
+/// Reads a primitive. `texture_set`: the set of texture coordinates that the primitive's material uses.
+/// Returns nothing for points and lines. Refuses indices beyond the positions, and refuses numbers that are
+/// not finite. If the file has no normals, every triangle gets separate vertices.
 [[nodiscard]] std::optional<gltf_primitive> read_primitive(gltf_document& document,
                                                            const gltf_value& primitive, u64 texture_set);
 

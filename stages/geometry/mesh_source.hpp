@@ -45,8 +45,8 @@ private:
 
 class mesh_source {
 public:
-    /// Reads the keys mesh, triangles, texture and filter. Reads mesh files completely, since their counts
-    /// determine the layout, and the headers of textures. Throws settings_error.
+    /// Reads the keys mesh, triangles, texture and filter. Reads mesh files completely, because their counts
+    /// determine the layout. Also reads the headers of the textures. Throws settings_error.
     [[nodiscard]] static mesh_source from(const settings& s);
 
     [[nodiscard]] const kernels::mesh_layout& layout() const noexcept { return layout_; }

@@ -87,7 +87,8 @@ public:
     /// True if the elements are contiguous: data()[k] is element k.
     [[nodiscard]] CAROUSEL_HD bool is_dense() const noexcept { return dense_; }
 
-    /// The element at one index per dimension, slowest first. The index is not checked.
+    /// Returns the element at the given indices, one index per dimension, slowest dimension first. The
+    /// indices are not checked.
     template <typename... Index>
     [[nodiscard]] CAROUSEL_HD T& operator()(Index... index) const noexcept {
         static_assert(sizeof...(Index) >= 1 && sizeof...(Index) <= ring::max_rank,

@@ -67,7 +67,7 @@ struct latest_port::state {
     // Members are in order of construction, and destroyed in reverse order.
     std::shared_ptr<const run::mapped_block> block;  ///< that `newest` reads
     ring::frame_format format;
-    u64 first = 0, bytes = 0;                 ///< for a slot: the range that contains its planes
+    u64 first = 0, bytes = 0;                 ///< the range of a slot that contains all planes
     std::shared_ptr<device::context> device;  ///< where frames are delivered
     std::shared_ptr<device::queue> queue;
     std::shared_ptr<landing> copy;

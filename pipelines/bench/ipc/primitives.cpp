@@ -1,5 +1,5 @@
-// Each primitive between processes, compared with Boost's and with the fastest equivalent between threads of
-// one process.
+// Measures each primitive between processes, and compares it with Boost's primitive and with the fastest
+// equivalent between threads of one process.
 #include <unistd.h>
 
 #include <algorithm>

@@ -148,7 +148,7 @@ private:
     buffer indexes_, compressed_, records_;
 };
 
-/// Returns the frames that are missing in a gap, from the numbers of the frames before and after it.
+/// Determines which frames are missing in a gap, from the numbers of the frames before and after the gap.
 class gap_reader {
 public:
     gap_reader(int fd, const contents& c) : fd_(fd), c_(c), may_read_(most_read_again(size_of(fd))) {

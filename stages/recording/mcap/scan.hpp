@@ -46,8 +46,8 @@ private:
     buffer window_, content_;
 };
 
-// The units of a recording, from its summary or, if there is none or its checksum is wrong, from the heads of
-// its records. Reads in pieces, because a file may be larger than memory.
+// Finds the units of a recording in its summary or, if there is no summary or its checksum is wrong, by the
+// heads of its records. Reads in pieces, because a file may be larger than memory.
 
 struct contents {
     preamble front;

@@ -31,8 +31,8 @@ struct hop_board {
     char why[200];
 };
 
-/// Runs one of two processes, each with its own context. The first process owns the words. Throws cuda_error,
-/// shm_error.
+/// Runs one side in one of two processes; each process has its own context. The first process owns the words.
+/// Throws cuda_error, shm_error.
 void process_side(hop_board& b, u32 number, int device, bool slices, bool quick);
 /// Runs both sides as threads of this process, as the reference measurement without a process boundary.
 void thread_sides(hop_board& b, bool quick);

@@ -56,8 +56,8 @@ u32 wrong_words(const void* at, u64 bytes, u32 seed) {
     return n;
 }
 
-/// Makes memory of all kinds and sends the descriptors in order (for a kind without a descriptor, a message
-/// without one).
+/// Makes memory of all kinds and sends the descriptors in the order of the kinds. For a kind that has no
+/// descriptor, sends a message without a descriptor.
 int owner(board& b, int device, u64 bytes, int socket) {
     check(cudaSetDevice(device), "cudaSetDevice");
     void* made[kinds] = {};

@@ -84,8 +84,8 @@ void textbook() {
     std::printf("figure textbook.ready %d\nfigure textbook.whole %d\n", ready, is_done(77));
 }
 
-/// Waits for a post whose poster is killed. The wait has a timeout; the textbooks' sem_wait() would block for
-/// ever.
+/// Waits for a semaphore to be posted by a process that is killed. The wait has a timeout; the textbooks'
+/// sem_wait() would block for ever.
 void dead_poster() {
     sem_init(&all->posted, 1, 0);
     const pid_t poster = fork();

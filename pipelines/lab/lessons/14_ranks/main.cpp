@@ -110,7 +110,7 @@ int rank_main(const std::string& job, unsigned rank) {
     return job == "die" ? pass_and_die(rank) : pass_round(rank);
 }
 
-/// Returns the job's exit code; `by_mpi`: runs it by mpirun, which starts this program once per rank.
+/// Returns the job's exit code; `by_mpi`: runs the job by mpirun, which starts this program once per rank.
 int run_job(const std::string& job, bool by_mpi, const char* self) {
     if (by_mpi)
         return end_of(start([&] {

@@ -38,7 +38,7 @@ int produce(const std::string& file, bool stays) {
     return 0;
 }
 /// Waits at most five seconds for the file, opens the handle and reads. Returns 0 if the data was correct,
-/// else an error code; prints CUDA's code if it refuses the handle.
+/// else an error code; if CUDA refuses the handle, prints CUDA's error code.
 int consume(const std::string& file) {
     FILE* in = nullptr;
     for (const double end = now_ms() + 5000; in == nullptr && now_ms() < end;)

@@ -113,7 +113,7 @@ void naive_ring() {
     (void)end_of(consumer);
 }
 
-/// One thread, so that its elements stay in order; pushes until the queue is full.
+/// A single thread pushes until the queue is full, so that its elements stay in order.
 __global__ void push_some(view q, unsigned producer, unsigned* next) {
     while (*next < number && q.try_push(*next * 2 + producer)) ++*next;
 }

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     for (const int bytes : sizes) {
         std::vector<char> block(static_cast<size_t>(bytes));
         std::vector<double> us;
-        for (int k = 0; k < times; ++k) {  // round trip, so that one clock measures it
+        for (int k = 0; k < times; ++k) {  // sends the block back, so that one clock measures the round trip
             const double begin = MPI_Wtime();
             if (rank == 0) {
                 block.back() = static_cast<char>(k);
