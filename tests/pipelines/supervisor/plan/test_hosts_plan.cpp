@@ -1,4 +1,6 @@
 // The values that the hosts of a pipeline compare before the first frame, and the name of each difference.
+#include <fmt/format.h>
+
 #include "shm/control_block.hpp"
 #include "supervisor/plan/compatibility.hpp"
 #include "supervisor/plan/hosts_plan.hpp"
