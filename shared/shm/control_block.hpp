@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <tuple>
 
 #include "core/types.hpp"
 #include "shm/frame_header.hpp"
@@ -55,6 +56,19 @@ inline constexpr u32 max_parameter_sets = 64;  ///< a power of two above max_win
 inline constexpr u64 own_page = frame_page;  ///< the data that begins here and the data before it have
                                              ///< different writers
 
+/// The reaction to a wrong value in a field that is written once (ring/check): a field that no process acts
+/// on is restored in place. A process may have acted on any other field, so the block is rebuilt.
+enum class when_wrong : u8 { restore, rebuild };
+
+/// A field that is written once. The tables of such fields that follow the structs below are the only lists
+/// of them: check and repair iterate over the tables.
+template <typename Member>
+struct static_field {
+    const char* name;
+    Member at;  ///< pointer to the member
+    when_wrong then;
+};
+
 /// A futex that processes sleep on, see doorbell.hpp. Bit 0: a process sleeps; the other bits count rings.
 struct alignas(64) doorbell_word {
     std::atomic<u32> value;
@@ -85,6 +99,17 @@ struct link_block {
     /// latencies
     word committed_ns[max_slots];
 };
+inline constexpr std::tuple link_fields{
+    static_field{"name", &link_block::name, when_wrong::restore},
+    static_field{"stage", &link_block::stage, when_wrong::rebuild},
+    static_field{"slots", &link_block::slots, when_wrong::rebuild},
+    static_field{"window", &link_block::window, when_wrong::rebuild},
+    static_field{"blocking", &link_block::blocking, when_wrong::rebuild},
+    static_field{"group_stage", &link_block::group_stage, when_wrong::restore},
+    static_field{"slot_bytes", &link_block::slot_bytes, when_wrong::rebuild},
+    static_field{"memory", &link_block::memory, when_wrong::restore},
+    static_field{"memory_ready", &link_block::memory_ready, when_wrong::restore},
+    static_field{"ipc_handle", &link_block::ipc_handle, when_wrong::restore}};
 
 enum class asset_state : u64 {
     empty = 0,
@@ -100,6 +125,12 @@ struct asset_block {
     std::byte ipc_handle[64];
     alignas(own_page) word state;
 };
+inline constexpr std::tuple asset_fields{
+    static_field{"name", &asset_block::name, when_wrong::rebuild},
+    static_field{"bytes", &asset_block::bytes, when_wrong::rebuild},
+    static_field{"maker_stage", &asset_block::maker_stage, when_wrong::rebuild},
+    static_field{"memory", &asset_block::memory, when_wrong::restore},
+    static_field{"ipc_handle", &asset_block::ipc_handle, when_wrong::restore}};
 
 /// Counters of a stage, summed over its instances and incarnations. Changed by relaxed adds; any process may
 /// read them at any time.
@@ -147,6 +178,22 @@ struct stage_block {
     alignas(own_page) doorbell_word doorbell;  ///< rung after every change that this stage may wait for
     alignas(own_page) stage_counters counters;
 };
+inline constexpr std::tuple stage_fields{
+    static_field{"name", &stage_block::name, when_wrong::restore},
+    static_field{"inputs", &stage_block::inputs, when_wrong::rebuild},
+    static_field{"input_link", &stage_block::input_link, when_wrong::rebuild},
+    static_field{"input_group", &stage_block::input_group, when_wrong::rebuild},
+    static_field{"sampled_inputs", &stage_block::sampled_inputs, when_wrong::rebuild},
+    static_field{"sampled_link", &stage_block::sampled_link, when_wrong::rebuild},
+    static_field{"outputs", &stage_block::outputs, when_wrong::rebuild},
+    static_field{"output_link", &stage_block::output_link, when_wrong::rebuild},
+    static_field{"source", &stage_block::source, when_wrong::rebuild},
+    static_field{"first_seat", &stage_block::first_seat, when_wrong::rebuild},
+    static_field{"seats", &stage_block::seats, when_wrong::rebuild},
+    static_field{"in_flight", &stage_block::in_flight, when_wrong::rebuild},
+    static_field{"max_attempts", &stage_block::max_attempts, when_wrong::rebuild},
+    static_field{"flags", &stage_block::flags, when_wrong::rebuild},
+    static_field{"frame_timeout_ns", &stage_block::frame_timeout_ns, when_wrong::restore}};
 namespace stage_flag {
 inline constexpr u32 owner_commits = 1;  ///< the stage does host work after the event, so it is never helped
 inline constexpr u32 latest = 2;         ///< the stage reads its input as a latest group
@@ -167,6 +214,12 @@ struct seat_block {
     alignas(own_page) word fault;  ///< a requested fault: injected_fault.hpp; 0: none
     doorbell_word bell;            ///< rung when `current` changes, because a standby sleeps on it
 };
+inline constexpr std::tuple seat_fields{
+    static_field{"stage", &seat_block::stage, when_wrong::rebuild},
+    static_field{"instance", &seat_block::instance, when_wrong::rebuild},
+    static_field{"first_job", &seat_block::first_job, when_wrong::rebuild},
+    static_field{"jobs", &seat_block::jobs, when_wrong::rebuild},
+    static_field{"first_epoch", &seat_block::first_epoch, when_wrong::restore}};
 
 struct job_block {
     u32 seat;
@@ -176,6 +229,7 @@ struct job_block {
     sequence_word ring_sequence;  ///< sequence of the frame that the job works on; for display and for the
                                   ///< supervisor's accounting
 };
+inline constexpr std::tuple job_fields{static_field{"seat", &job_block::seat, when_wrong::rebuild}};
 
 /// One process that occupies, occupied or will occupy a seat. Never overwritten while a word contains its
 /// epoch.
@@ -246,6 +300,10 @@ struct source_block {
     alignas(own_page) word ended;
     word sequence_lease[max_window];
 };
+inline constexpr std::tuple source_fields{
+    static_field{"stage", &source_block::stage, when_wrong::rebuild},
+    static_field{"link", &source_block::link, when_wrong::rebuild},
+    static_field{"first_lap", &source_block::first_lap, when_wrong::rebuild}};
 
 /// One set of parameters: immutable from its publication (when `state` includes it) until no frame needs it.
 struct parameter_set {
@@ -307,6 +365,25 @@ struct control_block {
 
     frame_segment frames[max_links];  ///< last member: from here on pages have different access rights
 };
+inline constexpr std::tuple head_fields{
+    static_field{"version", &control_block::version, when_wrong::restore},
+    static_field{"uid", &control_block::uid, when_wrong::restore},
+    static_field{"bytes", &control_block::bytes, when_wrong::restore},
+    static_field{"run_id", &control_block::run_id, when_wrong::restore},
+    static_field{"pipeline", &control_block::pipeline, when_wrong::restore},
+    static_field{"created_ns", &control_block::created_ns, when_wrong::restore},
+    static_field{"stages", &control_block::stages, when_wrong::rebuild},
+    static_field{"seats", &control_block::seats, when_wrong::rebuild},
+    static_field{"links", &control_block::links, when_wrong::rebuild},
+    static_field{"sources", &control_block::sources, when_wrong::rebuild},
+    static_field{"jobs", &control_block::jobs, when_wrong::rebuild},
+    static_field{"assets", &control_block::assets, when_wrong::rebuild},
+    static_field{"width", &control_block::width, when_wrong::restore},
+    static_field{"height", &control_block::height, when_wrong::restore},
+    static_field{"frame_timeout_ns", &control_block::frame_timeout_ns, when_wrong::restore},
+    static_field{"latest_lease_ns", &control_block::latest_lease_ns, when_wrong::rebuild},
+    static_field{"fps", &control_block::fps, when_wrong::rebuild},
+    static_field{"first_ring_sequence", &control_block::first_ring_sequence, when_wrong::rebuild}};
 
 /// Size of all members except the frame segments. In the frame segments, only the headers of existing slots
 /// are backed by memory.

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <tuple>
+#include <type_traits>
 
 #include "ring/check/repair.hpp"
 #include "ring/parameter_box.hpp"
@@ -21,22 +22,22 @@ public:
     }
     template <typename T>
     void same(const T& now, const T& then, const std::string& object, const char* field) {
-        if (now != then)
-            add(fmt::format("{}: {}", object, field),
-                fmt::format("is {}, but was {} at the start", now, then));
+        if (std::memcmp(&now, &then, sizeof then) == 0) return;
+        const std::string word = fmt::format("{}: {}", object, field);
+        if constexpr (!std::is_array_v<T>) {
+            add(word, fmt::format("is {}, but was {} at the start", now, then));
+        } else if constexpr (std::is_same_v<std::remove_extent_t<T>, char>) {
+            add(word, fmt::format("is no longer \"{}\"", std::string(then, strnlen(then, sizeof then))));
+        } else if constexpr (std::is_same_v<std::remove_extent_t<T>, std::byte>) {
+            add(word, "has changed since the start");
+        } else {
+            for (std::size_t k = 0; k < std::extent_v<T>; ++k) same(now[k], then[k], object, field);
+        }
     }
-    template <std::size_t N>
-    void same_name(const char (&now)[N], const char (&then)[N], const std::string& object,
-                   const char* field) {
-        if (std::memcmp(now, then, N) != 0)
-            add(fmt::format("{}: {}", object, field),
-                fmt::format("is no longer \"{}\"", std::string(then, strnlen(then, N))));
-    }
-    template <std::size_t N>
-    void same_bytes(const std::byte (&now)[N], const std::byte (&then)[N], const std::string& object,
-                    const char* field) {
-        if (std::memcmp(now, then, N) != 0)
-            add(fmt::format("{}: {}", object, field), "has changed since the start");
+    /// Compares all fields of a table of the block (shm/control_block.hpp).
+    template <typename Block, typename Fields>
+    void all_same(const Block& now, const Block& then, const std::string& object, const Fields& fields) {
+        std::apply([&](const auto&... f) { (same(now.*f.at, then.*f.at, object, f.name), ...); }, fields);
     }
     [[nodiscard]] std::vector<finding> take() { return std::move(all_); }
 
@@ -48,62 +49,7 @@ void check_head(findings& f, const shm::control_block& c, const shm::control_blo
     const std::string object = "the block's head";
     if (load(c.magic) != shm::control_magic)
         f.add(object + ": magic", "is not a control block's: no process can attach any more");
-    f.same(c.version, made.version, object, "version");
-    f.same(c.uid, made.uid, object, "uid");
-    f.same(c.bytes, made.bytes, object, "bytes");
-    f.same_name(c.run_id, made.run_id, object, "run_id");
-    f.same_name(c.pipeline, made.pipeline, object, "pipeline");
-    f.same(c.created_ns, made.created_ns, object, "created_ns");
-    f.same(c.stages, made.stages, object, "stages");
-    f.same(c.seats, made.seats, object, "seats");
-    f.same(c.links, made.links, object, "links");
-    f.same(c.sources, made.sources, object, "sources");
-    f.same(c.jobs, made.jobs, object, "jobs");
-    f.same(c.assets, made.assets, object, "assets");
-    f.same(c.width, made.width, object, "width");
-    f.same(c.height, made.height, object, "height");
-    f.same(c.frame_timeout_ns, made.frame_timeout_ns, object, "frame_timeout_ns");
-    f.same(c.latest_lease_ns, made.latest_lease_ns, object, "latest_lease_ns");
-    f.same(std::bit_cast<u64>(c.fps), std::bit_cast<u64>(made.fps), object, "fps (as bits)");
-    f.same(c.first_ring_sequence, made.first_ring_sequence, object, "first_ring_sequence");
-}
-
-void check_stage(findings& f, const shm::stage_block& now, const shm::stage_block& then) {
-    const std::string object = "stage " + std::string(then.name);
-    f.same_name(now.name, then.name, object, "name");
-    f.same(now.inputs, then.inputs, object, "inputs");
-    for (u32 i = 0; i < shm::max_inputs; ++i) {
-        f.same(now.input_link[i], then.input_link[i], object, "input_link");
-        f.same(now.input_group[i], then.input_group[i], object, "input_group");
-    }
-    f.same(now.sampled_inputs, then.sampled_inputs, object, "sampled_inputs");
-    for (u32 i = 0; i < shm::max_sampled_inputs; ++i)
-        f.same(now.sampled_link[i], then.sampled_link[i], object, "sampled_link");
-    f.same(now.outputs, then.outputs, object, "outputs");
-    for (u32 i = 0; i < shm::max_outputs; ++i)
-        f.same(now.output_link[i], then.output_link[i], object, "output_link");
-    f.same(now.source, then.source, object, "source");
-    f.same(now.first_seat, then.first_seat, object, "first_seat");
-    f.same(now.seats, then.seats, object, "seats");
-    f.same(now.in_flight, then.in_flight, object, "in_flight");
-    f.same(now.max_attempts, then.max_attempts, object, "max_attempts");
-    f.same(now.flags, then.flags, object, "flags");
-    f.same(now.frame_timeout_ns, then.frame_timeout_ns, object, "frame_timeout_ns");
-}
-
-void check_link(findings& f, const shm::link_block& now, const shm::link_block& then) {
-    const std::string object = "ring of " + std::string(then.name);
-    f.same_name(now.name, then.name, object, "name");
-    f.same(now.stage, then.stage, object, "stage");
-    f.same(now.slots, then.slots, object, "slots");
-    f.same(now.window, then.window, object, "window");
-    f.same(now.blocking, then.blocking, object, "blocking");
-    for (u32 g = 0; g < shm::max_blocking; ++g)
-        f.same(now.group_stage[g], then.group_stage[g], object, "group_stage");
-    f.same(now.slot_bytes, then.slot_bytes, object, "slot_bytes");
-    f.same(now.memory, then.memory, object, "memory");
-    f.same(now.memory_ready, then.memory_ready, object, "memory_ready");
-    f.same_bytes(now.ipc_handle, then.ipc_handle, object, "ipc_handle");
+    f.all_same(c, made, object, shm::head_fields);
 }
 
 void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter_box& then) {
@@ -112,7 +58,7 @@ void check_sets(findings& f, const shm::parameter_box& now, const shm::parameter
         const std::string object = fmt::format("parameters: set {}", k);
         f.same(now.set[k].from, then.set[k].from, object, "from");
         f.same(now.set[k].number, then.set[k].number, object, "number");
-        f.same_bytes(now.set[k].value, then.set[k].value, object, "value");
+        f.same(now.set[k].value, then.set[k].value, object, "value");
     }
 }
 
@@ -215,33 +161,17 @@ std::vector<finding> check_static(const shm::control_block& c, const shm::contro
     findings f;
     check_head(f, c, made);
     for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k)
-        check_stage(f, c.stage[k], made.stage[k]);
-    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) check_link(f, c.link[k], made.link[k]);
-    for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k) {
-        const std::string object = "seat of " + seat_name(made, k);
-        f.same(c.seat[k].stage, made.seat[k].stage, object, "stage");
-        f.same(c.seat[k].instance, made.seat[k].instance, object, "instance");
-        f.same(c.seat[k].first_job, made.seat[k].first_job, object, "first_job");
-        f.same(c.seat[k].jobs, made.seat[k].jobs, object, "jobs");
-        f.same(c.seat[k].first_epoch, made.seat[k].first_epoch, object, "first_epoch");
-    }
-    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k) {
-        const std::string object = "source " + stage_name(made, made.source[k].stage);
-        f.same(c.source[k].stage, made.source[k].stage, object, "stage");
-        f.same(c.source[k].link, made.source[k].link, object, "link");
-        f.same(c.source[k].first_lap, made.source[k].first_lap, object, "first_lap");
-    }
+        f.all_same(c.stage[k], made.stage[k], "stage " + stage_name(made, k), shm::stage_fields);
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k)
+        f.all_same(c.link[k], made.link[k], ring_name(made, k), shm::link_fields);
+    for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k)
+        f.all_same(c.seat[k], made.seat[k], "seat of " + seat_name(made, k), shm::seat_fields);
+    for (u32 k = 0; k < std::min(made.sources, shm::max_sources); ++k)
+        f.all_same(c.source[k], made.source[k], source_name(made, k), shm::source_fields);
     for (u32 k = 0; k < std::min(made.jobs, shm::max_jobs); ++k)
-        f.same(c.job_info[k].seat, made.job_info[k].seat,
-               fmt::format("job {} ({})", k, seat_name(made, made.job_info[k].seat)), "seat");
-    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
-        const std::string object = "asset " + std::string(made.asset[k].name);
-        f.same_name(c.asset[k].name, made.asset[k].name, object, "name");
-        f.same(c.asset[k].bytes, made.asset[k].bytes, object, "bytes");
-        f.same(c.asset[k].maker_stage, made.asset[k].maker_stage, object, "maker_stage");
-        f.same(c.asset[k].memory, made.asset[k].memory, object, "memory");
-        f.same_bytes(c.asset[k].ipc_handle, made.asset[k].ipc_handle, object, "ipc_handle");
-    }
+        f.all_same(c.job_info[k], made.job_info[k], job_name(made, k), shm::job_fields);
+    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
+        f.all_same(c.asset[k], made.asset[k], "asset " + std::string(made.asset[k].name), shm::asset_fields);
     check_sets(f, c.parameters, made.parameters);
     return f.take();
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 #include <type_traits>
 
 #include "ring/check/block_check.hpp"
@@ -24,6 +25,14 @@ public:
             if (to[k] != from[k]) to[k] = from[k];
         record(fmt::format("{}: {}", object, field));
     }
+    /// Restores the fields of a table of the block that no process acts on (shm/control_block.hpp).
+    template <typename Block, typename Fields>
+    void restore(Block& now, const Block& then, const std::string& object, const Fields& fields) {
+        const auto restore_one = [&](const auto& f) {
+            if (f.then == shm::when_wrong::restore) same(now.*f.at, then.*f.at, object, f.name);
+        };
+        std::apply([&](const auto&... each) { (restore_one(each), ...); }, fields);
+    }
     void record(std::string word) { repaired_.push_back(std::move(word)); }
     [[nodiscard]] std::vector<std::string> take() { return std::move(repaired_); }
 
@@ -40,15 +49,7 @@ void repair_head(static_repairer& m, shm::control_block& c, const shm::control_b
         c.magic.store(shm::control_magic, std::memory_order_release);
         m.record(object + ": magic");
     }
-    m.same(c.version, made.version, object, "version");
-    m.same(c.uid, made.uid, object, "uid");
-    m.same(c.bytes, made.bytes, object, "bytes");
-    m.same(c.run_id, made.run_id, object, "run_id");
-    m.same(c.pipeline, made.pipeline, object, "pipeline");
-    m.same(c.created_ns, made.created_ns, object, "created_ns");
-    m.same(c.width, made.width, object, "width");
-    m.same(c.height, made.height, object, "height");
-    m.same(c.frame_timeout_ns, made.frame_timeout_ns, object, "frame_timeout_ns");
+    m.restore(c, made, object, shm::head_fields);
 }
 
 u64 oldest_frame(const shm::control_block& made, const known_run& known) noexcept {
@@ -219,29 +220,14 @@ std::vector<std::string> repair_static(shm::control_block& c, const shm::control
                                        const known_run& known) {
     static_repairer m;
     repair_head(m, c, made);
-    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k) {
-        const std::string object = "stage " + stage_name(made, k);
-        m.same(c.stage[k].name, made.stage[k].name, object, "name");
-        m.same(c.stage[k].frame_timeout_ns, made.stage[k].frame_timeout_ns, object, "frame_timeout_ns");
-    }
-    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k) {
-        shm::link_block& now = c.link[k];
-        const shm::link_block& then = made.link[k];
-        const std::string object = "ring of " + std::string(then.name);
-        m.same(now.name, then.name, object, "name");
-        m.same(now.group_stage, then.group_stage, object, "group_stage");
-        m.same(now.memory, then.memory, object, "memory");
-        m.same(now.memory_ready, then.memory_ready, object, "memory_ready");
-        m.same(now.ipc_handle, then.ipc_handle, object, "ipc_handle");
-    }
+    for (u32 k = 0; k < std::min(made.stages, shm::max_stages); ++k)
+        m.restore(c.stage[k], made.stage[k], "stage " + stage_name(made, k), shm::stage_fields);
+    for (u32 k = 0; k < std::min(made.links, shm::max_links); ++k)
+        m.restore(c.link[k], made.link[k], "ring of " + std::string(made.link[k].name), shm::link_fields);
     for (u32 k = 0; k < std::min(made.seats, shm::max_seats); ++k)
-        m.same(c.seat[k].first_epoch, made.seat[k].first_epoch, "seat of " + seat_name(made, k),
-               "first_epoch");
-    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k) {
-        const std::string object = "asset " + std::string(made.asset[k].name);
-        m.same(c.asset[k].memory, made.asset[k].memory, object, "memory");
-        m.same(c.asset[k].ipc_handle, made.asset[k].ipc_handle, object, "ipc_handle");
-    }
+        m.restore(c.seat[k], made.seat[k], "seat of " + seat_name(made, k), shm::seat_fields);
+    for (u32 k = 0; k < std::min(made.assets, shm::max_assets); ++k)
+        m.restore(c.asset[k], made.asset[k], "asset " + std::string(made.asset[k].name), shm::asset_fields);
     for (u32 k = 0; k < std::min<std::size_t>(made.seats, known.paused.size()); ++k)
         if (const u64 paused = known.paused[k] ? 1 : 0; load(c.seat[k].paused) != paused) {
             c.seat[k].paused.store(paused, std::memory_order_release);
